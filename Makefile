@@ -1,0 +1,54 @@
+# `make demo` and `make test` are all that a newcomer needs; both install what they use into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo lab test test-quick lint format bench clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+install: $(VENV)/.installed ## make .venv and install the kit into it
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $$($(PYTHON) --version) is too old: Python 3.11 or newer is needed; name one with PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: install ## build the demo warehouse, compute and commit its statistics with PySpark
+	@$(BIN)/icestats demo
+	@echo
+	@echo "Open the notebook: make lab"
+
+lab: install ## open JupyterLab on the first notebook
+	@$(BIN)/jupyter lab notebooks/01_explore.ipynb
+
+test: install lint ## lint and run all the tests
+	@$(BIN)/python -m pytest
+
+test-quick: install ## the tests that need neither Spark nor a browser
+	@$(BIN)/python -m pytest -m 'not spark and not browser'
+
+lint: install ## ruff, mypy, import-linter, notebooks paired and stripped
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/nbstripout --verify notebooks/*.ipynb
+	@$(BIN)/jupytext --test --to py:percent notebooks/*.ipynb
+
+format: install ## mend what lint can mend
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/nbstripout notebooks/*.ipynb
+	@$(BIN)/jupytext --sync notebooks/*.ipynb
+
+bench: install ## the figures of README and docs/
+	@$(BIN)/python -m benchmarks
+
+clean: ## remove .venv and caches
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

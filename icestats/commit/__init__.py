@@ -1,0 +1,1 @@
+"""Writing Puffin files and registering them in a table's metadata."""

@@ -1,0 +1,257 @@
+"""Committing a table statistics file through PyIceberg, so that nothing of anybody else's is lost.
+
+Catalogs that PyIceberg itself commits to (SQL, Hive, Glue) swap one metadata file for another. There the commit is
+exact: the swap fails where the snapshot, its statistics or the schema changed since they were read, and the plan is
+made anew from what is there. A REST catalog's server decides alone, and the last writer wins: there the commit reads,
+in the metadata log, what its own entry has replaced; where that is not what it carried over, the blobs lost are put
+back by a second commit. In between, readers see the statistics without them. Other writers are not held to any of
+this: one that replaces the entry blindly, as PyIceberg's own `update_statistics` does, still loses what was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.registration import Step, remove_statistics, wait_before_retry, write_and_register
+from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, PlannedBlob, build_plan
+from icestats.commit.table_state import (
+    checks_requirements,
+    describe_columns,
+    find_predecessor,
+    find_refusal,
+    find_statistics,
+    new_statistics_path,
+    read_existing,
+    reload_table,
+    table_name,
+)
+from icestats.errors import CallError, ColumnNotFoundError, CommitError, MetadataError, SnapshotNotFoundError
+from icestats.metadata import StatisticsFile
+from icestats.read.puffin import PuffinBlob
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+__all__ = ["CommitPlan", "CommitResult", "commit_statistics", "prepare_commit", "remove_statistics"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a commit has done."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_bytes: int
+    blobs: tuple[PlannedBlob, ...]
+    replaced: tuple[PuffinBlob, ...]
+    before: StatisticsFile | None
+    """The entry that was replaced; its file is still on storage, as an orphan."""
+    after: StatisticsFile
+    metadata_location: str
+    attempts: int
+    warnings: tuple[str, ...]
+
+
+def prepare_commit(
+    table: Table,
+    blobs: Sequence[NewBlob],
+    *,
+    snapshot_id: int | None = None,
+    list_ndv: Collection[str] | None = None,
+    carry_over: bool = True,
+) -> CommitPlan:
+    """Plan the commit of blobs to a snapshot's statistics file. Nothing is written.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        From any catalog.
+    blobs : sequence of NewBlob
+        Made for that snapshot. One replaces those of the same type and fields in the snapshot's present file.
+    snapshot_id : int, optional
+        By default the current snapshot.
+    list_ndv : collection of str, optional
+        Names of the columns whose NDV metadata.json lists, so that engines see it; by default all that have a Theta
+        sketch here. Columns listed by others stay listed.
+    carry_over : bool
+        Whether the other blobs of the snapshot's present file go into the new one, byte for byte.
+
+    Returns
+    -------
+    CommitPlan
+        The file's path and bytes, its blobs, the entry of metadata.json before and after, effects and warnings.
+
+    Raises
+    ------
+    CallError
+        There are no blobs, one is for another snapshot, or a Theta blob has no integer `ndv`.
+    ColumnNotFoundError
+        `list_ndv` names a column that the table does not have.
+    SnapshotNotFoundError
+        The table has no such snapshot.
+    MetadataError
+        The snapshot's present statistics file cannot be read, so its blobs cannot be carried over.
+    UnsupportedError
+        The present statistics file is encrypted.
+
+    Notes
+    -----
+    Only `apache-datasketches-theta-v1` is listed: PyIceberg 0.12 refuses to load a table that lists a type it does not
+    know. Fields that are not in the current schema are never listed, since Spark's planner fails on them.
+    Source: Iceberg spec, "Table Statistics".
+    """
+    if snapshot_id is None:
+        current = table.metadata.current_snapshot_id
+        if current is None:
+            raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot yet: there is nothing to describe")
+        snapshot_id = current
+    if not blobs:
+        raise CallError("no blobs to commit: compute at least one")
+    for blob in blobs:
+        if blob.snapshot_id != snapshot_id:
+            raise CallError(f"a {blob.type} blob is for snapshot {blob.snapshot_id}, expected {snapshot_id}")
+    listed = None if list_ndv is None else _field_ids(table, list_ndv, blobs)
+    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, carry_over))
+
+
+def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_attempts: int = 20) -> CommitResult:
+    """Write a plan's file and register it for the snapshot.
+
+    The table is loaded afresh. Where it is as it was, exactly the plan is carried out; where its statistics or its
+    schema have changed since, or change during the commit, the plan is made anew, with what others have committed.
+
+    Parameters
+    ----------
+    plan : CommitPlan
+        From `prepare_commit`.
+    on_step : callable, optional
+        Called with the name of each step as it begins or is done: `prepared`, `writing`, `written`, `committing`,
+        `committed`; again from `prepared` on where the commit is tried again.
+    max_attempts : int
+        How often to try while others commit in between. Waits as the table's `commit.retry.min-wait-ms` says, longer
+        each time.
+
+    Returns
+    -------
+    CommitResult
+        The entry before and after, and the blobs of the file.
+
+    Raises
+    ------
+    CommitError
+        The table is read-only, dropped, or its snapshot was expired meanwhile; the catalog refused; or others kept
+        committing. What was written has been removed. Only where the catalog gave no answer is the file left, and the
+        message says so.
+    UnsupportedError
+        PyIceberg cannot load the table, or cannot write its format version.
+    MetadataError
+        What others committed meanwhile cannot be read, so it cannot be carried over.
+
+    Notes
+    -----
+    Killed at any point, the table has its statistics as before or as after; at most a file is left that nothing refers
+    to, which `find_orphans` finds.
+    """
+    step = on_step or _ignore_step
+    lost: tuple[StatisticsFile, ...] = ()
+    for attempt in range(1, max_attempts + 1):
+        plan = _renew(plan, lost, first=attempt == 1)
+        step("prepared")
+        if not write_and_register(plan, step):
+            wait_before_retry(plan.table, attempt)
+            continue
+        step("committed")
+        overridden, warning = _find_overridden(plan, lost)
+        if overridden is None:
+            return _result(plan, attempt, warning)
+        lost = (*lost, overridden)
+    if lost:
+        raise CommitError(
+            f"committed, but in {max_attempts} attempts not together with the blobs of {lost[-1].statistics_path}, "
+            "which others committed meanwhile: commit again"
+        )
+    raise CommitError(
+        f"others changed {plan.table_name} in each of {max_attempts} attempts: nothing was committed, try again"
+    )
+
+
+def _field_ids(table: Table, names: Collection[str], blobs: Sequence[NewBlob]) -> frozenset[int]:
+    columns = {column.name: field_id for field_id, column in describe_columns(table).items()}
+    sketched = {field_id for blob in blobs if blob.type == THETA for field_id in blob.field_ids}
+    for name in names:
+        if name not in columns:
+            raise ColumnNotFoundError(name, tuple(columns))
+        if columns[name] not in sketched:
+            raise CallError(
+                f"list_ndv names {name!r}, of which there is no Theta sketch here: compute it, or leave it out"
+            )
+    return frozenset(columns[name] for name in names)
+
+
+def _prepare(table: Table, request: CommitRequest, lost: Sequence[StatisticsFile] = ()) -> CommitPlan:
+    if table.metadata.snapshot_by_id(request.snapshot_id) is None:
+        raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
+    before = find_statistics(table, request.snapshot_id)
+    present = [entry for entry in (before, *lost) if entry is not None]
+    plan = build_plan(
+        table,
+        request,
+        statistics_path=new_statistics_path(table, request.snapshot_id),
+        columns=describe_columns(table),
+        current_schema_id=table.metadata.current_schema_id,
+        before=before,
+        existing=[read_existing(table, entry) for entry in present] if request.carry_over else [],
+    )
+    refusal = find_refusal(table)
+    if refusal is None:
+        return plan
+    return replace(plan, warnings=(f"cannot be committed: {refusal}", *plan.warnings))
+
+
+def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], *, first: bool) -> CommitPlan:
+    table = reload_table(plan.table)
+    metadata = table.metadata
+    if metadata.snapshot_by_id(plan.snapshot_id) is None:
+        raise CommitError(
+            f"snapshot {plan.snapshot_id} of {plan.table_name} was expired meanwhile: nothing is committed"
+        )
+    same = find_statistics(table, plan.snapshot_id) == plan.before
+    if first and same and metadata.current_schema_id == plan.current_schema_id:
+        return replace(plan, table=table)
+    return _prepare(table, plan.request, lost)
+
+
+def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[StatisticsFile | None, str | None]:
+    """Return the entry of others that this commit replaced without carrying it over, and what could not be checked."""
+    if checks_requirements(plan.table) or not plan.request.carry_over:
+        return None, None
+    try:
+        predecessor = find_predecessor(plan.table, plan.after)
+    except MetadataError as error:
+        return None, f"whether others committed statistics in between could not be checked: {error}"
+    known = {entry.statistics_path for entry in (plan.before, *lost) if entry is not None}
+    if predecessor is None or predecessor.statistics_path in known:
+        return None, None
+    return predecessor, None
+
+
+def _result(plan: CommitPlan, attempts: int, warning: str | None) -> CommitResult:
+    return CommitResult(
+        snapshot_id=plan.snapshot_id,
+        statistics_path=plan.statistics_path,
+        file_size_bytes=len(plan.puffin.data),
+        blobs=plan.blobs,
+        replaced=plan.replaced,
+        before=plan.before,
+        after=plan.after,
+        metadata_location=plan.table.metadata_location,
+        attempts=attempts,
+        warnings=plan.warnings if warning is None else (*plan.warnings, warning),
+    )
+
+
+def _ignore_step(name: str) -> None:  # noqa: ARG001 - nobody listens
+    return

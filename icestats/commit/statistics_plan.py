@@ -1,0 +1,299 @@
+"""What the commit of a statistics file would write and change: built from values, without touching storage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
+from icestats.errors import CallError
+from icestats.metadata import BlobMetadata, StatisticsFile
+from icestats.read.puffin import PuffinBlob
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+THETA = "apache-datasketches-theta-v1"
+"""The only type of blob that every reader of metadata.json accepts there."""
+
+# Spark asks whether a literal lies between a column's min and max, except for strings and binaries; without min and
+# max the answer is no (SPARK-52868, SPARK-56485). A boolean's equality is rewritten before.
+_TRAPPED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
+
+BlobKey = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a plan needs to know of a field of the current schema."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """What was asked for: all that is needed to plan anew when the table has changed."""
+
+    snapshot_id: int
+    blobs: tuple[NewBlob, ...]
+    listed_field_ids: frozenset[int] | None
+    """Fields whose Theta sketch is listed in metadata.json; None for all."""
+    carry_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBlob:
+    """A blob of the file that would be written."""
+
+    blob: PuffinBlob
+    columns: tuple[str, ...]
+    """Names of its fields; `#7` for a field that the current schema no longer has."""
+    listed: bool
+    """Whether metadata.json lists it; otherwise it is in the file's footer only."""
+    kept: bool
+    """Carried over, byte for byte, from the file that the snapshot had."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlan:
+    """What a commit would write, and what it would change in metadata.json. `print(plan.describe())` shows it."""
+
+    table_name: str
+    snapshot_id: int
+    statistics_path: str
+    puffin: PuffinBytes
+    blobs: tuple[PlannedBlob, ...]
+    replaced: tuple[PuffinBlob, ...]
+    """Blobs of the file that the snapshot has, which new ones of the same type and fields replace."""
+    before: StatisticsFile | None
+    """The snapshot's entry in metadata.json's `statistics` as it is."""
+    after: StatisticsFile
+    """The entry as it would be."""
+    effects: tuple[str, ...]
+    """What engines will do differently."""
+    warnings: tuple[str, ...]
+    current_schema_id: int
+    request: CommitRequest = field(repr=False)
+    table: Table = field(repr=False, compare=False)
+
+    @property
+    def kept(self) -> tuple[PlannedBlob, ...]:
+        """The blobs that are carried over."""
+        return tuple(blob for blob in self.blobs if blob.kept)
+
+    def describe(self) -> str:
+        """Return the plan as plain text, a line a file, blob, entry and warning."""
+        lines = [
+            f"table {self.table_name}, snapshot {self.snapshot_id}",
+            f"would write {self.statistics_path}: {len(self.puffin.data):,} bytes, {len(self.blobs)} blobs, "
+            f"footer {self.puffin.footer_size_bytes:,} bytes",
+        ]
+        for planned in self.blobs:
+            where = f"listed, ndv {planned.blob.properties.get('ndv')}" if planned.listed else "footer only"
+            origin = "kept" if planned.kept else "new "
+            columns = ", ".join(planned.columns) or "the table"
+            lines.append(f"  {origin} {planned.blob.type} of {columns}: {planned.blob.length:,} bytes, {where}")
+        lines += [f"  replaced {b.type} of fields {list(b.field_ids)}: {b.length:,} bytes" for b in self.replaced]
+        lines.append("metadata.json, statistics of this snapshot")
+        lines += [f"  before: {_entry_text(self.before)}", f"  after:  {_entry_text(self.after)}"]
+        if self.before is not None:
+            lines.append(f"  {self.before.statistics_path} would stay on storage as an orphan")
+        lines += [f"effect: {effect}" for effect in self.effects]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingFile:
+    """A statistics file that others committed for the snapshot, with its blobs as they are stored."""
+
+    entry: StatisticsFile
+    blobs: tuple[CarriedBlob, ...]
+    properties: Mapping[str, str]
+
+
+def build_plan(
+    table: Table,
+    request: CommitRequest,
+    *,
+    statistics_path: str,
+    columns: Mapping[int, Column],
+    current_schema_id: int,
+    before: StatisticsFile | None,
+    existing: Sequence[ExistingFile],
+) -> CommitPlan:
+    """Build the plan of a commit.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        The table to commit to; only its name is read here.
+    request : CommitRequest
+        What was asked for.
+    statistics_path : str
+        Where the file would go.
+    columns : mapping of int to Column
+        The fields of the current schema, by id.
+    current_schema_id : int
+        The id of that schema.
+    before : StatisticsFile or None
+        The snapshot's entry in metadata.json.
+    existing : sequence of ExistingFile
+        Files whose blobs are carried over, the most important one first.
+
+    Raises
+    ------
+    CallError
+        A Theta blob that would be listed has no `ndv` that is an integer in text.
+    """
+    new_keys = {_key(blob) for blob in request.blobs}
+    carried, replaced = _sort_existing(existing, new_keys)
+    properties = {key: value for file in reversed(existing) for key, value in file.properties.items()}
+    puffin = write_puffin([*request.blobs, *carried], properties=properties)
+    warnings = _Warnings(columns)
+    listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
+    kept_entries = _kept_entries(existing, new_keys, warnings)
+    if before is not None and not request.carry_over:
+        warnings.add(f"what {before.statistics_path} holds is not carried over")
+    listed_kept = [warnings.check_kept(entry, request.snapshot_id) for entry in kept_entries]
+    planned = _planned(puffin, len(request.blobs), listed, kept_entries, columns)
+    after = StatisticsFile(
+        request.snapshot_id,
+        statistics_path,
+        len(puffin.data),
+        puffin.footer_size_bytes,
+        tuple(listed + listed_kept),
+    )
+    return CommitPlan(
+        table_name=".".join(table.name()),
+        snapshot_id=request.snapshot_id,
+        statistics_path=statistics_path,
+        puffin=puffin,
+        blobs=planned,
+        replaced=replaced,
+        before=before,
+        after=after,
+        effects=_effects(after, columns),
+        warnings=tuple(warnings.lines),
+        current_schema_id=current_schema_id,
+        request=request,
+        table=table,
+    )
+
+
+class _Warnings:
+    """What a person should read before the commit, each said once."""
+
+    def __init__(self, columns: Mapping[int, Column]) -> None:
+        self.columns = columns
+        self.lines: list[str] = []
+
+    def add(self, line: str) -> None:
+        if line not in self.lines:
+            self.lines.append(line)
+
+    def can_list(self, field_ids: Sequence[int]) -> bool:
+        """Whether engines stand an entry of these fields: Spark fails on one with none, or with an unknown one."""
+        gone = [field_id for field_id in field_ids if field_id not in self.columns]
+        if gone:
+            self.add(f"field {gone[0]} is not in the current schema: its blob is in the footer only (Spark would fail)")
+        if not field_ids:
+            self.add("a blob names no fields: it is in the footer only (Spark would fail on it)")
+        return bool(field_ids) and not gone
+
+    def check_kept(self, entry: BlobMetadata, snapshot_id: int) -> BlobMetadata:
+        names = ", ".join(self.columns[field_id].name for field_id in entry.field_ids)
+        ndv = entry.properties.get("ndv")
+        if ndv is not None and not ndv.isdecimal():
+            self.add(
+                f"the kept entry of {names} has ndv {ndv!r}, no integer: Trino drops all of the table's statistics"
+            )
+        if entry.snapshot_id != snapshot_id:
+            self.add(f"the kept entry of {names} was made for snapshot {entry.snapshot_id}, not for this one")
+        return entry
+
+
+def _key(blob: NewBlob | PuffinBlob | BlobMetadata) -> BlobKey:
+    return blob.type, tuple(blob.field_ids)
+
+
+def _sort_existing(
+    existing: Sequence[ExistingFile], new_keys: set[BlobKey]
+) -> tuple[list[CarriedBlob], tuple[PuffinBlob, ...]]:
+    carried: list[CarriedBlob] = []
+    replaced: list[PuffinBlob] = []
+    taken = set(new_keys)
+    for file in existing:
+        replaced += [old.blob for old in file.blobs if _key(old.blob) in new_keys]
+        carried += [old for old in file.blobs if _key(old.blob) not in taken]
+        taken |= {_key(old.blob) for old in file.blobs}
+    return carried, tuple(replaced)
+
+
+def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warnings: _Warnings) -> list[BlobMetadata]:
+    kept: list[BlobMetadata] = []
+    taken = set(new_keys)
+    for file in existing:
+        kept += [e for e in file.entry.blobs if _key(e) not in taken and warnings.can_list(e.field_ids)]
+        taken |= {_key(e) for e in file.entry.blobs}
+    return kept
+
+
+def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings) -> BlobMetadata | None:
+    if blob.type != THETA or not (listed is None or listed.issuperset(blob.field_ids)):
+        return None
+    if not warnings.can_list(blob.field_ids):
+        return None
+    ndv = blob.properties.get("ndv", "")
+    if not (ndv.isascii() and ndv.isdecimal()):
+        raise CallError(f"the Theta blob of fields {list(blob.field_ids)} has ndv {ndv!r}: expected an integer in text")
+    return BlobMetadata(blob.type, blob.snapshot_id, blob.sequence_number, blob.field_ids, dict(blob.properties))
+
+
+def _planned(
+    puffin: PuffinBytes,
+    new_count: int,
+    listed: Iterable[BlobMetadata],
+    kept_entries: Iterable[BlobMetadata],
+    columns: Mapping[int, Column],
+) -> tuple[PlannedBlob, ...]:
+    listed_keys = {_key(entry) for entry in (*listed, *kept_entries)}
+    return tuple(
+        PlannedBlob(
+            blob,
+            tuple(columns[i].name if i in columns else f"#{i}" for i in blob.field_ids),
+            listed=_key(blob) in listed_keys,
+            kept=index >= new_count,
+        )
+        for index, blob in enumerate(puffin.blobs)
+    )
+
+
+def _effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
+    listed = [columns[entry.field_ids[0]] for entry in after.blobs]
+    if not listed:
+        return ("no engine sees a change: nothing is listed in metadata.json",)
+    names = ", ".join(column.name for column in listed)
+    trapped = ", ".join(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
+    effects = [
+        f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {names}, for exactly this snapshot: "
+        "the next commit of data leaves it without",
+        f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
+        f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
+    ]
+    if trapped:
+        effects.append(
+            f"Spark with spark.sql.cbo.enabled=true estimates 0 rows for an equality on {trapped} (an NDV without "
+            "bounds, SPARK-52868): leave them out with list_ndv where that matters"
+        )
+    return tuple(effects)
+
+
+def _entry_text(entry: StatisticsFile | None) -> str:
+    if entry is None:
+        return "none"
+    listed = ", ".join(f"{list(b.field_ids)} ndv {b.properties.get('ndv')}" for b in entry.blobs) or "no blobs"
+    return f"{entry.statistics_path}, {entry.file_size_in_bytes:,} bytes, lists {listed}"

@@ -1,0 +1,120 @@
+"""Everything that icestats raises on purpose.
+
+    IcestatsError
+    ├── CallError                  the call is wrong: correct it and try again
+    │   ├── ColumnNotFoundError    the schema has no such column
+    │   ├── FilterError            the row filter cannot be read or bound
+    │   └── SnapshotNotFoundError  the table has no such snapshot, branch or tag
+    ├── CatalogError               no such catalog, or it cannot be opened
+    ├── TableNotFoundError         the catalog, or the location, holds no such table
+    ├── MetadataError              a metadata file is missing, cut or damaged
+    │   └── PuffinFormatError      a Puffin file is cut or damaged
+    ├── StatisticsMissingError     the statistic asked for was never committed
+    ├── UnsupportedError           the table holds something that this cannot read or write
+    ├── SparkUnavailableError      Java, the Iceberg runtime or a Spark session is missing
+    └── CommitError                the catalog did not take the commit
+
+Each message is one line: what failed, the value, what was expected, what to do.
+"""
+
+from __future__ import annotations
+
+
+class IcestatsError(Exception):
+    """Root of all errors that icestats raises on purpose."""
+
+
+class CallError(IcestatsError):
+    """The call is wrong, whatever the state of the table: correct it and try again."""
+
+
+class ColumnNotFoundError(CallError):
+    """The table's schema has no column of that name.
+
+    Attributes
+    ----------
+    column : str
+        The name that was asked for.
+    columns : tuple of str
+        The names that exist.
+    """
+
+    def __init__(self, column: str, columns: tuple[str, ...]) -> None:
+        self.column = column
+        self.columns = columns
+        super().__init__(f"no column {column!r}: the table has {', '.join(columns) or 'no columns'}")
+
+
+class FilterError(CallError):
+    """A row filter cannot be read, or does not fit the table's schema.
+
+    Attributes
+    ----------
+    row_filter : str
+        The filter as it was given.
+    """
+
+    def __init__(self, message: str, row_filter: str) -> None:
+        self.row_filter = row_filter
+        super().__init__(message)
+
+
+class SnapshotNotFoundError(CallError):
+    """The table has no snapshot, branch or tag of that name."""
+
+
+class CatalogError(IcestatsError):
+    """A catalog is not configured, or cannot be opened."""
+
+
+class TableNotFoundError(IcestatsError):
+    """A catalog or a location holds no such table."""
+
+
+class MetadataError(IcestatsError):
+    """A metadata file is missing, cut or damaged.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    offset : int or None
+        Bytes from the beginning of the file to where it stops making sense; None where that has no meaning.
+    """
+
+    def __init__(self, message: str, path: str, offset: int | None = None) -> None:
+        self.path = path
+        self.offset = offset
+        where = path if offset is None else f"{path} at byte {offset:,}"
+        super().__init__(f"{where}: {message}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), str(self), self.path, self.offset)
+
+
+class PuffinFormatError(MetadataError):
+    """A Puffin file is cut or damaged."""
+
+
+class StatisticsMissingError(IcestatsError):
+    """The statistic asked for has never been committed for this snapshot."""
+
+
+class UnsupportedError(IcestatsError):
+    """The table holds something that this operation cannot read or write."""
+
+
+class SparkUnavailableError(IcestatsError):
+    """Java, the Iceberg runtime or a Spark session is missing."""
+
+
+class CommitError(IcestatsError):
+    """The catalog did not take the commit; what was written for it has been removed."""
+
+
+def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.path = path
+    error.offset = offset
+    return error

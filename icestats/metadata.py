@@ -1,0 +1,205 @@
+"""The parts of a table's metadata that statistics need, as frozen values.
+
+Source: Iceberg spec, "Table Metadata". Everything right of `catalog` sees only these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from icestats.errors import ColumnNotFoundError, SnapshotNotFoundError
+
+NESTED_TYPES = frozenset({"struct", "list", "map"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a schema: a column, or a part of a nested one."""
+
+    field_id: int
+    name: str
+    """Full name: `address.street`, `tags.element`, `prices.key`."""
+    type: str
+    """Iceberg's own name, with parameters: `long`, `decimal(9, 2)`, `fixed[16]`; or `struct`, `list`, `map`."""
+    required: bool
+    top_level: bool
+    repeated: bool = False
+    """Below a list or a map: counts of values differ from counts of rows."""
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether the field holds values of its own."""
+        return self.type not in NESTED_TYPES
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether the type knows NaN."""
+        return self.type in ("float", "double")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table schema, flattened: every field, nested ones included, depth first."""
+
+    schema_id: int
+    fields: tuple[Field, ...]
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        """The fields that hold values: primitive, at any depth."""
+        return tuple(f for f in self.fields if f.is_primitive)
+
+    @property
+    def top_level(self) -> tuple[Field, ...]:
+        """The columns as a person counts them."""
+        return tuple(f for f in self.fields if f.top_level)
+
+    def find(self, name: str) -> Field:
+        """Return the field of that full name.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The schema has none.
+        """
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise ColumnNotFoundError(name, tuple(f.name for f in self.fields))
+
+    def get(self, field_id: int) -> Field | None:
+        """Return the field of that id, or None."""
+        return next((f for f in self.fields if f.field_id == field_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One field of a partition spec."""
+
+    field_id: int
+    source_id: int
+    name: str
+    transform: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """How rows were laid out in partitions when a manifest was written."""
+
+    spec_id: int
+    fields: tuple[PartitionField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The table at one point in time."""
+
+    snapshot_id: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    manifest_list: str | None
+    manifests: tuple[str, ...]
+    """Manifest paths of a v1 snapshot that has no manifest list."""
+    schema_id: int | None
+    summary: Mapping[str, str]
+
+    @property
+    def operation(self) -> str:
+        """What made the snapshot: append, replace, overwrite or delete."""
+        return self.summary.get("operation", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMetadata:
+    """A blob of a statistics file, as metadata.json lists it."""
+
+    type: str
+    snapshot_id: int
+    sequence_number: int
+    field_ids: tuple[int, ...]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFile:
+    """A Puffin file that metadata.json registers for a snapshot."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+    file_footer_size_in_bytes: int
+    blobs: tuple[BlobMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatisticsFile:
+    """A partition statistics file that metadata.json registers for a snapshot."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """One version of a table's metadata."""
+
+    format_version: int
+    table_uuid: str
+    location: str
+    last_updated_ms: int
+    schemas: Mapping[int, Schema]
+    current_schema_id: int
+    specs: Mapping[int, PartitionSpec]
+    default_spec_id: int
+    snapshots: Mapping[int, Snapshot]
+    current_snapshot_id: int | None
+    refs: Mapping[str, int]
+    properties: Mapping[str, str]
+    statistics: tuple[StatisticsFile, ...]
+    partition_statistics: tuple[PartitionStatisticsFile, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.schemas[self.current_schema_id]
+
+    def schema_of(self, snapshot: Snapshot | None) -> Schema:
+        """Return the schema that a snapshot is read with: its own, or the current one for the current snapshot."""
+        if snapshot is None or snapshot.snapshot_id == self.current_snapshot_id or snapshot.schema_id is None:
+            return self.schema
+        return self.schemas.get(snapshot.schema_id, self.schema)
+
+    def find_snapshot(self, snapshot_id: int | None = None, ref: str | None = None) -> Snapshot | None:
+        """Return a snapshot by id, by branch or tag, or the current one; None for a table that has none.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            The table has no such snapshot, branch or tag.
+        """
+        if ref is not None:
+            if ref not in self.refs:
+                known = ", ".join(sorted(self.refs)) or "none"
+                raise SnapshotNotFoundError(f"no branch or tag {ref!r}: the table has {known}")
+            snapshot_id = self.refs[ref]
+        if snapshot_id is None:
+            snapshot_id = self.current_snapshot_id
+        if snapshot_id is None:
+            return None
+        if snapshot_id not in self.snapshots:
+            known = ", ".join(str(s) for s in list(self.snapshots)[-5:]) or "none"
+            raise SnapshotNotFoundError(f"no snapshot {snapshot_id}: the table has {known} (the newest 5 at most)")
+        return self.snapshots[snapshot_id]
+
+    def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
+        """Yield a snapshot and its ancestors, newest first, as far as they have not been expired."""
+        seen: set[int] = set()
+        current: Snapshot | None = snapshot
+        while current is not None and current.snapshot_id not in seen:
+            seen.add(current.snapshot_id)
+            yield current
+            parent = current.parent_snapshot_id
+            current = None if parent is None else self.snapshots.get(parent)

@@ -1,0 +1,110 @@
+"""Answers on stdout or in a file: a table for people, JSON, CSV, Parquet."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+FORMATS = ("table", "json", "csv", "parquet")
+_MOST_CELL_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class Output:
+    """An answer: Arrow rows, and the JSON objects of the same rows."""
+
+    table: pa.Table | None = None
+    records: Callable[[], list[dict[str, Any]]] | None = None
+
+
+def write_json(document: Any, path: Path | None) -> None:
+    """Write one JSON document."""
+    _write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(), path)
+
+
+def write_output(output: Output, output_format: str, path: Path | None) -> None:
+    """Write an answer in one of `FORMATS`, to a file or to stdout."""
+    if output_format == "parquet" and output.table is not None:
+        import pyarrow.parquet as pq
+
+        buffer = io.BytesIO()
+        pq.write_table(output.table, buffer)
+        _write(buffer.getvalue(), path)
+        return
+    records = _records(output)
+    if output_format == "json":
+        write_json(records, path)
+    elif output_format == "csv":
+        _write(_csv(records), path)
+    elif output_format == "parquet":
+        write_output(Output(pa.Table.from_pylist(records)), output_format, path)
+    else:
+        _write(_text(records).encode(), path)
+
+
+def _records(output: Output) -> list[dict[str, Any]]:
+    if output.records is not None:
+        return output.records()
+    from icestats.records import build_plain_records
+
+    return [] if output.table is None else build_plain_records(output.table)
+
+
+def _write(data: bytes, path: Path | None) -> None:
+    if path is not None:
+        path.write_bytes(data)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _csv(records: list[dict[str, Any]]) -> bytes:
+    import csv
+
+    text = io.StringIO()
+    if records:
+        writer = csv.DictWriter(text, list(records[0]))
+        writer.writeheader()
+        for record in records:
+            writer.writerow({name: _cell(value) for name, value in record.items()})
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
+def _text(records: list[dict[str, Any]]) -> str:
+    """Aligned columns; nested values are left to the other formats."""
+    if not records:
+        return "nothing to list\n"
+    names = [name for name in records[0] if not any(isinstance(record[name], dict | list) for record in records)]
+    rows = [[_short(record[name], _absence(record, name)) for name in names] for record in records]
+    widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
+    numeric = [all(isinstance(record[name], int | float | None) for record in records) for name in names]
+    lines = []
+    for row in [names, *rows]:
+        cells = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _absence(record: dict[str, Any], name: str) -> str:
+    """What to show for null: the first words of the figure's provenance, where the row has one."""
+    return str(record.get("provenance", {}).get(name, "unknown")).partition(":")[0]
+
+
+def _short(value: Any, absence: str) -> str:
+    if value is None:
+        return absence
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= _MOST_CELL_CHARACTERS else f"…{text[-_MOST_CELL_CHARACTERS + 1 :]}"

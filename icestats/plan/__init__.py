@@ -1,0 +1,1 @@
+"""Row filters and what they rule out."""

@@ -1,0 +1,116 @@
+"""Row filters: PyIceberg's filter language, read and bound to a table's schema with errors a person can act on."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from icestats.errors import FilterError
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.schema import Schema as IcebergSchema
+
+_ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
+
+
+def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
+    """Read a row filter and check it against a schema.
+
+    Parameters
+    ----------
+    row_filter : str or pyiceberg.expressions.BooleanExpression
+        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC.
+    schema : pyiceberg.schema.Schema
+        The schema that the filter's columns are of.
+
+    Returns
+    -------
+    pyiceberg.expressions.BooleanExpression
+        The unbound filter; binding it to `schema` cannot fail.
+
+    Raises
+    ------
+    FilterError
+        The text is no filter, names a column that does not exist, or compares a column with a value of another type.
+
+    Examples
+    --------
+    >>> from pyiceberg.schema import Schema
+    >>> from pyiceberg.types import LongType, NestedField
+    >>> parse_row_filter("device_id = 74", Schema(NestedField(1, "device_id", LongType())))
+    EqualTo(term=Reference(name='device_id'), literal=LongLiteral(74))
+    """
+    from pyiceberg.expressions import parser
+    from pyiceberg.expressions.visitors import bind
+    from pyparsing import ParseException
+
+    text = str(row_filter)
+    if isinstance(row_filter, str):
+        if not text.strip():
+            raise FilterError('the filter is empty: expected one such as "price < 3 and device_id = 74"', text)
+        try:
+            expression = parser.parse(text)
+        except ParseException as error:
+            raise FilterError(f"the filter {text!r} cannot be read at {_near(text, error.loc)}", text) from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise FilterError(f"the filter {text!r} cannot be read: {_line(error)}", text) from error
+    else:
+        expression = row_filter
+    expression = _with_zones(expression, schema)
+    try:
+        bind(schema, expression, case_sensitive=True)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise FilterError(_explain(text, error, schema), text) from error
+    return expression
+
+
+def _near(text: str, offset: int) -> str:
+    rest = text[offset : offset + 20]
+    return f"character {offset + 1}, {rest!r}" if rest else "its end"
+
+
+def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
+    message = _line(error)
+    match = re.search(r"Could not find field with name (\S+?),", message)
+    if match:
+        names = ", ".join(field.name for field in schema.fields)
+        return f"the filter {text!r} names no column {match.group(1)!r}: the table has {names}"
+    return f"the filter {text!r} does not fit the schema: {message}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _with_zones(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
+    from pyiceberg.expressions import And, LiteralPredicate, Not, Or, SetPredicate
+
+    if isinstance(expression, And):
+        return And(_with_zones(expression.left, schema), _with_zones(expression.right, schema))
+    if isinstance(expression, Or):
+        return Or(_with_zones(expression.left, schema), _with_zones(expression.right, schema))
+    if isinstance(expression, Not):
+        return Not(_with_zones(expression.child, schema))
+    if isinstance(expression, LiteralPredicate) and _is_timestamptz(expression, schema):
+        return type(expression)(expression.term, _zoned(expression.literal.value))
+    if isinstance(expression, SetPredicate) and _is_timestamptz(expression, schema):
+        return type(expression)(expression.term, {_zoned(literal.value) for literal in expression.literals})
+    return expression
+
+
+def _is_timestamptz(expression: BooleanExpression, schema: IcebergSchema) -> bool:
+    from pyiceberg.types import TimestamptzType
+
+    name = getattr(getattr(expression, "term", None), "name", None)
+    try:
+        return name is not None and isinstance(schema.find_field(name).field_type, TimestamptzType)
+    except ValueError:
+        return False
+
+
+def _zoned(value: object) -> object:
+    if not isinstance(value, str) or _ZONED.search(value.strip()):
+        return value
+    moment = value.strip().replace(" ", "T")
+    return f"{moment}+00:00" if "T" in moment else f"{moment}T00:00:00+00:00"

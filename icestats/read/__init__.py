@@ -1,0 +1,1 @@
+"""Bytes to Arrow: manifest lists, manifests, Puffin and partition statistics files."""

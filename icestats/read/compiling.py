@@ -1,0 +1,58 @@
+"""Compiling the kernel with numba, once a machine: compiled code is kept where it can be written.
+
+numba's own cache goes by the date of the file that a function is in, not of what that function calls, and lies beside
+the source. Here the folder is the user's cache folder (or NUMBA_CACHE_DIR) and carries a hash of all of the kernel's
+sources, so that it is never stale, whatever an installer does to dates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+from platformdirs import user_cache_path
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that releases the interpreter lock, and keep the result for later processes."""
+    return _compile(function, inlined=False)
+
+
+def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function into each of its callers."""
+    return _compile(function, inlined=True)
+
+
+def _compile(function: Callable[Parameters, Result], *, inlined: bool) -> Callable[Parameters, Result]:
+    folder = None if inlined else cache_folder()
+    before = numba.config.CACHE_DIR
+    try:
+        if folder is not None:
+            numba.config.CACHE_DIR = str(folder)
+        decorator = numba.njit(nogil=True, error_model="numpy", forceinline=inlined, cache=folder is not None)
+        return cast("Callable[Parameters, Result]", decorator(function))
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return the folder of compiled code; None where no folder can be written, and nothing is kept."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(Path(__file__).parent.glob("kernel*.py")):
+        digest.update(source.read_bytes())
+    root = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else user_cache_path("icestats") / "numba"
+    folder = root / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None

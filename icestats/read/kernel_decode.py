@@ -1,0 +1,293 @@
+"""The kernel's decoder: runs a decoding program over one manifest entry, and never reads past the buffer."""
+
+# mypy and ruff see ordinary Python here; numba compiles it. Positions that are -1 stand for a failure, whose kind and
+# place are in `frame.state`.
+
+from __future__ import annotations
+
+import numpy as np
+
+from icestats.read import kernel_layout as k
+from icestats.read.compiling import compiled, inlined
+from icestats.read.kernel_layout import Bytes, Frame, Words
+
+
+@inlined
+def fail(frame: Frame, error: int, position: int) -> int:
+    """Note an error and return the position that stands for failure."""
+    frame.state[k.ERROR] = error
+    frame.state[k.ERROR_BYTE] = position
+    return -1
+
+
+@inlined
+def read_long(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
+    """Read a zig-zag variable-length number."""
+    if position < end:
+        first = np.int64(data[position])
+        if first < 128:
+            return (first >> 1) ^ -(first & 1), position + 1
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    start = position
+    while position < end:
+        byte = np.uint64(data[position])
+        position += 1
+        value |= (byte & np.uint64(127)) << shift
+        if byte < np.uint64(128):
+            if shift == np.uint64(63) and byte > np.uint64(1):
+                break
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+        shift += np.uint64(7)
+        if shift > np.uint64(63):
+            break
+    if position >= end and shift <= np.uint64(63) and data[end - 1] >= 128:
+        return 0, fail(frame, k.CUT, start)
+    return 0, fail(frame, k.CUT if start >= end else k.LONG_VARINT, start)
+
+
+@inlined
+def read_length(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
+    """Read the length of bytes that follow, all of which are in the buffer."""
+    length, after = read_long(data, position, end, frame)
+    if after < 0:
+        return 0, after
+    if length < 0:
+        return 0, fail(frame, k.NEGATIVE, position)
+    if length > end - after:
+        return 0, fail(frame, k.CUT, position)
+    return length, after
+
+
+@inlined
+def read_count(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
+    """Read the number of items of a block of an array or map, and the block's length where it has one."""
+    count, after = read_long(data, position, end, frame)
+    if after < 0 or count == 0:
+        return 0, after
+    if count < 0:
+        count = -count
+        _, after = read_length(data, after, end, frame)
+        if after < 0:
+            return 0, after
+    if count < 0 or count > end - after:
+        return 0, fail(frame, k.TOO_MANY, position)
+    return count, after
+
+
+@inlined
+def find_column(frame: Frame, field_id: int) -> int:
+    """Return the column of a field id, -1 for none."""
+    if 0 <= field_id < frame.lookup.size:
+        return frame.lookup[field_id]
+    low = 0
+    high = frame.sparse_ids.size
+    while low < high:
+        middle = (low + high) >> 1
+        if frame.sparse_ids[middle] < field_id:
+            low = middle + 1
+        else:
+            high = middle
+    if low < frame.sparse_ids.size and frame.sparse_ids[low] == field_id:
+        return frame.sparse_columns[low]
+    return -1
+
+
+@compiled
+def read_counts(data: Bytes, position: int, end: int, metric: int, frame: Frame) -> int:
+    """Read a map of field id to count."""
+    bit = np.uint8(1 << metric)
+    values = frame.values[metric]
+    while True:
+        count, position = read_count(data, position, end, frame)
+        if count == 0:
+            return position
+        for _ in range(count):
+            field_id, position = read_long(data, position, end, frame)
+            if position < 0:
+                return -1
+            value, position = read_long(data, position, end, frame)
+            if position < 0:
+                return -1
+            column = find_column(frame, field_id)
+            if column >= 0:
+                values[column] = value
+                frame.flags[column] |= bit
+
+
+@compiled
+def read_bounds(data: Bytes, position: int, end: int, metric: int, frame: Frame) -> int:
+    """Read a map of field id to bound."""
+    bit = np.uint8(1 << metric)
+    starts = frame.values[metric]
+    sizes = frame.sizes[metric - 4]
+    while True:
+        count, position = read_count(data, position, end, frame)
+        if count == 0:
+            return position
+        for _ in range(count):
+            field_id, position = read_long(data, position, end, frame)
+            if position < 0:
+                return -1
+            length, position = read_length(data, position, end, frame)
+            if position < 0:
+                return -1
+            column = find_column(frame, field_id)
+            if column >= 0:
+                starts[column] = position
+                sizes[column] = length
+                frame.flags[column] |= bit
+            position += length
+
+
+@compiled
+def put_metric(frame: Frame, metric: int) -> None:
+    """Store the captured key and value of an unusual metrics map."""
+    if frame.lengths[k.KEY] < 0 or frame.lengths[k.VALUE] < 0:
+        return
+    column = find_column(frame, frame.slots[k.KEY])
+    if column < 0:
+        return
+    frame.values[metric, column] = frame.slots[k.VALUE]
+    if metric >= 4:
+        frame.sizes[metric - 4, column] = frame.lengths[k.VALUE]
+    frame.flags[column] |= np.uint8(1 << metric)
+
+
+@compiled
+def read_number(data: Bytes, position: int, end: int, operation: int, slot: int, frame: Frame) -> int:
+    """Capture a boolean, a float or a double; the latter two as the bits of a double."""
+    width = 1 if operation == k.BOOLEAN else 4 if operation == k.FLOAT else 8
+    if end - position < width:
+        return fail(frame, k.CUT, position)
+    bits = np.uint64(0)
+    for i in range(width):
+        bits |= np.uint64(data[position + i]) << np.uint64(8 * i)
+    if operation == k.FLOAT:
+        frame.slots[slot] = np.float64(np.uint32(bits).view(np.float32)).view(np.int64)
+    else:
+        frame.slots[slot] = np.int64(bits)
+    frame.lengths[slot] = 0
+    return position + width
+
+
+@compiled
+def next_item(data: Bytes, position: int, end: int, depth: int, frame: Frame) -> tuple[int, int]:
+    """Step to the next item of the innermost array: the items left, at least one, or 0 behind the array."""
+    left = frame.stack[depth] - 1
+    if left <= 0:
+        left, position = read_count(data, position, end, frame)
+    frame.stack[depth] = left
+    return left, position
+
+
+@compiled
+def skip_empty_items(data: Bytes, position: int, end: int, frame: Frame) -> int:
+    """Skip an array whose items take no bytes, however many they are."""
+    while True:
+        count, position = read_long(data, position, end, frame)
+        if position < 0 or count == 0:
+            return position
+        if count < 0:
+            _, position = read_length(data, position, end, frame)
+            if position < 0:
+                return position
+
+
+@compiled
+def decode_entry(data: Bytes, position: int, end: int, code: Words, frame: Frame) -> int:  # noqa: C901
+    """Run a decoding program over one entry; return the position behind it, or -1.
+
+    One branch an operation, as in any interpreter: numba cannot dispatch through a table of functions at this speed.
+    """
+    slots = frame.slots
+    lengths = frame.lengths
+    at = 0
+    depth = -1
+    while position >= 0:
+        operation = code[at]
+        if operation == k.END:
+            return position
+        if operation == k.SKIP_VARINT:
+            _, position = read_long(data, position, end, frame)
+            at += 1
+        elif operation == k.SKIP_BYTES:
+            length, position = read_length(data, position, end, frame)
+            position += length
+            at += 1
+        elif operation == k.SKIP_FIXED:
+            if code[at + 1] > end - position:
+                return fail(frame, k.CUT, position)
+            position += code[at + 1]
+            at += 2
+        elif operation == k.LONG:
+            slots[code[at + 1]], position = read_long(data, position, end, frame)
+            lengths[code[at + 1]] = 0
+            at += 2
+        elif operation == k.SPAN:
+            length, position = read_length(data, position, end, frame)
+            slots[code[at + 1]] = position
+            lengths[code[at + 1]] = length
+            position += length
+            at += 2
+        elif operation == k.FIXED:
+            length = code[at + 2]
+            if length > end - position:
+                return fail(frame, k.CUT, position)
+            slots[code[at + 1]] = position
+            lengths[code[at + 1]] = length
+            position += length
+            at += 3
+        elif operation <= k.DOUBLE:
+            position = read_number(data, position, end, operation, code[at + 1], frame)
+            at += 2
+        elif operation == k.UNION:
+            start = position
+            branch, position = read_long(data, position, end, frame)
+            if branch < 0 or branch >= code[at + 1]:
+                return fail(frame, k.NO_BRANCH, start)
+            at = code[at + 2 + branch]
+        elif operation == k.JUMP:
+            at = code[at + 1]
+        elif operation == k.ARRAY:
+            count, position = read_count(data, position, end, frame)
+            if count == 0:
+                at = code[at + 1]
+            else:
+                depth += 1
+                frame.stack[depth] = count
+                at += 2
+        elif operation == k.NEXT:
+            left, position = next_item(data, position, end, depth, frame)
+            if left == 0:
+                depth -= 1
+                at += 2
+            else:
+                at = code[at + 1]
+        elif operation == k.EMPTY_ITEMS:
+            position = skip_empty_items(data, position, end, frame)
+            at += 1
+        elif operation == k.OPEN:
+            slots[code[at + 1]] = position
+            at += 2
+        elif operation == k.CLOSE:
+            lengths[code[at + 1]] = position - slots[code[at + 1]]
+            at += 2
+        elif operation == k.COUNTS:
+            lengths[code[at + 1]] = 0
+            position = read_counts(data, position, end, code[at + 1], frame)
+            at += 2
+        elif operation == k.BOUNDS:
+            lengths[code[at + 1]] = 0
+            position = read_bounds(data, position, end, code[at + 1], frame)
+            at += 2
+        elif operation == k.CLEAR:
+            lengths[code[at + 1]] = -1
+            at += 2
+        elif operation == k.SEEN:
+            lengths[code[at + 1]] = 0
+            at += 2
+        else:
+            put_metric(frame, code[at + 1])
+            at += 2
+    return -1

@@ -1,0 +1,123 @@
+"""Manifest lists: a snapshot's Avro file -> one Arrow row a manifest.
+
+Fields go by their id: v1 writers named some of them otherwise. Source: Iceberg spec, "Manifest Lists".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pyarrow as pa
+
+from icestats.errors import MetadataError
+from icestats.metadata import Snapshot
+from icestats.schemas import MANIFEST_FILES
+from icestats.storage import FileReader
+
+_FIELD_IDS = {
+    "manifest_path": 500,
+    "manifest_length": 501,
+    "partition_spec_id": 502,
+    "content": 517,
+    "sequence_number": 515,
+    "min_sequence_number": 516,
+    "added_snapshot_id": 503,
+    "added_files_count": 504,
+    "existing_files_count": 505,
+    "deleted_files_count": 506,
+    "added_rows_count": 512,
+    "existing_rows_count": 513,
+    "deleted_rows_count": 514,
+    "partitions": 507,
+    "key_metadata": 519,
+    "first_row_id": 520,
+}
+_CONTENTS = {0: "data", 1: "deletes"}
+_REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
+
+
+def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
+    """Read the manifests of a snapshot.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    snapshot : Snapshot or None
+        The snapshot; None, for a table without one, gives no rows.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.MANIFEST_FILES`: one row a manifest, in the list's order. Counts that a v1 writer left out are null.
+
+    Raises
+    ------
+    MetadataError
+        The file is missing, cut, or not a manifest list.
+    """
+    if snapshot is None:
+        return MANIFEST_FILES.empty_table()
+    if snapshot.manifest_list is None:
+        return _from_inline(storage, snapshot)
+    path = snapshot.manifest_list
+    records, names = _read_records(storage.read(path), path)
+    missing = [name for name in _REQUIRED if name not in names]
+    if missing:
+        raise MetadataError(f"not a manifest list: it has no field {missing[0]} (id {_FIELD_IDS[missing[0]]})", path)
+    columns: dict[str, list[Any]] = {
+        name: [record.get(names[name]) if name in names else None for record in records] for name in _FIELD_IDS
+    }
+    columns["content"] = [_content(value, path) for value in columns["content"]]
+    for name in ("sequence_number", "min_sequence_number"):
+        columns[name] = [value or 0 for value in columns[name]]
+    try:
+        return pa.table(columns, schema=MANIFEST_FILES)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
+        raise MetadataError(f"not a manifest list: {error}", path) from error
+
+
+def _read_records(data: bytes, path: str) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
+    import fastavro
+
+    stream = io.BytesIO(data)
+    try:
+        reader = fastavro.reader(stream)
+        schema = reader.writer_schema
+        records = list(reader)
+    except Exception as error:
+        # fastavro raises whatever the damaged byte leads to: ValueError, KeyError, EOFError, zlib.error, ...
+        what = " ".join(str(error).split())[:200] or type(error).__name__
+        raise MetadataError(f"not a manifest list, or damaged: {what}", path, stream.tell()) from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise MetadataError("not a manifest list: its Avro schema is not a record", path)
+    by_id = {field.get("field-id"): field["name"] for field in schema["fields"]}
+    return cast("list[Mapping[str, Any]]", records), {
+        name: by_id[field_id] for name, field_id in _FIELD_IDS.items() if field_id in by_id
+    }
+
+
+def _content(value: int | None, path: str) -> str:
+    try:
+        return _CONTENTS[value or 0]
+    except KeyError:
+        raise MetadataError(f"a manifest's content is {value}, expected 0 (data) or 1 (deletes)", path) from None
+
+
+def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:
+    # v1 snapshots may list their manifests in metadata.json; such manifests hold data files of spec 0.
+    rows = [
+        {
+            "manifest_path": path,
+            "manifest_length": storage.size(path),
+            "partition_spec_id": 0,
+            "content": "data",
+            "sequence_number": 0,
+            "min_sequence_number": 0,
+            "added_snapshot_id": snapshot.snapshot_id,
+        }
+        for path in snapshot.manifests
+    ]
+    return pa.Table.from_pylist(rows, schema=MANIFEST_FILES)

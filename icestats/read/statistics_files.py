@@ -1,0 +1,235 @@
+"""The table statistics files that metadata.json registers: their blobs, and how old they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.errors import PuffinFormatError, StatisticsMissingError
+from icestats.metadata import Field, Schema, Snapshot, StatisticsFile, TableMetadata
+from icestats.read.puffin import PuffinBlob, read_blob, read_puffin_footer
+from icestats.schemas import SKETCHES
+from icestats.stats.column_figures import Figure
+from icestats.stats.column_statistics_payload import read_column_statistics
+from icestats.stats.kll import KllSketch
+from icestats.stats.theta import ThetaSketch
+from icestats.storage import FileReader
+
+THETA = "apache-datasketches-theta-v1"
+KLL = "apache-datasketches-kll-v1"
+COLUMN_STATISTICS = "icestats-column-stats-v1"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBlob:
+    """A blob of a registered statistics file, seen from one snapshot."""
+
+    blob: PuffinBlob
+    statistics_path: str
+    listed: bool
+    """Whether metadata.json lists it, or only the file's footer does."""
+    commits_behind: int | None
+    """Commits from the blob's snapshot to the one it is seen from; None: that is no ancestor."""
+
+    @property
+    def ndv(self) -> int | None:
+        """The number of distinct values that the blob's writer stated."""
+        text = self.blob.properties.get("ndv", "")
+        return int(text) if text.isdecimal() else None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedKll:
+    """A committed KLL sketch, with the counts that stand beside it."""
+
+    sketch: KllSketch
+    snapshot_id: int
+    commits_behind: int
+    null_count: int | None
+    nan_count: int | None
+
+
+def read_committed_blobs(
+    storage: FileReader, metadata: TableMetadata, snapshot: Snapshot | None
+) -> Iterator[CommittedBlob]:
+    """Yield the blobs of every registered statistics file, the files nearest to the snapshot first.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    metadata : TableMetadata
+        The table.
+    snapshot : Snapshot or None
+        The snapshot that ages are counted from.
+
+    Raises
+    ------
+    MetadataError
+        A file is missing, or (as PuffinFormatError) cut or damaged.
+    """
+    ages = {} if snapshot is None else {s.snapshot_id: age for age, s in enumerate(metadata.ancestors(snapshot))}
+    far = len(ages)
+    for file in sorted(metadata.statistics, key=lambda f: ages.get(f.snapshot_id, far)):
+        for blob in read_puffin_footer(storage, file.statistics_path).blobs:
+            yield CommittedBlob(blob, file.statistics_path, _is_listed(blob, file), ages.get(blob.snapshot_id))
+
+
+def _is_listed(blob: PuffinBlob, file: StatisticsFile) -> bool:
+    return any(
+        listed.type == blob.type and listed.field_ids == blob.field_ids and listed.snapshot_id == blob.snapshot_id
+        for listed in file.blobs
+    )
+
+
+def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
+    """Build the table of committed blobs.
+
+    Parameters
+    ----------
+    blobs : sequence of CommittedBlob
+        In the order of the rows.
+    schema : Schema
+        Names the columns.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.SKETCHES`: one row a blob.
+    """
+    rows = [
+        {
+            "type": found.blob.type,
+            "field_ids": list(found.blob.field_ids),
+            "columns": [_column_name(schema, field_id) for field_id in found.blob.field_ids],
+            "snapshot_id": found.blob.snapshot_id,
+            "commits_behind": found.commits_behind,
+            "ndv": found.ndv,
+            "properties": list(found.blob.properties.items()),
+            "length": found.blob.length,
+            "listed": found.listed,
+            "statistics_path": found.statistics_path,
+        }
+        for found in blobs
+    ]
+    return pa.Table.from_pylist(rows, schema=SKETCHES)
+
+
+def _column_name(schema: Schema, field_id: int) -> str:
+    field = schema.get(field_id)
+    return f"#{field_id}" if field is None else field.name
+
+
+def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field_id: int) -> CommittedBlob | None:
+    """Return the blob of a column that is the fewest commits behind, or None where no ancestor has one."""
+    usable = [b for b in blobs if b.blob.type == blob_type and b.blob.field_ids == (field_id,)]
+    return min((b for b in usable if b.commits_behind is not None), key=lambda b: b.commits_behind or 0, default=None)
+
+
+def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedKll:
+    """Read the nearest committed KLL sketch of a column.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    blobs : sequence of CommittedBlob
+        The table's blobs, as `read_committed_blobs` gives them.
+    field : Field
+        The column.
+
+    Raises
+    ------
+    StatisticsMissingError
+        No KLL sketch of the column has been committed for the snapshot or an ancestor of it.
+    PuffinFormatError
+        The blob is damaged.
+    """
+    found = find_nearest(blobs, KLL, field.field_id)
+    if found is None or found.commits_behind is None:
+        raise StatisticsMissingError(
+            f"no KLL sketch of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
+            f"run table.compute(columns=[{field.name!r}]).commit(), or `icestats compute --commit`"
+        )
+    path = found.statistics_path
+    data = read_blob(storage, found.blob, path)
+    properties = found.blob.properties
+    try:
+        sketch = KllSketch.from_bytes(properties.get("item-type", "double"), data)
+    except ValueError as error:
+        raise PuffinFormatError(f"the KLL sketch of column {field.name!r}: {error}", path, found.blob.offset) from error
+    return CommittedKll(
+        sketch=sketch,
+        snapshot_id=found.blob.snapshot_id,
+        commits_behind=found.commits_behind,
+        null_count=_count(properties.get("null-count")),
+        nan_count=_count(properties.get("nan-count")),
+    )
+
+
+def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) -> dict[int, dict[str, Figure]]:
+    """Read the figures of columns that committed statistics add to the roll-ups.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    blobs : sequence of CommittedBlob
+        The table's blobs, as `read_committed_blobs` gives them.
+
+    Returns
+    -------
+    dict of int to dict of str to Figure
+        By field id: `ndv`, an estimate; `avg_length` and `max_length` in bytes, exact for the rows of their snapshot.
+        The nearest snapshot's figure wins.
+
+    Raises
+    ------
+    PuffinFormatError
+        A blob is damaged.
+    """
+    figures: dict[int, dict[str, Figure]] = {}
+    usable = [b for b in blobs if b.commits_behind is not None]
+    for found in sorted(usable, key=lambda b: b.commits_behind or 0):
+        if found.blob.type == THETA and len(found.blob.field_ids) == 1 and found.ndv is not None:
+            figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
+            figures.setdefault(found.blob.field_ids[0], {}).setdefault("ndv", figure)
+        elif found.blob.type == COLUMN_STATISTICS:
+            for field_id, document in _read_columns(storage, found).items():
+                for name in ("avg_length", "max_length"):
+                    value = document.get(name.replace("_", "-"))
+                    if value is not None:
+                        figure = Figure(value, f"exact: over the live rows, {_age(found)}")
+                        figures.setdefault(field_id, {}).setdefault(name, figure)
+    return figures
+
+
+def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
+    try:
+        sketch = ThetaSketch.from_bytes(read_blob(storage, found.blob, found.statistics_path))
+    except ValueError as error:
+        raise PuffinFormatError(f"a Theta sketch: {error}", found.statistics_path, found.blob.offset) from error
+    if sketch.relative_error == 0:
+        return "Theta sketch that still holds every value, so exact but for hash collisions"
+    return f"Theta sketch, within {2 * sketch.relative_error:.1%} at 95 %"
+
+
+def _read_columns(storage: FileReader, found: CommittedBlob) -> dict[int, Mapping[str, Any]]:
+    try:
+        return read_column_statistics(read_blob(storage, found.blob, found.statistics_path))
+    except ValueError as error:
+        raise PuffinFormatError(str(error), found.statistics_path, found.blob.offset) from error
+
+
+def _age(found: CommittedBlob) -> str:
+    if not found.commits_behind:
+        return "this snapshot"
+    commits = "1 commit" if found.commits_behind == 1 else f"{found.commits_behind:,} commits"
+    return f"snapshot {found.blob.snapshot_id}, {commits} behind"
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

@@ -1,0 +1,237 @@
+"""Statistics that a scan has found, and their commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from icestats.catalog import Source, load_writable_table
+from icestats.errors import CallError, StatisticsMissingError
+from icestats.metadata import Snapshot
+from icestats.schemas import COMPUTED
+from icestats.stats.histogram import Histogram, Kind, build_histogram
+from icestats.stats.kll import KllSketch
+from icestats.stats.table_statistics import TableStatistics
+from icestats.stats.theta import ThetaSketch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from icestats.commit.statistics_commit import CommitResult
+    from icestats.commit.statistics_plan import CommitPlan
+    from icestats.read.puffin import PuffinBlob
+
+
+@dataclass(frozen=True)
+class CommitReport:
+    """What a commit has changed, or would change."""
+
+    committed: bool
+    statistics_path: str
+    size_bytes: int
+    blobs: tuple[dict[str, Any], ...]
+    kept_blobs: tuple[dict[str, Any], ...]
+    """Blobs of the earlier file that are carried over."""
+    replaced: tuple[dict[str, Any], ...]
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the command line prints it."""
+        file = {"path": self.statistics_path, "bytes": self.size_bytes, "blobs": list(self.blobs)}
+        return {
+            "files": [file],
+            "committed": self.committed,
+            "kept_blobs": list(self.kept_blobs),
+            "replaced": list(self.replaced),
+        }
+
+
+class Statistics:
+    """Theta, KLL and column statistics of one snapshot. Nothing is written until `commit()`."""
+
+    def __init__(self, source: Source, found: TableStatistics) -> None:
+        self._source = source
+        self.found = found
+        """The statistics by column, as bytes and numbers."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the statistics.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.COMPUTED`: one row a column.
+        """
+        rows = []
+        for name, column in self.found.columns.items():
+            theta = ThetaSketch.from_bytes(column.theta)
+            rows.append(
+                {
+                    "field_id": column.field_id,
+                    "name": name,
+                    "type": column.type,
+                    "value_count": column.value_count,
+                    "null_value_count": column.null_value_count,
+                    "nan_value_count": column.nan_value_count,
+                    "min_value": column.min_value,
+                    "max_value": column.max_value,
+                    "avg_length": column.avg_length,
+                    "max_length": column.max_length,
+                    "ndv": int(theta.estimate()),
+                    "ndv_relative_error": theta.relative_error,
+                    "theta_size_bytes": len(column.theta),
+                    "kll_size_bytes": None if column.kll is None else len(column.kll),
+                }
+            )
+        return pa.Table.from_pylist(rows, schema=COMPUTED)
+
+    def histogram(self, column: str, *, bins: int = 40, kind: Kind = "equi-width") -> Histogram:
+        """Return a column's histogram from the sketch that the scan has made.
+
+        Parameters
+        ----------
+        column : str
+            A column that was scanned.
+        bins : int
+            How many bins.
+        kind : {"equi-width", "equi-height"}
+            Bins of the same width, or of the same count.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The scan did not read that column.
+        StatisticsMissingError
+            The column's type has no KLL sketch.
+        """
+        found = self.found.find(column)
+        if found.kll is None or found.item_type is None:
+            raise StatisticsMissingError(f"column {column!r} of type {found.type} has no KLL sketch")
+        return build_histogram(
+            KllSketch.from_bytes(found.item_type, found.kll),
+            column=column,
+            type_text=found.type,
+            bins=bins,
+            kind=kind,
+            snapshot_id=self.found.snapshot_id,
+            null_count=found.null_value_count,
+            nan_count=found.nan_value_count,
+        )
+
+    def commit(
+        self,
+        *,
+        dry_run: bool = False,
+        list_ndv: Collection[str] | None = None,
+        on_step: Callable[[str], None] | None = None,
+    ) -> CommitReport:
+        """Write the statistics to a Puffin file and register it for the snapshot.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Only say what would be written and changed.
+        list_ndv : collection of str, optional
+            The columns whose NDV metadata.json lists, so that engines use it; by default all.
+        on_step : callable, optional
+            Called with the name of each step.
+
+        Returns
+        -------
+        CommitReport
+            `print` it to see each file, blob and entry, what engines will do differently, and warnings.
+
+        Raises
+        ------
+        CommitError
+            The table is read-only, its snapshot has expired meanwhile, or the catalog refused; what was written has
+            been removed.
+        """
+        from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+        from icestats.commit.table_statistics_blobs import build_blobs
+
+        table = load_writable_table(self._source)
+        plan = prepare_commit(table, build_blobs(self.found), snapshot_id=self.found.snapshot_id, list_ndv=list_ndv)
+        if dry_run:
+            return _report(plan)
+        result = commit_statistics(plan, on_step=on_step)
+        return _report(plan, result)
+
+    def __repr__(self) -> str:
+        found = self.found
+        rows = "no" if found.row_count is None else f"{found.row_count:,}"
+        title = f"statistics of {self._source.name}, snapshot {found.snapshot_id}"
+        lines = [f"{title}: {len(found.columns)} columns, {rows} rows, {found.duration_ms:,} ms"]
+        lines += [f"  skipped {name}: {reason}" for name, reason in found.skipped.items()]
+        return "\n".join(lines)
+
+
+def compute_statistics(
+    source: Source,
+    snapshot: Snapshot | None,
+    *,
+    columns: Sequence[str] | None,
+    k: int,
+    lg_k: int,
+    spark: SparkSession | None,
+    progress: Callable[[int, int], None] | None,
+) -> Statistics:
+    """Scan a snapshot with PySpark; see `Table.compute`."""
+    if not 8 <= k <= 65535:
+        raise CallError(f"k is {k}: a KLL sketch takes 8 to 65,535")
+    if not 4 <= lg_k <= 26:
+        raise CallError(f"lg_k is {lg_k}: a Theta sketch takes 4 to 26")
+    if snapshot is None:
+        raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
+    from icestats.spark.session import get_session
+    from icestats.spark.table_statistics import compute_table_statistics, select_columns
+
+    select_columns(source.metadata.schema_of(snapshot).top_level, columns)
+    session = get_session() if spark is None else spark
+    found = compute_table_statistics(session, source, snapshot, columns=columns, k=k, lg_k=lg_k, progress=progress)
+    return Statistics(source, found)
+
+
+def _report(plan: CommitPlan, result: CommitResult | None = None) -> CommitReport:
+    done = plan if result is None else result
+    blobs = done.blobs
+    text = plan.describe()
+    if result is not None:
+        replaced = f", replaced {len(result.replaced)}" if result.replaced else ""
+        text = (
+            f"committed {result.statistics_path}: {result.file_size_bytes:,} bytes, {len(blobs)} blobs "
+            f"({sum(b.listed for b in blobs)} listed in metadata.json, {sum(b.kept for b in blobs)} kept{replaced}) "
+            f"for snapshot {result.snapshot_id}"
+        )
+    return CommitReport(
+        committed=result is not None,
+        statistics_path=done.statistics_path,
+        size_bytes=len(plan.puffin.data) if result is None else result.file_size_bytes,
+        blobs=tuple(_blob_document(b.blob, b.columns, listed=b.listed) for b in blobs),
+        kept_blobs=tuple(_blob_document(b.blob, b.columns, listed=b.listed) for b in blobs if b.kept),
+        replaced=tuple(_blob_document(blob) for blob in done.replaced),
+        text=text,
+    )
+
+
+def _blob_document(
+    blob: PuffinBlob, columns: Sequence[str] | None = None, *, listed: bool | None = None
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "type": blob.type,
+        "field_ids": list(blob.field_ids),
+        "snapshot_id": str(blob.snapshot_id),
+        "length": blob.length,
+        "properties": dict(blob.properties),
+    }
+    if columns is not None:
+        document["columns"] = list(columns)
+    if listed is not None:
+        document["listed"] = listed
+    return document

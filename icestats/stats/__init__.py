@@ -1,0 +1,1 @@
+"""Pure statistics: bounds, roll-ups, sketches and histograms. Nothing here touches storage."""

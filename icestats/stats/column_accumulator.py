@@ -1,0 +1,274 @@
+"""One column's statistics, gathered one Arrow batch at a time and merged across partitions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import Field
+from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, decimal_words, dense_values, fixed_words
+from icestats.stats.hashing import hash_dense
+from icestats.stats.kll import KllSketch
+from icestats.stats.kll_layout import item_type_of
+from icestats.stats.theta import ThetaSketch
+from icestats.types import PrimitiveType, encode_value, parse_type
+
+_RANGED = frozenset({"string", "binary", "fixed"})
+_SAMPLE = 1_024
+_FEW_DISTINCT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a scan found in one column. Every figure is exact but those of the sketches."""
+
+    field_id: int
+    type: str
+    """Iceberg's type."""
+    value_count: int
+    """Rows: values, nulls and NaN together, as Iceberg counts them."""
+    null_value_count: int
+    nan_value_count: int
+    """0 for types that know no NaN."""
+    min_value: bytes | None
+    """Single-value bytes (spec, Appendix D), never cut; NaN left out; -0.0 below 0.0. None: no value to bound."""
+    max_value: bytes | None
+    avg_length: float | None
+    """Bytes (UTF-8 for strings) a non-null value; None for types other than string and binary, and without values."""
+    max_length: int | None
+    """Bytes of the longest value; None as for `avg_length`."""
+    theta: bytes
+    """Theta sketch of the non-null values, as `ThetaSketch.from_bytes` reads it."""
+    kll: bytes | None
+    """KLL sketch of the values that are neither null nor NaN, as `KllSketch.from_bytes` reads it; None for types whose
+    order means nothing (uuid, fixed, binary)."""
+    item_type: str | None
+    """How the KLL sketch stores its items: `kll_layout.item_type_of`."""
+
+
+def can_sketch(field: Field) -> str | None:
+    """Return why a column cannot have sketches; None when it can.
+
+    Examples
+    --------
+    >>> can_sketch(Field(1, "tags", "list", required=False, top_level=True))
+    "type list is nested: sketches are made of a column's own values"
+    >>> can_sketch(Field(2, "price", "double", required=False, top_level=True)) is None
+    True
+    """
+    if not field.is_primitive:
+        return f"type {field.type} is nested: sketches are made of a column's own values"
+    if not field.top_level:
+        return "the column is part of a nested one: only top-level columns have sketches"
+    try:
+        kind = parse_type(field.type)
+    except ValueError:
+        return f"type {field.type} is not known"
+    if not kind.is_orderable:
+        return f"type {field.type} has no single-value form to hash or to compare"
+    return None
+
+
+class ColumnAccumulator:
+    """Counts, extremes, lengths and sketches of one top-level column.
+
+    Parameters
+    ----------
+    field : Field
+        The column; `can_sketch` must have nothing against it.
+    k : int
+        Size of the KLL sketch.
+    lg_k : int
+        Base 2 logarithm of the size of the Theta sketch.
+
+    Raises
+    ------
+    ValueError
+        The column cannot have sketches.
+
+    Notes
+    -----
+    Merging is associative: exactly so for everything but the KLL sketch, whose random choices may differ within its
+    error. Pickles to some 40 kilobytes at most, plus the longest of the smallest and largest values.
+
+    Examples
+    --------
+    >>> accumulator = ColumnAccumulator(Field(1, "id", "long", required=False, top_level=True))
+    >>> accumulator.update(pa.array([7, None, 7]))
+    >>> result = accumulator.result()
+    >>> result.value_count, result.null_value_count, result.min_value.hex()
+    (3, 1, '0700000000000000')
+    """
+
+    def __init__(self, field: Field, k: int = 200, lg_k: int = 12) -> None:
+        reason = can_sketch(field)
+        if reason is not None:
+            raise ValueError(f"column {field.name!r}: {reason}")
+        self._field = field
+        self._theta = ThetaSketch(lg_k)
+        item_type = item_type_of(field.type)
+        self._kll = None if item_type is None else KllSketch(item_type, k)
+        self._value_count = self._null_count = self._nan_count = 0
+        self._length = self._max_length = 0
+        self._extremes: tuple[Any, Any] | None = None
+
+    def update(self, array: pa.Array) -> None:
+        """Add the values of an array: see `column_values.dense_values` for what it may be like.
+
+        Raises
+        ------
+        ValueError
+            The array cannot be read as the column's type.
+        """
+        dense = dense_values(array, self._field.type)
+        self._value_count += len(array)
+        self._null_count += len(array) - len(dense)
+        if len(dense) == 0:
+            return
+        kind = parse_type(self._field.type)
+        if kind.name in _RANGED:
+            self._update_ranges(dense)
+            return
+        self._theta.update(hash_dense(dense, self._field.type))
+        if kind.name == "decimal":
+            self._update_decimals(dense, kind)
+        elif kind.name == "uuid":
+            self._bound(*_arrow_extremes(dense))
+        elif kind.name == "boolean":
+            self._update_booleans(fixed_words(dense))
+        elif kind.name in ("float", "double"):
+            self._update_floats(fixed_words(dense))
+        else:
+            self._update_integers(fixed_words(dense))
+
+    def _update_ranges(self, dense: pa.Array) -> None:
+        lengths = np.diff(byte_ranges(dense)[1])
+        self._length += int(lengths.sum())
+        self._max_length = max(self._max_length, int(lengths.max()))
+        distinct, counts = dense, None
+        sample = dense.slice(0, _SAMPLE)
+        if len(pc.unique(sample)) <= _FEW_DISTINCT:
+            counted = dense.value_counts()
+            distinct, counts = counted.field("values"), counted.field("counts")
+        self._theta.update(hash_dense(distinct, self._field.type))
+        self._bound(*_arrow_extremes(distinct))
+        if self._kll is None:
+            return
+        if counts is not None and len(counts) <= _FEW_DISTINCT:
+            self._kll.update_counted(distinct.to_pylist(), counts.to_pylist())
+        else:
+            self._kll.update(dense)
+
+    def _update_decimals(self, dense: pa.Array, kind: PrimitiveType) -> None:
+        if kind.precision > MAX_LONG_PRECISION:
+            self._bound(*_arrow_extremes(dense))
+            if self._kll is not None:
+                self._kll.update(dense)
+            return
+        unscaled = np.ascontiguousarray(decimal_words(dense)[:, 0])
+        self._bound(*(Decimal(int(end)).scaleb(-kind.scale) for end in (unscaled.min(), unscaled.max())))
+        if self._kll is not None:
+            self._kll.update(unscaled)
+
+    def _update_booleans(self, words: npt.NDArray[np.uint8]) -> None:
+        trues = int(np.count_nonzero(words))
+        counts = {value: count for value, count in ((0, len(words) - trues), (1, trues)) if count}
+        self._bound(min(counts), max(counts))
+        if self._kll is not None:
+            self._kll.update_counted(list(counts), list(counts.values()))
+
+    def _update_floats(self, words: npt.NDArray[np.floating[Any]]) -> None:
+        is_nan = np.isnan(words)
+        nans = int(np.count_nonzero(is_nan))
+        if nans:
+            self._nan_count += nans
+            words = words[~is_nan]
+        if len(words):
+            low, high = float(words.min()), float(words.max())
+            zeros = words[words == 0] if low == 0 or high == 0 else words[:0]
+            if low == 0:
+                low = -0.0 if np.signbit(zeros).any() else 0.0
+            if high == 0:
+                high = -0.0 if np.signbit(zeros).all() else 0.0
+            self._bound(_SignedFloat(low), _SignedFloat(high))
+            if self._kll is not None:
+                self._kll.update(words)
+
+    def _update_integers(self, words: npt.NDArray[np.integer[Any]]) -> None:
+        self._bound(int(words.min()), int(words.max()))
+        if self._kll is not None:
+            self._kll.update(words)
+
+    def _bound(self, low: Any, high: Any) -> None:
+        if self._extremes is not None:
+            low, high = min(self._extremes[0], low), max(self._extremes[1], high)
+        self._extremes = low, high
+
+    def merge(self, other: ColumnAccumulator) -> None:
+        """Add what another accumulator of the same column has gathered; the other stays as it is.
+
+        Raises
+        ------
+        ValueError
+            The other is of another column.
+        """
+        if (other._field.field_id, other._field.type) != (self._field.field_id, self._field.type):
+            mine, theirs = (f"{f.field_id} ({f.type})" for f in (self._field, other._field))
+            raise ValueError(f"statistics of field {theirs} cannot be merged into those of field {mine}")
+        self._value_count += other._value_count
+        self._null_count += other._null_count
+        self._nan_count += other._nan_count
+        self._length += other._length
+        self._max_length = max(self._max_length, other._max_length)
+        if other._extremes is not None:
+            self._bound(*other._extremes)
+        self._theta.merge(other._theta)
+        if self._kll is not None and other._kll is not None:
+            self._kll.merge(other._kll)
+
+    def result(self) -> ColumnStatistics:
+        """Return what was gathered so far."""
+        filled = self._value_count - self._null_count
+        has_length = self._field.type in ("string", "binary") and filled > 0
+        low, high = (None, None) if self._extremes is None else self._extremes
+        return ColumnStatistics(
+            field_id=self._field.field_id,
+            type=self._field.type,
+            value_count=self._value_count,
+            null_value_count=self._null_count,
+            nan_value_count=self._nan_count,
+            min_value=self._encode(low),
+            max_value=self._encode(high),
+            avg_length=self._length / filled if has_length else None,
+            max_length=self._max_length if has_length else None,
+            theta=self._theta.to_bytes(),
+            kll=None if self._kll is None else self._kll.to_bytes(),
+            item_type=None if self._kll is None else self._kll.item_type,
+        )
+
+    def _encode(self, value: Any) -> bytes | None:
+        return value if value is None or isinstance(value, bytes) else encode_value(self._field.type, value)
+
+
+class _SignedFloat(float):
+    """A float that orders -0.0 below 0.0, as Iceberg does."""
+
+    def __lt__(self, other: float) -> bool:
+        return (float(self), math.copysign(1.0, self)) < (float(other), math.copysign(1.0, other))
+
+    def __gt__(self, other: float) -> bool:
+        return (float(self), math.copysign(1.0, self)) > (float(other), math.copysign(1.0, other))
+
+
+def _arrow_extremes(dense: pa.Array) -> tuple[Any, Any]:
+    # Strings as their UTF-8 bytes: the order of Iceberg's bounds.
+    extremes = pc.min_max(dense)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    return (low.encode(), high.encode()) if isinstance(low, str) else (low, high)

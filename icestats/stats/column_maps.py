@@ -1,0 +1,74 @@
+"""Roll-up cells -> the map columns of a manifest or partition table, by the roll-up rule.
+
+A statistic that one or more live files lack is not aggregated: it is unknown, and the number of files that lack it is
+kept beside it. A file whose column is all null, or all NaN, needs no bounds. Source: "Extending standardized
+statistics in Iceberg", part 2, "Missing fields".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import Field
+from icestats.schemas import BOUNDS, COUNTS, STATISTICS, SUMMED_STATISTICS
+
+_Counts = npt.NDArray[np.int64]
+
+
+def build_column_maps(cells: pa.Table, columns: Sequence[Field], live_file_counts: _Counts) -> dict[str, pa.Array]:
+    """Build one map column a statistic, and one that counts the files that lack it.
+
+    Parameters
+    ----------
+    cells : pyarrow.Table
+        `schemas.ROLLUP_CELLS`: every column of `columns`, in that order, for each group in turn.
+    columns : sequence of Field
+        The columns that the cells are about.
+    live_file_counts : numpy.ndarray of int64
+        Live data files of each group.
+
+    Returns
+    -------
+    dict of str to pyarrow.Array
+        For each statistic S of `schemas.STATISTICS`: `S` plural, a map field id -> long or binary with null for unknown
+        and for a column without any value to bound; `S` plural + `_missing_files`, a map field id -> long.
+        `nan_value_counts` has the columns that know NaN only. One element a group.
+    """
+    groups = len(live_file_counts)
+    out: dict[str, pa.Array] = {}
+    for statistic in STATISTICS:
+        kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
+        rows = (np.arange(groups)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
+        values, missing = known_values(cells.take(pa.array(rows)), statistic, np.repeat(live_file_counts, len(kept)))
+        keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), groups))
+        offsets = pa.array(np.arange(groups + 1, dtype=np.int32) * len(kept))
+        name = f"{statistic}s"
+        out[name] = pa.MapArray.from_arrays(
+            offsets, keys, values, type=COUNTS if statistic in SUMMED_STATISTICS else BOUNDS
+        )
+        out[f"{name}_missing_files"] = pa.MapArray.from_arrays(offsets, keys, pa.array(missing), type=COUNTS)
+    return out
+
+
+def known_values(cells: pa.Table, statistic: str, live_file_counts: _Counts) -> tuple[pa.Array, _Counts]:
+    """Return a statistic of each cell, null where it is unknown, and how many files lack it.
+
+    Parameters
+    ----------
+    cells : pyarrow.Table
+        `schemas.ROLLUP_CELLS`.
+    statistic : str
+        One of `schemas.STATISTICS`.
+    live_file_counts : numpy.ndarray of int64
+        Live data files of each cell's group.
+    """
+    missing = live_file_counts - cells[f"{statistic}_file_count"].to_numpy()
+    if statistic not in SUMMED_STATISTICS:
+        missing = missing - cells["valueless_file_count"].to_numpy()
+    values = cells[statistic].combine_chunks()
+    return pc.if_else(pa.array(missing == 0), values, pa.scalar(None, values.type)), missing

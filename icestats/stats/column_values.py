@@ -1,0 +1,198 @@
+"""The values of an Arrow array as plain NumPy, whatever way Arrow holds them.
+
+A column arrives as its reader made it: sliced, dictionary-encoded, with another width or time unit than its Iceberg
+type has. Everything that hashes, ranks or compares values works on what this module makes of them.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.types import parse_type
+
+_UNITS = {"timestamp": "us", "timestamptz": "us", "timestamp_ns": "ns", "timestamptz_ns": "ns"}
+_WIDTHS = {"int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_()}
+MAX_LONG_PRECISION = 18
+"""Decimals of up to this precision have an unscaled value that fits a 64-bit integer."""
+_UUID_GROUPS = (0, 8, 12, 16, 20, 32)
+_HEX_PAIRS = np.frombuffer(bytes(range(256)).hex().encode(), dtype="<u2")
+
+
+def dense_values(array: pa.Array, type_text: str) -> pa.Array:
+    """Return the non-null values of an array in the Arrow type that goes with an Iceberg type.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Values as a reader made them: any width, unit, offset; dictionary- or run-end-encoded; or an extension type.
+    type_text : str
+        Iceberg's type.
+
+    Returns
+    -------
+    pyarrow.Array
+        Without nulls: `bool`, `int32` (int, date), `int64` (long, time, timestamps: microseconds, or nanoseconds for
+        the `_ns` types), `float`, `double`, `decimal128`, `binary(16)` (uuid), `string` or `large_string`, `binary`
+        or `large_binary` (binary, fixed).
+
+    Raises
+    ------
+    ValueError
+        The array cannot be read as that type.
+
+    Examples
+    --------
+    >>> dense_values(pa.array([1, None], pa.int16()), "long").to_pylist()
+    [1]
+    """
+    kind = parse_type(type_text)
+    try:
+        plain = _plain(array)
+        if plain.null_count:
+            plain = plain.drop_null()
+        if kind.name in ("date", "time"):
+            return _temporal(plain, kind.name)
+        if kind.is_timestamp:
+            return _timestamp(plain, _UNITS[kind.name])
+        if kind.name == "decimal":
+            return _cast(plain, pa.decimal128(kind.precision, kind.scale))
+        if kind.name == "uuid":
+            return _uuid(plain)
+        if kind.name in ("string", "binary", "fixed"):
+            return _bytes(plain, kind.name)
+        return _cast(plain, _WIDTHS[kind.name])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"an Arrow array of {array.type} cannot be read as Iceberg's {type_text}: {reason}") from error
+
+
+def fixed_words(dense: pa.Array) -> npt.NDArray[Any]:
+    """Return dense fixed-width values as NumPy: `uint8` for booleans, else the type's own width.
+
+    Parameters
+    ----------
+    dense : pyarrow.Array
+        From `dense_values`: booleans, integers or floating point numbers.
+    """
+    if pa.types.is_boolean(dense.type):
+        dense = dense.cast(pa.uint8())
+    words: npt.NDArray[Any] = dense.to_numpy(zero_copy_only=True)
+    return words
+
+
+def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the non-null values of an array as 64-bit integers: numbers, days, units of time, or unscaled decimals.
+
+    Raises
+    ------
+    ValueError
+        The values are of another kind, or do not fit: decimals of more than 18 digits, unsigned numbers beyond 2^63.
+    """
+    plain = _plain(array).drop_null()
+    kind = plain.type
+    if pa.types.is_decimal(kind) and kind.precision <= MAX_LONG_PRECISION:
+        return np.ascontiguousarray(decimal_words(_cast(plain, pa.decimal128(kind.precision, kind.scale)))[:, 0])
+    if pa.types.is_boolean(kind):
+        plain = plain.cast(pa.uint8())
+    elif pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
+        plain = plain.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    elif not pa.types.is_integer(kind):
+        raise ValueError(f"an Arrow array of {array.type} has no values that are 64-bit integers")
+    integers: npt.NDArray[np.int64] = _cast(plain, pa.int64()).to_numpy(zero_copy_only=False)
+    return integers
+
+
+def decimal_words(dense: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the unscaled values of `decimal128` as rows of two 64-bit words: low (its bits), high (signed)."""
+    words = np.frombuffer(dense.buffers()[1], dtype="<i8", count=2 * (dense.offset + len(dense)))
+    return words.reshape(-1, 2)[dense.offset :].astype(np.int64, copy=False)
+
+
+def byte_ranges(dense: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of dense strings or binaries, end to end, and their n + 1 offsets into them."""
+    wide = pa.types.is_large_string(dense.type) or pa.types.is_large_binary(dense.type)
+    _, offsets, data = dense.buffers()
+    if len(dense) == 0 or offsets is None:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    starts = np.frombuffer(offsets, dtype="<i8" if wide else "<i4", count=dense.offset + len(dense) + 1)
+    places = starts[dense.offset :].astype(np.int64)
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return content[places[0] : places[-1]], places - places[0]
+
+
+def uuid_bytes(dense: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return dense uuid values as rows of 16 bytes."""
+    data = np.frombuffer(dense.buffers()[1], dtype=np.uint8, count=16 * (dense.offset + len(dense)))
+    return data.reshape(-1, 16)[dense.offset :]
+
+
+def uuid_texts(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the 36 characters (lower case, hyphens) of each row of 16 bytes."""
+    digits = _HEX_PAIRS[rows].view(np.uint8)
+    texts = np.full((len(rows), 36), ord("-"), np.uint8)
+    for place, (start, end) in enumerate(pairwise(_UUID_GROUPS)):
+        texts[:, start + place : end + place] = digits[:, start:end]
+    return texts
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    return array
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    return array if array.type == target else array.cast(target)
+
+
+def _temporal(array: pa.Array, name: str) -> pa.Array:
+    if pa.types.is_integer(array.type):
+        return _cast(array, pa.int32() if name == "date" else pa.int64())
+    if name == "date":
+        return _cast(array, pa.date32()).view(pa.int32())
+    return _floor_units(array, pa.time64("us"), "us").view(pa.int64())
+
+
+def _timestamp(array: pa.Array, unit: str) -> pa.Array:
+    if pa.types.is_integer(array.type):
+        return _cast(array, pa.int64())
+    if not pa.types.is_timestamp(array.type):
+        return _cast(_cast(array, pa.timestamp("us")), pa.timestamp(unit)).view(pa.int64())
+    return _floor_units(array, pa.timestamp(unit, tz=array.type.tz), unit).view(pa.int64())
+
+
+def _floor_units(array: pa.Array, target: pa.DataType, unit: str) -> pa.Array:
+    # Arrow's unsafe cast cuts towards zero; before 1970 that is the following microsecond.
+    if array.type.unit == "ns" and unit == "us":
+        micros = array.view(pa.int64()).to_numpy(zero_copy_only=True) // 1000
+        return pa.array(micros).view(target)
+    return _cast(array, target)
+
+
+def _bytes(array: pa.Array, name: str) -> pa.Array:
+    kind = array.type
+    if name == "string":
+        return array if pa.types.is_string(kind) or pa.types.is_large_string(kind) else array.cast(pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return array
+    return array.cast(pa.binary() if pa.types.is_fixed_size_binary(kind) else pa.large_binary())
+
+
+def _uuid(array: pa.Array) -> pa.Array:
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
+        # Spark shows uuid as text; only Python's parser accepts every spelling of it.
+        digits = pc.replace_substring(pc.utf8_lower(array), "-", "")
+        return pa.array([bytes.fromhex(text) for text in digits.to_pylist()], pa.binary(16))
+    return _cast(array, pa.binary(16))

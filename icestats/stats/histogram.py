@@ -1,0 +1,263 @@
+"""Histograms of a column from its KLL sketch, in the column's own values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from icestats.errors import CallError
+from icestats.stats.kll import KllSketch
+from icestats.types import PrimitiveType, decode_value, json_value, parse_type, to_arrow_type, to_integer
+
+QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+"""Ranks that every histogram has the values of: they say where the data is when a far tail fills all the width."""
+
+Kind = Literal["equi-width", "equi-height"]
+
+_WIDE = Context(prec=80)
+_COUNTED_TIMES = frozenset({"date", "time"})
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many values lie between which.
+
+    Bin i holds the values from `edges[i]` on and below `edges[i + 1]`; the last one holds its upper edge too.
+    """
+
+    column: str
+    type: str
+    """Iceberg's type."""
+    source: str
+    """Where the figures come from: `kll`."""
+    snapshot_id: int | None
+    n: int
+    """Values that are neither null nor NaN; exact."""
+    null_count: int | None
+    """None: unknown."""
+    nan_count: int | None
+    rank_error: float
+    """How far a rank may be off, as a share of n, at 99 % confidence."""
+    edges: tuple[Any, ...]
+    """One more than bins, in the column's own Python type; the first is the smallest value and the last the largest,
+    exactly. Dates and times that Python cannot hold, and nanosecond timestamps, are integers. Empty when n is 0."""
+    counts: tuple[float, ...]
+    """Estimated values a bin; they add up to n."""
+    quantiles: Mapping[float, Any] = field(hash=False)
+    """Values at `QUANTILE_RANKS`; empty when n is 0."""
+    kind: Kind
+    """What was made, which for strings is always `equi-height`."""
+
+    @property
+    def count_error(self) -> float:
+        """How far any count may be off, in values: the rank errors of both its edges, at 99 % confidence each."""
+        return 2.0 * self.rank_error * self.n
+
+    def to_arrow(self) -> pa.Table:
+        """Return the bins as a table.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row a bin: `lower_edge` and `upper_edge` in the Arrow type of the column (double for float), `count`
+            (double, values, estimated), `count_error` (double, values).
+        """
+        kind = _edge_type(self.type)
+        columns = {
+            "lower_edge": _edge_array(self.edges[:-1], self.type, kind),
+            "upper_edge": _edge_array(self.edges[1:], self.type, kind),
+            "count": pa.array(self.counts, pa.float64()),
+            "count_error": pa.array([self.count_error] * len(self.counts), pa.float64()),
+        }
+        return pa.table(columns, schema=histogram_schema(self.type))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the histogram as the command line prints it: ids as text, values as `types.json_value` has them."""
+        return {
+            "column": self.column,
+            "source": self.source,
+            "snapshot_id": None if self.snapshot_id is None else str(self.snapshot_id),
+            "n": self.n,
+            "null_count": self.null_count,
+            "nan_count": self.nan_count,
+            "rank_error": self.rank_error,
+            "edges": [json_value(self.type, edge) for edge in self.edges],
+            "counts": list(self.counts),
+            "quantiles": {f"{rank:g}": json_value(self.type, value) for rank, value in self.quantiles.items()},
+        }
+
+
+def histogram_schema(type_text: str) -> pa.Schema:
+    """Return the schema of `Histogram.to_arrow` for a column of that Iceberg type."""
+    kind = _edge_type(type_text)
+    edges = [pa.field(name, kind, nullable=False) for name in ("lower_edge", "upper_edge")]
+    return pa.schema([*edges, *(pa.field(name, pa.float64(), nullable=False) for name in ("count", "count_error"))])
+
+
+def build_histogram(
+    sketch: KllSketch,
+    *,
+    column: str,
+    type_text: str,
+    bins: int = 20,
+    kind: Kind = "equi-width",
+    source: str = "kll",
+    snapshot_id: int | None = None,
+    null_count: int | None = None,
+    nan_count: int | None = None,
+) -> Histogram:
+    """Build the histogram of a column from its KLL sketch.
+
+    Parameters
+    ----------
+    sketch : KllSketch
+        Of the column's values, as `kll_layout.item_type_of` stores them.
+    column : str
+        Name of the column.
+    type_text : str
+        Iceberg's type of the column.
+    bins : int
+        How many bins to make at most. There are fewer where edges would coincide: few whole numbers or distinct
+        values, floats close together. A constant column has one bin from its value to its value. A boolean column has
+        one bin for False and one for True. Infinities get a bin of their own at each end.
+    kind : {'equi-width', 'equi-height'}
+        Bins of the same width, or of about the same count. Strings have no width: they are always of equal height.
+    source, snapshot_id, null_count, nan_count
+        Passed on. None: unknown.
+
+    Raises
+    ------
+    CallError
+        `bins` is below 1, `kind` is neither, or the sketch's items do not go with the type.
+
+    Notes
+    -----
+    Each count is within `count_error` of the truth. Counts of bins, smallest and largest value, and n are exact while
+    the sketch still holds every value (`rank_error` 0.0).
+
+    Examples
+    --------
+    >>> sketch = KllSketch("long")
+    >>> sketch.update(pa.array(range(100)))
+    >>> histogram = build_histogram(sketch, column="id", type_text="long", bins=2)
+    >>> histogram.edges, histogram.counts
+    ((0, 49, 99), (49.0, 51.0))
+    """
+    if bins < 1:
+        raise CallError(f"{bins} bins asked for, expected 1 or more")
+    if kind not in ("equi-width", "equi-height"):
+        raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
+    kind = "equi-height" if sketch.item_type == "string" else kind
+    primitive = parse_type(type_text)
+    items, counts = _bins(sketch, primitive, bins, kind)
+    ranks = QUANTILE_RANKS if sketch.n else ()
+    return Histogram(
+        column=column,
+        type=type_text,
+        source=source,
+        snapshot_id=snapshot_id,
+        n=sketch.n,
+        null_count=null_count,
+        nan_count=nan_count,
+        rank_error=sketch.rank_error,
+        edges=tuple(item_value(type_text, item) for item in items),
+        counts=counts,
+        quantiles={
+            rank: item_value(type_text, item)
+            for rank, item in zip(ranks, sketch.quantiles(ranks) if ranks else (), strict=True)
+        },
+        kind=kind,
+    )
+
+
+def item_value(type_text: str, item: Any) -> Any:
+    """Return an item of a KLL sketch as a value of its column: a date, a datetime, a Decimal, a bool, a number, a str.
+
+    Raises
+    ------
+    CallError
+        A sketch of a column of that type has no such items.
+
+    Examples
+    --------
+    >>> item_value("decimal(9, 2)", 150), item_value("date", 1)
+    (Decimal('1.50'), datetime.date(1970, 1, 2))
+    """
+    kind = parse_type(type_text)
+    expected = str if kind.name == "string" else float if kind.name in ("float", "double") else int
+    if not isinstance(item, expected):
+        raise CallError(f"a sketch with the item {item!r} is not of a column of type {type_text}")
+    if kind.name == "boolean":
+        return bool(item)
+    if kind.name == "decimal":
+        return Decimal(item).scaleb(-kind.scale, _WIDE)
+    if kind.is_timestamp or kind.name in _COUNTED_TIMES:
+        return _time_value(type_text, item, 4 if kind.name == "date" else 8)
+    return item
+
+
+def _time_value(type_text: str, item: Any, size: int) -> Any:
+    try:
+        return decode_value(type_text, item.to_bytes(size, "little", signed=True))
+    except (OverflowError, ValueError):
+        return item
+
+
+def _bins(sketch: KllSketch, kind: PrimitiveType, bins: int, how: Kind) -> tuple[list[Any], tuple[float, ...]]:
+    if sketch.n == 0:
+        return [], ()
+    low, high = sketch.min_value, sketch.max_value
+    if low == high:
+        return [low, high], (float(sketch.n),)
+    edges: list[Any]
+    if kind.name == "boolean":
+        edges = [0, 1, 1]
+    elif how == "equi-height":
+        edges = _rising([low, *sketch.quantiles([i / bins for i in range(1, bins)]), high])
+    elif sketch.item_type == "double":
+        edges = _float_edges(sketch, low, high, bins)
+    else:
+        steps = min(bins, high - low)
+        edges = [low + (high - low) * step // steps for step in range(steps + 1)]
+    below = [round(rank * sketch.n) for rank in sketch.ranks(edges[1:-1], inclusive=False)]
+    return edges, tuple(float(after - before) for before, after in pairwise([0, *below, sketch.n]))
+
+
+def _float_edges(sketch: KllSketch, low: float, high: float, bins: int) -> list[float]:
+    if math.isfinite(low) and math.isfinite(high):
+        return _rising([low, *_between(low, high, bins), high])
+    finite = [item for item, _ in sketch.items() if math.isfinite(item)]
+    if not finite:
+        return [low, high]
+    return _rising([low, finite[0], *_between(finite[0], finite[-1], bins), finite[-1], high])
+
+
+def _between(low: float, high: float, bins: int) -> Iterable[float]:
+    # Weighted ends rather than low + width * i: the width of very large numbers is infinite.
+    return (low * (1 - i / bins) + high * (i / bins) for i in range(1, bins))
+
+
+def _rising(edges: Sequence[Any]) -> list[Any]:
+    # The ends stay; what does not lie strictly between the one before and the last goes.
+    kept = [edges[0]]
+    for edge in edges[1:-1]:
+        if kept[-1] < edge < edges[-1]:
+            kept.append(edge)
+    return [*kept, edges[-1]]
+
+
+def _edge_type(type_text: str) -> pa.DataType:
+    return pa.float64() if parse_type(type_text).name == "float" else to_arrow_type(type_text)
+
+
+def _edge_array(edges: Sequence[Any], type_text: str, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_temporal(kind):
+        storage = pa.int32() if parse_type(type_text).name == "date" else pa.int64()
+        return pa.array([to_integer(edge) for edge in edges], storage).view(kind)
+    return pa.array(edges, kind)

@@ -1,0 +1,136 @@
+"""A batch of values as a few weighted items: what a KLL sketch would compact it to, found by one sort.
+
+A KLL sketch keeps one value of every two when it compacts a level. Sorting a batch and keeping one value at random of
+every 2^h neighbours is h such compactions at once, with less error than one after the other: no rank is off by more
+than 2^h values within the batch, on average by none. A value that is there c times needs no compaction at all: it
+belongs on the levels of the bits of c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.stats.column_values import byte_ranges
+
+TEXT_BATCH: Final = 65_536
+"""Most values that `thin_texts` takes at once: their places fit 16 bits."""
+
+_ROUNDS = 4
+_COUNTED = 1_000
+
+Levels = tuple[Sequence[Any], ...]
+
+
+def thinning_height(count: int, kept: int) -> int:
+    """Return the level h that leaves `kept` of `count` values or more: one of 2^h each."""
+    return max(0, (count // kept).bit_length() - 1)
+
+
+def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generator) -> tuple[Levels, Any, Any]:
+    """Return the levels of a batch of numbers, and its smallest and largest value.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Numbers, none of them NaN; one at least.
+    kept : int
+        How many to keep at least; up to twice as many are.
+    random : numpy.random.Generator
+        Decides which value stands for its neighbours.
+    """
+    height = thinning_height(len(values), kept)
+    groups = len(values) >> height
+    body, rest = np.sort(values[: groups << height]), values[groups << height :]
+    picks = body[_one_of_each(groups, height, random)]
+    low, high = min(body[0], rest.min(initial=body[0])), max(body[-1], rest.max(initial=body[-1]))
+    return _levels(rest.tolist(), picks.tolist(), height), low.item(), high.item()
+
+
+def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple[Levels, str, str] | None:
+    """Return the levels of a batch of strings, and its smallest and largest; None where a cheap sort cannot tell.
+
+    After the prefix that all of them share, the strings are sorted by their bytes, 4 at a time, until no more than a
+    few neighbours are alike in these; strings that take too many rounds the caller must feed one by one.
+
+    Parameters
+    ----------
+    dense : pyarrow.Array
+        At most `TEXT_BATCH` strings, without nulls; one at least.
+    kept, random
+        As for `thin_numbers`.
+    """
+    height = thinning_height(len(dense), kept)
+    extremes = pc.min_max(dense)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    groups = len(dense) >> height
+    rest = groups << height
+    order = _sorted_places(dense.slice(0, rest), _shared_prefix(low.encode(), high.encode()), 4 << height)
+    if order is None:
+        return None
+    picks = sorted(dense.take(pa.array(order[_one_of_each(groups, height, random)])).to_pylist())
+    return _levels(dense.slice(rest).to_pylist(), picks, height), low, high
+
+
+def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[Levels]:
+    """Return the levels of values by how often each is there; several where one sketch could not hold them.
+
+    Parameters
+    ----------
+    values : sequence
+        Distinct or not, in any order.
+    counts : sequence of int
+        How often each value is there: 1 or more.
+    """
+    pairs = sorted(zip(values, counts, strict=True))
+    return [_counted_levels(pairs[start : start + _COUNTED]) for start in range(0, len(pairs), _COUNTED)]
+
+
+def _counted_levels(pairs: Sequence[tuple[Any, int]]) -> Levels:
+    height = max(count for _, count in pairs).bit_length()
+    return tuple([value for value, count in pairs if count >> level & 1] for level in range(height))
+
+
+def _levels(rest: Sequence[Any], picks: Sequence[Any], height: int) -> Levels:
+    if height == 0:
+        return ([*picks, *rest],)
+    return (rest, *[()] * (height - 1), picks)
+
+
+def _one_of_each(groups: int, height: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    return (np.arange(groups, dtype=np.int64) << height) + random.integers(0, 1 << height, groups)
+
+
+def _shared_prefix(low: bytes, high: bytes) -> int:
+    length = min(len(low), len(high))
+    return next((i for i in range(length) if low[i] != high[i]), length)
+
+
+def _sorted_places(dense: pa.Array, prefix: int, longest_run: int) -> npt.NDArray[np.int64] | None:
+    # Each key is a rank so far (16 bits), the next 4 bytes, and the string's place in the batch (16 bits).
+    data, offsets = byte_ranges(dense)
+    words = np.lib.stride_tricks.as_strided(
+        np.concatenate([data, np.zeros(8, np.uint8)])[:4].view(">u4"), (len(data) + 5,), (1,)
+    )
+    starts, ends = offsets[:-1] + prefix, offsets[1:]
+    ranks = np.zeros(len(starts), np.uint64)
+    for _ in range(_ROUNDS):
+        missing = np.clip(4 - (ends - starts), 0, 4).astype(np.uint64) << np.uint64(3)
+        bytes_ = words[np.minimum(starts, len(data))].astype(np.uint64) >> missing << missing
+        keys = ranks << np.uint64(48) | bytes_ << np.uint64(16) | np.arange(len(ranks), dtype=np.uint64)
+        keys.sort()
+        places: npt.NDArray[np.int64] = (keys & np.uint64(TEXT_BATCH - 1)).astype(np.int64)
+        keys >>= np.uint64(16)
+        is_new = keys[1:] != keys[:-1]
+        runs = np.diff(np.flatnonzero(is_new), prepend=-1, append=len(keys) - 1)
+        starts = starts + 4
+        if runs.max() <= longest_run or not (starts < ends).any():
+            return places
+        ranks[places[1:]] = np.cumsum(is_new)
+        ranks[places[0]] = 0
+    return None

@@ -1,0 +1,174 @@
+"""DataSketches' own KLL sketches, taught 64-bit integers, text and long decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import datasketches
+import numpy as np
+import numpy.typing as npt
+
+from icestats.stats.kll_layout import KllLayout, decode_integer, encode_integer, encode_text, parse_kll
+
+# Python's datasketches has no sketch of 64-bit integers (kll_ints_sketch cuts them to 32 bits without a word), so they
+# go through the one of doubles: sign and magnitude become sign and magnitude of a double, in the same order. _BIAS
+# keeps them clear of the subnormal doubles, which compare as equal in a process that flushes these to zero.
+_BIAS: Final = 1 << 52
+NARROW_LIMIT: Final = 0x7FF0_0000_0000_0000 - _BIAS
+"""Integers of this magnitude or more would become infinities and NaN; they need the sketch of Python objects."""
+_SIGN: Final = -(1 << 63)
+
+
+class _TextSerDe(datasketches.PyObjectSerDe):  # type: ignore[misc]  # datasketches has no types
+    """UTF-8 after its length in bytes; PyStringsSerDe counts characters, which is wrong for all but ASCII."""
+
+    def get_size(self, item: str) -> int:
+        return 4 + len(encode_text(item))
+
+    def to_bytes(self, item: str) -> bytes:
+        data = encode_text(item)
+        return len(data).to_bytes(4, "little") + data
+
+    def from_bytes(self, data: bytes, offset: int) -> tuple[str, int]:
+        length = int.from_bytes(data[offset : offset + 4], "little")
+        return data[offset + 4 : offset + 4 + length].decode("utf-8"), 4 + length
+
+
+class _IntegerSerDe(datasketches.PyObjectSerDe):  # type: ignore[misc]  # datasketches has no types
+    """Integers of any size after their length in bytes."""
+
+    def get_size(self, item: int) -> int:
+        return 4 + len(encode_integer(item))
+
+    def to_bytes(self, item: int) -> bytes:
+        data = encode_integer(item)
+        return len(data).to_bytes(4, "little") + data
+
+    def from_bytes(self, data: bytes, offset: int) -> tuple[int, int]:
+        length = int.from_bytes(data[offset : offset + 4], "little")
+        return decode_integer(data[offset + 4 : offset + 4 + length]), 4 + length
+
+
+_SERDES: Final[dict[str, Any]] = {
+    "string": _TextSerDe(),
+    "decimal": _IntegerSerDe(),
+    "long": datasketches.PyLongsSerDe(),
+}
+
+
+class KllEngine:
+    """A sketch of DataSketches for items of one type.
+
+    Parameters
+    ----------
+    item_type : str
+        One of `kll_layout.ITEM_TYPES`.
+    k : int
+        Size of the sketch.
+    """
+
+    __slots__ = ("is_wide", "item_type", "k", "sketch")
+
+    def __init__(self, item_type: str, k: int) -> None:
+        self.item_type = item_type
+        self.k = k
+        # Longs of `NARROW_LIMIT` or more are kept as Python integers.
+        self.is_wide = False
+        doubles = _is_numeric(item_type, is_wide=False)
+        self.sketch: Any = datasketches.kll_doubles_sketch(k) if doubles else datasketches.kll_items_sketch(k)
+
+    @classmethod
+    def open(cls, layout: KllLayout) -> KllEngine:
+        """Return a sketch with the contents of a layout, which must be sound."""
+        engine = cls(layout.item_type, layout.k)
+        if layout.n:
+            engine.is_wide = layout.item_type == "long" and not _is_narrow(layout.min_value, layout.max_value)
+            engine.sketch = _open(layout, engine.is_wide)
+        return engine
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether items are kept as Python objects, which costs far more than numbers do."""
+        return not _is_numeric(self.item_type, self.is_wide)
+
+    def update(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
+        """Add Python objects one by one, or, to a sketch of doubles, numbers."""
+        if self.item_type == "double":
+            # DataSketches refuses read-only arrays, such as Arrow's zero-copy ones.
+            self.sketch.update(np.array(items, np.float64))
+            return
+        update = self.sketch.update
+        for item in items:
+            update(item)
+
+    def add(self, levels: Sequence[Sequence[Any]], low: Any, high: Any) -> None:
+        """Add weighted items, those of level h 2^h times; all levels but the first must ascend.
+
+        Parameters
+        ----------
+        levels : sequence of sequences
+            At most 65,535 items together, and one at least.
+        low, high
+            The smallest and the largest of the values that the items stand for.
+        """
+        if self.item_type == "long" and not _is_narrow(low, high):
+            self._widen()
+        n = sum(len(level) << height for height, level in enumerate(levels))
+        k = max(self.k, sum(map(len, levels)))
+        self.sketch.merge(_open(KllLayout(self.item_type, k, k, n, low, high, tuple(levels)), self.is_wide))
+
+    def merge(self, other: KllEngine) -> None:
+        """Add the other's items; the other stays as it is."""
+        if other.is_wide:
+            self._widen()
+        self.sketch.merge(_open(other.layout(), True) if self.is_wide and not other.is_wide else other.sketch)
+
+    def layout(self) -> KllLayout:
+        """Return the contents."""
+        if self.has_objects:
+            return parse_kll(self.item_type, bytes(self.sketch.serialize(_SERDES[self.item_type])))
+        layout = parse_kll("double", bytes(self.sketch.serialize()))
+        return _mapped(layout, "long") if self.item_type == "long" else layout
+
+    def _widen(self) -> None:
+        if not self.is_wide:
+            self.sketch, self.is_wide = _open(self.layout(), True), True
+
+
+def _open(layout: KllLayout, is_wide: bool) -> Any:
+    if not _is_numeric(layout.item_type, is_wide):
+        return datasketches.kll_items_sketch.deserialize(layout.to_bytes(), _SERDES[layout.item_type])
+    layout = _mapped(layout, "double") if layout.item_type == "long" else layout
+    return datasketches.kll_doubles_sketch.deserialize(layout.to_bytes())
+
+
+def _is_narrow(low: int, high: int) -> bool:
+    return -NARROW_LIMIT < low <= high < NARROW_LIMIT
+
+
+def _is_numeric(item_type: str, is_wide: bool) -> bool:
+    return item_type == "double" or (item_type == "long" and not is_wide)
+
+
+def _mapped(layout: KllLayout, item_type: str) -> KllLayout:
+    convert = _doubles if item_type == "double" else _longs
+    if layout.n == 0:
+        return replace(layout, item_type=item_type)
+    low, high = convert([layout.min_value, layout.max_value])
+    levels = tuple(convert(level) for level in layout.levels)
+    return replace(layout, item_type=item_type, min_value=low, max_value=high, levels=levels)
+
+
+def _doubles(longs: Any) -> list[float]:
+    values: npt.NDArray[np.int64] = np.asarray(longs, np.int64)
+    doubles: list[float] = ((np.abs(values) + _BIAS) | (values & _SIGN)).view(np.float64).tolist()
+    return doubles
+
+
+def _longs(doubles: Any) -> list[int]:
+    bits = np.asarray(doubles, np.float64).view(np.int64)
+    magnitudes = (bits & ~np.int64(_SIGN)) - _BIAS
+    longs: list[int] = np.where(bits < 0, -magnitudes, magnitudes).tolist()
+    return longs

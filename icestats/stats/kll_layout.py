@@ -1,0 +1,228 @@
+"""The bytes of a KLL sketch, taken apart and checked before any other code sees them.
+
+Source: DataSketches' KLL layout (Java `KllPreambleUtil`, C++ `kll_sketch_impl.hpp`), compact form: serial versions 1
+(many items, or none) and 2 (one item).
+
+    byte 0      preamble in 4-byte words: 2 (empty, one item) or 5
+    byte 1      serial version: 1, or 2 for one item
+    byte 2      family: 15
+    byte 3      flags: 1 empty, 2 level zero is sorted, 4 one item
+    byte 4-5    k
+    byte 6      m: 8
+    byte 8-15   n            (from here on only with a preamble of 5)
+    byte 16-17  smallest k of all that was merged
+    byte 18     number of levels
+    byte 20-    where each level starts, 4 bytes each, in an array filled up to its capacity; then the smallest item,
+                the largest, and the items of each level, bottom level first: an item of level h counts 2^h times
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from icestats.stats.column_values import MAX_LONG_PRECISION
+from icestats.types import parse_type
+
+ITEM_TYPES: Final = ("double", "long", "string", "decimal")
+"""How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, as Java's ArrayOfStringsSerDe
+does it; unscaled integers as big-endian two's complement after a 4-byte length. All else is little endian."""
+
+MIN_K: Final = 8
+MAX_K: Final = 65_535
+_M = 8
+_FAMILY = 15
+_EMPTY, _SORTED, _SINGLE = 1, 2, 4
+_MAX_LEVELS = 61
+_NUMBERS = {"double": "<f8", "long": "<i8"}
+
+
+_LONGS = frozenset({"boolean", "int", "long", "date", "time"})
+
+
+def item_type_of(type_text: str) -> str | None:
+    """Return how a KLL sketch stores the values of an Iceberg type; None where it has no sketch.
+
+    `double` for float and double; `long` for whole numbers, dates, times and timestamps (the integer that Iceberg
+    stores), booleans (0, 1) and decimals of up to 18 digits (the unscaled value); `decimal` for longer ones (the
+    unscaled value); `string` for strings. uuid, fixed and binary have none: their order means nothing.
+
+    Examples
+    --------
+    >>> item_type_of("timestamptz"), item_type_of("decimal(38, 2)"), item_type_of("uuid")
+    ('long', 'decimal', None)
+    """
+    kind = parse_type(type_text)
+    if kind.name in _LONGS or kind.is_timestamp or (kind.name == "decimal" and kind.precision <= MAX_LONG_PRECISION):
+        return "long"
+    return {"float": "double", "double": "double", "string": "string", "decimal": "decimal"}.get(kind.name)
+
+
+@dataclass(frozen=True, slots=True)
+class KllLayout:
+    """A KLL sketch as plain values."""
+
+    item_type: str
+    k: int
+    min_k: int
+    n: int
+    min_value: Any
+    max_value: Any
+    levels: tuple[Sequence[Any], ...]
+    """The items of each level, as Python objects; all levels but the first ascend."""
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes, as DataSketches writes them."""
+        if self.n == 0:
+            return struct.pack("<4BHBB", 2, 1, _FAMILY, _EMPTY, self.k, _M, 0)
+        if self.n == 1:
+            return struct.pack("<4BHBB", 2, 2, _FAMILY, _SINGLE, self.k, _M, 0) + self._encode(self.levels[0])
+        flags = _SORTED if _ascends(self.levels[0]) else 0
+        head = struct.pack("<4BHBBQHBB", 5, 1, _FAMILY, flags, self.k, _M, 0, self.n, self.min_k, len(self.levels), 0)
+        place = total_capacity(self.k, len(self.levels)) - sum(map(len, self.levels))
+        starts = []
+        for level in self.levels:
+            starts.append(place)
+            place += len(level)
+        items = [item for level in self.levels for item in level]
+        return head + struct.pack(f"<{len(starts)}I", *starts) + self._encode([self.min_value, self.max_value, *items])
+
+    def _encode(self, items: Sequence[Any]) -> bytes:
+        if self.item_type in _NUMBERS:
+            return np.asarray(items, _NUMBERS[self.item_type]).tobytes()
+        encoded = map(encode_text if self.item_type == "string" else encode_integer, items)
+        return b"".join(len(data).to_bytes(4, "little") + data for data in encoded)
+
+
+def encode_text(item: str) -> bytes:
+    """Return text as the bytes of an item."""
+    return item.encode("utf-8")
+
+
+def encode_integer(item: int) -> bytes:
+    """Return an integer as the bytes of an item: the shortest big-endian two's complement."""
+    return item.to_bytes((item if item >= 0 else ~item).bit_length() // 8 + 1, "big", signed=True)
+
+
+def decode_integer(data: bytes) -> int:
+    """Return the integer that the bytes of an item hold."""
+    return int.from_bytes(data, "big", signed=True)
+
+
+def level_capacity(k: int, depth: int) -> int:
+    """Return how many items the level `depth` below the top may hold: k (2/3)^depth, 8 at least."""
+    half = depth // 2 if depth > 30 else 0
+    for step in (half, depth - half):
+        k = ((2 * k << step) // 3**step + 1) >> 1
+    return max(_M, k)
+
+
+def total_capacity(k: int, level_count: int) -> int:
+    """Return how many items a sketch of so many levels may hold."""
+    return sum(level_capacity(k, depth) for depth in range(level_count))
+
+
+def parse_kll(item_type: str, data: bytes) -> KllLayout:
+    """Return what the bytes of a KLL sketch hold.
+
+    Parameters
+    ----------
+    item_type : str
+        One of `ITEM_TYPES`.
+    data : bytes
+        A KLL sketch of DataSketches in its compact form.
+
+    Raises
+    ------
+    ValueError
+        The bytes are damaged: a length, a count, a weight or an order is not as it must be. Memory stays within a small
+        multiple of the bytes.
+    """
+    if item_type not in ITEM_TYPES:
+        raise ValueError(f"item type {item_type!r}, expected one of {', '.join(ITEM_TYPES)}")
+    if len(data) < 8:
+        raise _damaged(f"{len(data)} bytes, expected 8 or more")
+    preamble, version, family, flags, k, m, _ = struct.unpack_from("<4BHBB", data)
+    kind = flags & (_EMPTY | _SINGLE)
+    if (family, m) != (_FAMILY, _M) or not MIN_K <= k <= MAX_K:
+        raise _damaged(f"family {family}, m {m} and k {k}, expected 15, 8 and a k of 8 or more")
+    if (kind, preamble, version) not in ((_EMPTY, 2, 1), (_SINGLE, 2, 2), (0, 5, 1)):
+        raise _damaged(f"flags {flags}, {preamble} preamble words and serial version {version} contradict each other")
+    if kind == _EMPTY:
+        _decode(item_type, data, 8, 0)
+        return KllLayout(item_type, k, k, 0, None, None, ((),))
+    if kind == _SINGLE:
+        items = _decode(item_type, data, 8, 1)
+        _check_range(items, items[0], items[0])
+        return KllLayout(item_type, k, k, 1, items[0], items[0], (items,))
+    return _parse_full(item_type, data, k, bool(flags & _SORTED))
+
+
+def _parse_full(item_type: str, data: bytes, k: int, is_sorted: bool) -> KllLayout:
+    if len(data) < 24:
+        raise _damaged(f"{len(data)} bytes, expected 24 or more")
+    n, min_k, level_count, _ = struct.unpack_from("<QHBB", data, 8)
+    if not 1 <= level_count <= _MAX_LEVELS or len(data) < 20 + 4 * level_count or not MIN_K <= min_k <= k:
+        raise _damaged(f"{level_count} levels and a smallest k of {min_k}, expected 1 to {_MAX_LEVELS} and 8 to {k}")
+    starts = [*struct.unpack_from(f"<{level_count}I", data, 20), total_capacity(k, level_count)]
+    sizes = [after - start for start, after in pairwise(starts)]
+    if min(sizes) < 0:
+        raise _damaged(f"levels that start at {starts[:-1]} in an array of {starts[-1]}")
+    if n < 2 or n != sum(size << height for height, size in enumerate(sizes)):
+        raise _damaged(f"n is {n}, the items' weights add up to another count")
+    low, high, *items = _decode(item_type, data, 20 + 4 * level_count, 2 + sum(sizes))
+    _check_range(items, low, high)
+    levels = []
+    place = 0
+    for size in sizes:
+        levels.append(items[place : place + size])
+        place += size
+    if not all(_ascends(level) for level in levels[0 if is_sorted else 1 :]):
+        raise _damaged("a level whose items do not ascend")
+    return KllLayout(item_type, k, min_k, n, low, high, tuple(levels))
+
+
+def _decode(item_type: str, data: bytes, offset: int, count: int) -> list[Any]:
+    if item_type in _NUMBERS:
+        if len(data) != offset + 8 * count:
+            raise _damaged(f"{len(data)} bytes, expected {offset + 8 * count} for {count} values")
+        numbers: list[Any] = np.frombuffer(data, _NUMBERS[item_type], count, offset).tolist()
+        return numbers
+    items: list[Any] = []
+    for _ in range(count):
+        end = offset + 4 + int.from_bytes(data[offset : offset + 4], "little")
+        if end > len(data) or offset + 4 > len(data):
+            raise _damaged(f"{len(data)} bytes, too few for {count} values")
+        items.append(_decode_item(item_type, data[offset + 4 : end]))
+        offset = end
+    if offset != len(data):
+        raise _damaged(f"{len(data)} bytes, expected {offset} for {count} values")
+    return items
+
+
+def _decode_item(item_type: str, data: bytes) -> str | int:
+    if item_type == "decimal":
+        return decode_integer(data)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _damaged(f"text {data[:16].hex()} that is not UTF-8") from None
+
+
+def _check_range(items: Sequence[Any], low: Any, high: Any) -> None:
+    # Written so that NaN, which is not below or above anything, fails too.
+    if not all(low <= item <= high for item in items):
+        raise _damaged("a value outside of the smallest and largest, or not a number")
+
+
+def _ascends(items: Sequence[Any]) -> bool:
+    return all(a <= b for a, b in pairwise(items))
+
+
+def _damaged(reason: str) -> ValueError:
+    return ValueError(f"not a KLL sketch: {reason}; compute the statistics anew")

@@ -1,0 +1,110 @@
+"""Bytes of metadata files, wherever they lie: local files directly, everything else through PyIceberg's FileIO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote, urlparse
+
+from icestats.errors import MetadataError
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+
+class FileReader(Protocol):
+    """What readers of metadata files need of a storage."""
+
+    def size(self, location: str) -> int:
+        """Return the length of a file in bytes."""
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes from `offset`, all of them or `length`."""
+
+
+class Storage:
+    """Read-only access to files by location.
+
+    Parameters
+    ----------
+    properties : mapping of str to str
+        PyIceberg FileIO properties (`s3.endpoint`, `gcs.project-id`, ...): of the catalog and of the table.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self.properties = dict(properties or {})
+        self._file_ios: dict[str, FileIO] = {}
+
+    def size(self, location: str) -> int:
+        """Return the length of a file in bytes.
+
+        Raises
+        ------
+        MetadataError
+            The file does not exist or cannot be read.
+        """
+        path = local_path(location)
+        try:
+            if path is not None:
+                return path.stat().st_size
+            return len(self._file_io(location).new_input(location))
+        except (OSError, ValueError, ImportError) as error:
+            raise unreadable(location, error) from error
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes from `offset`, all of them or at most `length`.
+
+        Raises
+        ------
+        MetadataError
+            The file does not exist or cannot be read.
+        """
+        path = local_path(location)
+        try:
+            if path is not None:
+                with path.open("rb") as file:
+                    file.seek(offset)
+                    return file.read(-1 if length is None else length)
+            with self._file_io(location).new_input(location).open() as stream:
+                if offset:
+                    stream.seek(offset)
+                return bytes(stream.read() if length is None else stream.read(length))
+        except (OSError, ValueError, ImportError) as error:
+            raise unreadable(location, error) from error
+
+    def _file_io(self, location: str) -> FileIO:
+        scheme = urlparse(location).scheme
+        if scheme not in self._file_ios:
+            from pyiceberg.io import load_file_io
+
+            self._file_ios[scheme] = load_file_io(self.properties, location)
+        return self._file_ios[scheme]
+
+
+def local_path(location: str) -> Path | None:
+    """Return the path of a local location (`/a/b`, `file:/a/b`, `file:///a/b`), None for any other.
+
+    Examples
+    --------
+    >>> local_path("file:///data/v1.metadata.json").as_posix()
+    '/data/v1.metadata.json'
+    >>> local_path("s3://bucket/key") is None
+    True
+    """
+    parsed = urlparse(location)
+    if parsed.scheme == "file":
+        path = Path(parsed.path)
+        # Java writes blanks and the like as they are, other writers percent-encode them.
+        return path if "%" not in parsed.path or path.exists() else Path(unquote(parsed.path))
+    if parsed.scheme and "://" in location:
+        return None
+    return Path(location)
+
+
+def unreadable(location: str, error: Exception) -> MetadataError:
+    """Return the error for a file that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return MetadataError("no such file", location)
+    text = " ".join(str(error).split()) or type(error).__name__
+    return MetadataError(f"cannot be read: {text[:300]}", location)

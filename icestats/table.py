@@ -1,0 +1,329 @@
+"""The table that a person works with: one snapshot of an Iceberg table, and everything its metadata knows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.catalog import Source, open_source, reopen_source
+from icestats.errors import CallError, StatisticsMissingError
+from icestats.metadata import Schema, Snapshot, TableMetadata
+from icestats.overview import Overview, build_overview
+from icestats.plan.scan_files import check_row_filter, read_kept_file_paths
+from icestats.presentation import render_html, render_text
+from icestats.read.manifest_list import read_manifest_list
+from icestats.read.plain_manifests import RollUps, manifests_to_read, read_files, read_rollups
+from icestats.read.statistics_files import (
+    CommittedBlob,
+    build_sketches,
+    read_committed_blobs,
+    read_committed_figures,
+    read_kll,
+)
+from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
+from icestats.statistics import Statistics, compute_statistics
+from icestats.stats.histogram import Histogram, Kind, build_histogram
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
+
+
+def load(
+    name_or_location: str,
+    *,
+    catalog: str | Mapping[str, str] | None = None,
+    snapshot: int | str | None = None,
+    ref: str | None = None,
+) -> Table:
+    """Open an Iceberg table. Reads its metadata.json only; starts no JVM and changes nothing.
+
+    Parameters
+    ----------
+    name_or_location : str
+        `catalog.namespace.table`, `namespace.table` (the default catalog of PyIceberg's configuration), or the location
+        of a metadata.json or of a table's folder. `demo.events` and `demo.flights` are the embedded demo warehouse's.
+    catalog : str or mapping, optional
+        A catalog's name in PyIceberg's configuration, or its properties.
+    snapshot : int or str, optional
+        A snapshot's id; by default the current one.
+    ref : str, optional
+        A branch or a tag instead.
+
+    Raises
+    ------
+    CatalogError, TableNotFoundError, MetadataError, SnapshotNotFoundError, CallError
+        What does not exist or cannot be read, in one line.
+
+    Examples
+    --------
+    >>> import icestats
+    >>> table = icestats.load("demo.events")
+    >>> table.schema.find("price").type
+    'double'
+    """
+    if snapshot is not None and ref is not None:
+        raise CallError(f"snapshot {snapshot} and ref {ref!r} were both given: give one of them")
+    if isinstance(snapshot, str) and not snapshot.lstrip("-").isdecimal():
+        raise CallError(f"snapshot {snapshot!r} is no snapshot id: expected a whole number; branches and tags are refs")
+    return Table(open_source(name_or_location, catalog), None if snapshot is None else int(snapshot), ref)
+
+
+class Table:
+    """One snapshot of an Iceberg table, read-only until a `compute(...).commit()`.
+
+    What has been read is kept; `refresh()` gives the table as it is now.
+
+    Parameters
+    ----------
+    source : Source
+        An opened table.
+    snapshot_id : int, optional
+        By default the current snapshot.
+    ref : str, optional
+        A branch or a tag instead.
+    """
+
+    def __init__(self, source: Source, snapshot_id: int | None = None, ref: str | None = None) -> None:
+        self._source = source
+        self._pin = (snapshot_id, ref)
+        self.snapshot: Snapshot | None = source.metadata.find_snapshot(snapshot_id, ref)
+        """The snapshot that everything is about; None for a table that has none yet."""
+        self.schema: Schema = source.metadata.schema_of(self.snapshot)
+        """The schema that the snapshot is read with."""
+
+    @property
+    def name(self) -> str:
+        """The name or location that the table was loaded by."""
+        return self._source.name
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The version of the metadata that was loaded."""
+        return self._source.metadata
+
+    def refresh(self) -> Table:
+        """Return the table as it is now; a pinned snapshot stays."""
+        return Table(reopen_source(self._source), *self._pin)
+
+    def manifest_files(self) -> pa.Table:
+        """Return the manifest list alone, in milliseconds whatever the number of files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.MANIFEST_FILES`: one row a manifest, in manifest list order.
+        """
+        return self._manifest_files
+
+    def manifests(self) -> pa.Table:
+        """Return the manifests with the roll-up of their live files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.MANIFESTS`: one row a manifest, in manifest list order. A statistic that a live file lacks is null,
+            that is unknown, and the number of files that lack it stands beside it.
+
+        Notes
+        -----
+        Counts and sizes are exact sums over data files; row-level deletes are not deducted. Bounds are bounds: strings
+        may be cut. Source: the manifest-level statistics proposal, fields 521 to 527; the missing-field rule of
+        "Extending standardized statistics in Iceberg", part 2.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> manifests = icestats.load("demo.flights").manifests()
+        >>> sum(manifests["total_record_count"].to_pylist())
+        336776
+        """
+        return build_manifests(self._manifest_files, self._rollups, self.schema)
+
+    def partitions(self) -> pa.Table:
+        """Return the partitions with the roll-up of their live files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.partitions_schema`: one row a partition of one spec, sorted by partition, nulls first; the columns
+            of the partition statistics file under their spec names, then the map columns of `manifests`. An
+            unpartitioned table has one row.
+        """
+        return build_partitions(self._rollups, self.schema)
+
+    def columns(self) -> pa.Table:
+        """Return the columns with their roll-up over the table.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.COLUMNS`: one row a primitive field at any depth; `provenance` says for each figure whether it is
+            exact, a bound, an estimate with its error, or unknown and why.
+        """
+        figures = read_committed_figures(self._source.storage, self._blobs)
+        return build_column_table(self._manifest_files, self._rollups, self.schema, figures)
+
+    def files(self, *, columns: Sequence[str] = (), row_filter: str | BooleanExpression | None = None) -> pa.Table:
+        """Return the live files, data and delete files alike.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns whose statistics are wanted in the map columns; by default none.
+        row_filter : str or pyiceberg.expressions.BooleanExpression, optional
+            Only the data files that a scan with this filter would read.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.files_schema`: one row a live entry, in manifest list order.
+
+        Raises
+        ------
+        ColumnNotFoundError, FilterError
+            A column does not exist; the filter cannot be read or does not fit the schema.
+        """
+        field_ids = [self.schema.find(column).field_id for column in columns]
+        files = read_files(manifests_to_read(self._manifest_files), self.metadata, self._source.storage, field_ids)
+        if row_filter is None or self.snapshot is None:
+            return files
+        kept = read_kept_file_paths(self._source, self.snapshot, row_filter)
+        return files.filter(pc.is_in(files["file_path"], pa.array(sorted(kept), pa.string())))
+
+    def sketches(self) -> pa.Table:
+        """Return the blobs of the registered table statistics files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.SKETCHES`: one row a blob, those nearest to this snapshot first.
+
+        Raises
+        ------
+        MetadataError
+            A statistics file is missing, cut or damaged.
+        """
+        return build_sketches(self._blobs, self.schema)
+
+    def histogram(
+        self,
+        column: str,
+        *,
+        bins: int = 40,
+        kind: Kind = "equi-width",
+        where: str | BooleanExpression | None = None,
+    ) -> Histogram:
+        """Return a column's histogram from its committed KLL sketch; no data file is touched.
+
+        Parameters
+        ----------
+        column : str
+            A top-level column.
+        bins : int
+            How many bins; fewer are made where the column has fewer values.
+        kind : {"equi-width", "equi-height"}
+            Bins of the same width, or of the same count. Strings have equi-height ones only.
+        where : str or pyiceberg.expressions.BooleanExpression, optional
+            A filter on partitions; needs sketches by partition.
+
+        Raises
+        ------
+        ColumnNotFoundError, FilterError, CallError
+            The call is wrong.
+        StatisticsMissingError
+            No sketch has been committed for this snapshot or an ancestor of it.
+
+        Notes
+        -----
+        Ranks are within `rank_error` at 99 % confidence; each count within twice that times `n`.
+        """
+        field = self.schema.find(column)
+        if bins < 1:
+            raise CallError(f"bins is {bins}: expected a whole number from 1")
+        if where is not None:
+            check_row_filter(self._source, where)
+            raise StatisticsMissingError(
+                f"no sketches by partition have been committed for column {column!r}, which a histogram of a part of "
+                "the table needs; without a filter it is drawn from the table's sketch"
+            )
+        found = read_kll(self._source.storage, self._blobs, field)
+        return build_histogram(
+            found.sketch,
+            column=column,
+            type_text=field.type,
+            bins=bins,
+            kind=kind,
+            snapshot_id=found.snapshot_id,
+            null_count=found.null_count,
+            nan_count=found.nan_count,
+        )
+
+    def compute(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        k: int = 200,
+        lg_k: int = 12,
+        spark: SparkSession | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Statistics:
+        """Scan this snapshot once with PySpark: Theta, KLL and column statistics. Changes nothing until `.commit()`.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Top-level columns; by default all of a type that has sketches.
+        k : int
+            Size of the KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %.
+        lg_k : int
+            Base-2 logarithm of the Theta sketches' entries, 4 to 26; 12 as Iceberg has it.
+        spark : pyspark.sql.SparkSession, optional
+            The session to use; by default the running one, or a new local one.
+        progress : callable, optional
+            Called with finished and total tasks.
+
+        Raises
+        ------
+        ColumnNotFoundError, CallError
+            The call is wrong.
+        SparkUnavailableError
+            There is no Java 17, or Spark cannot start.
+        UnsupportedError
+            The table holds deletes that cannot be applied.
+        """
+        return compute_statistics(
+            self._source, self.snapshot, columns=columns, k=k, lg_k=lg_k, spark=spark, progress=progress
+        )
+
+    def explore(self) -> Any:
+        """Return the widget: manifests, partitions, histograms, compute and commit."""
+        # The notebook layer stands above the library: it is looked up when it is asked for.
+        return importlib.import_module("icestats_widgets").Explorer(self)
+
+    def overview(self) -> Overview:
+        """Return the figures that the manifest list and metadata.json give: what a table draws of itself."""
+        return build_overview(self.name, self.metadata, self.snapshot, self._manifest_files)
+
+    def __repr__(self) -> str:
+        return render_text(self.overview())
+
+    def _repr_html_(self) -> str:
+        return render_html(self.overview())
+
+    @cached_property
+    def _manifest_files(self) -> pa.Table:
+        return read_manifest_list(self._source.storage, self.snapshot)
+
+    @cached_property
+    def _rollups(self) -> RollUps:
+        return read_rollups(manifests_to_read(self._manifest_files), self.metadata, self._source.storage, self.schema)
+
+    @cached_property
+    def _blobs(self) -> tuple[CommittedBlob, ...]:
+        return tuple(read_committed_blobs(self._source.storage, self.metadata, self.snapshot))

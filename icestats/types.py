@@ -1,0 +1,302 @@
+"""Iceberg's primitive types: their single values as bytes, Python objects, Arrow and JSON.
+
+Source: Iceberg spec, "Primitive Types", "Schema Evolution" (promotions) and "Appendix D: Single-value serialization".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+_PARAMETRIC = re.compile(r"^(decimal)\(\s*(\d+)\s*,\s*(\d+)\s*\)$|^(fixed)\[\s*(\d+)\s*\]$")
+_TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
+_UNORDERED = frozenset({"unknown", "variant", "geometry", "geography"})
+_SIMPLE = _TIMESTAMPS | _UNORDERED
+_SIMPLE |= {"boolean", "int", "long", "float", "double", "date", "time", "string", "uuid", "binary"}
+_EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
+_UNSCALED = Context(prec=80)
+MICROS_A_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A primitive type, taken apart."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+    length: int = 0
+
+    @property
+    def is_timestamp(self) -> bool:
+        """Whether values are points in time."""
+        return self.name in _TIMESTAMPS
+
+    @property
+    def is_orderable(self) -> bool:
+        """Whether Iceberg keeps bounds for the type."""
+        return self.name not in _UNORDERED
+
+
+def parse_type(text: str) -> PrimitiveType:
+    """Return a primitive type from Iceberg's text.
+
+    Raises
+    ------
+    ValueError
+        The spec knows no such primitive type.
+
+    Examples
+    --------
+    >>> parse_type("decimal(9,2)")
+    PrimitiveType(name='decimal', precision=9, scale=2, length=0)
+    """
+    match = _PARAMETRIC.match(text)
+    if match is not None:
+        if match.group(1):
+            return PrimitiveType("decimal", precision=int(match.group(2)), scale=int(match.group(3)))
+        return PrimitiveType("fixed", length=int(match.group(5)))
+    base = text.partition("(")[0]
+    if base not in _SIMPLE:
+        raise ValueError(f"{text!r} is not a primitive type of the Iceberg spec")
+    return PrimitiveType(base)
+
+
+def decode_value(type_text: str, data: bytes) -> Any:
+    r"""Return the Python value of single-value bytes; older, narrower encodings are read as the wider type.
+
+    Nanosecond timestamps are returned as integers: nanoseconds since 1970-01-01. Dates and timestamps outside of
+    Python's years 1 to 9999 are returned as integers too.
+
+    Parameters
+    ----------
+    type_text : str
+        Iceberg's type.
+    data : bytes
+        The serialised value.
+
+    Raises
+    ------
+    ValueError
+        The bytes are not a value of that type, nor of one that may be promoted to it.
+
+    Examples
+    --------
+    >>> decode_value("long", b"\x05\x00\x00\x00")
+    5
+    >>> decode_value("decimal(9, 2)", b"\xff\x38")
+    Decimal('-2.00')
+    """
+    kind = parse_type(type_text)
+    decoder = _DECODERS.get(kind.name)
+    if decoder is None:
+        return data
+    try:
+        return decoder(data, kind)
+    except (struct.error, UnicodeDecodeError, ValueError) as error:
+        raise ValueError(f"{data[:32].hex()} ({len(data)} bytes) is not a value of type {type_text}") from error
+
+
+def _int(data: bytes, widths: tuple[int, ...]) -> int:
+    if len(data) not in widths:
+        raise ValueError("length")
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _float(data: bytes, widths: tuple[int, ...]) -> float:
+    if len(data) not in widths:
+        raise ValueError("length")
+    return float(struct.unpack("<f" if len(data) == 4 else "<d", data)[0])
+
+
+def _boolean(data: bytes) -> bool:
+    if len(data) != 1:
+        raise ValueError("length")
+    return data != b"\x00"
+
+
+def _decimal(data: bytes, kind: PrimitiveType) -> Decimal:
+    if not data:
+        raise ValueError("length")
+    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-kind.scale, _UNSCALED)
+
+
+def _date(days: int) -> dt.date | int:
+    ordinal = days + _EPOCH_ORDINAL
+    return dt.date.fromordinal(ordinal) if 1 <= ordinal <= dt.date.max.toordinal() else days
+
+
+def _timestamp(data: bytes, zone: dt.timezone | None) -> dt.datetime | int:
+    # Promotion from date (v3): 4 bytes of days.
+    micros = _int(data, (4,)) * MICROS_A_DAY if len(data) == 4 else _int(data, (8,))
+    try:
+        return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return micros
+
+
+def _time(data: bytes) -> dt.time:
+    micros = _int(data, (8,))
+    if not 0 <= micros < MICROS_A_DAY:
+        raise ValueError("range")
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)).time()
+
+
+def _uuid(data: bytes) -> uuid.UUID:
+    return uuid.UUID(bytes=data)
+
+
+_DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
+    "boolean": lambda data, _: _boolean(data),
+    "int": lambda data, _: _int(data, (4,)),
+    "long": lambda data, _: _int(data, (4, 8)),
+    "float": lambda data, _: _float(data, (4,)),
+    "double": lambda data, _: _float(data, (4, 8)),
+    "decimal": _decimal,
+    "date": lambda data, _: _date(_int(data, (4,))),
+    "time": lambda data, _: _time(data),
+    "timestamp": lambda data, _: _timestamp(data, None),
+    "timestamptz": lambda data, _: _timestamp(data, dt.UTC),
+    "timestamp_ns": lambda data, _: _int(data, (8,)),
+    "timestamptz_ns": lambda data, _: _int(data, (8,)),
+    "string": lambda data, _: data.decode("utf-8"),
+    "uuid": lambda data, _: _uuid(data),
+}
+
+
+def encode_value(type_text: str, value: Any) -> bytes:
+    """Return a Python value as single-value bytes: the inverse of `decode_value`.
+
+    Examples
+    --------
+    >>> encode_value("int", 5).hex()
+    '05000000'
+    >>> encode_value("decimal(9, 2)", Decimal("-2.00")).hex()
+    'ff38'
+    """
+    kind = parse_type(type_text)
+    name = kind.name
+    if name == "boolean":
+        return b"\x01" if value else b"\x00"
+    if name in ("float", "double"):
+        return struct.pack("<f" if name == "float" else "<d", value)
+    if name == "decimal":
+        unscaled = int(Decimal(value).scaleb(kind.scale, _UNSCALED))
+        length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+        return unscaled.to_bytes(length, "big", signed=True)
+    if name == "string":
+        return str(value).encode("utf-8")
+    if name == "uuid":
+        return value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
+    if name in ("fixed", "binary"):
+        return bytes(value)
+    return to_integer(value).to_bytes(4 if name in ("int", "date") else 8, "little", signed=True)
+
+
+def to_integer(value: Any) -> int:
+    """Return the integer that Iceberg stores for a whole number, date, time or timestamp."""
+    if isinstance(value, dt.datetime):
+        delta = value - dt.datetime(1970, 1, 1, tzinfo=value.tzinfo)
+        return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+    if isinstance(value, dt.date):
+        return value.toordinal() - _EPOCH_ORDINAL
+    if isinstance(value, dt.time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    return int(value)
+
+
+def json_value(type_text: str, value: Any) -> Any:
+    """Return a value as JSON shows it.
+
+    Numbers are numbers; NaN and infinities strings; decimals strings; dates, times and timestamps ISO 8601; uuid text;
+    binary hexadecimal. None stays None: unknown.
+
+    Examples
+    --------
+    >>> json_value("timestamp_ns", 1)
+    '1970-01-01T00:00:00.000000001'
+    >>> json_value("double", float("inf"))
+    'Infinity'
+    """
+    if value is None:
+        return None
+    name = parse_type(type_text).name
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float):
+        return _json_float(value)
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if name.endswith("_ns"):
+        return _json_nanos(int(value), name)
+    return value
+
+
+def _json_float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _json_nanos(nanos: int, name: str) -> str | int:
+    try:
+        seconds = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=nanos // 1_000_000_000)
+    except OverflowError:
+        return nanos
+    zone = "+00:00" if name == "timestamptz_ns" else ""
+    return f"{seconds.isoformat()}.{nanos % 1_000_000_000:09d}{zone}"
+
+
+def decode_json(type_text: str, data: bytes | None) -> Any:
+    """Return single-value bytes as JSON shows them; a bound that cannot be decoded is shown as hexadecimal.
+
+    A string bound that was cut inside a character is shown with the replacement character.
+    """
+    if data is None:
+        return None
+    try:
+        return json_value(type_text, decode_value(type_text, data))
+    except ValueError:
+        return data.decode("utf-8", "replace") if type_text == "string" else data.hex()
+
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz_ns": pa.timestamp("ns", tz="UTC"),
+    "string": pa.string(),
+    "uuid": pa.binary(16),
+    "binary": pa.binary(),
+    "unknown": pa.null(),
+}
+
+
+def to_arrow_type(type_text: str) -> pa.DataType:
+    """Return the Arrow type of a primitive Iceberg type."""
+    kind = parse_type(type_text)
+    if kind.name == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.name == "fixed":
+        return pa.binary(kind.length)
+    return _ARROW.get(kind.name, pa.binary())

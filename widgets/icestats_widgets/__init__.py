@@ -1,0 +1,1 @@
+"""The notebook layer of icestats."""
