@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.registration import Step, remove_statistics, wait_before_retry, write_and_register
-from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, PlannedBlob, build_plan
+from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, ExistingFile, PlannedBlob, build_plan
 from icestats.commit.table_state import (
     checks_requirements,
     describe_columns,
@@ -157,8 +157,9 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
     """
     step = on_step or _ignore_step
     lost: tuple[StatisticsFile, ...] = ()
+    own: CommitPlan | None = None
     for attempt in range(1, max_attempts + 1):
-        plan = _renew(plan, lost, first=attempt == 1)
+        plan = _renew(plan, lost, own, first=attempt == 1)
         step("prepared")
         if not write_and_register(plan, step):
             wait_before_retry(plan.table, attempt)
@@ -167,7 +168,7 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
         overridden, warning = _find_overridden(plan, lost)
         if overridden is None:
             return _result(plan, attempt, warning)
-        lost = (*lost, overridden)
+        lost, own = (*lost, overridden), plan
     if lost:
         raise CommitError(
             f"committed, but in {max_attempts} attempts not together with the blobs of {lost[-1].statistics_path}, "
@@ -191,11 +192,12 @@ def _field_ids(table: Table, names: Collection[str], blobs: Sequence[NewBlob]) -
     return frozenset(columns[name] for name in names)
 
 
-def _prepare(table: Table, request: CommitRequest, lost: Sequence[StatisticsFile] = ()) -> CommitPlan:
+def _prepare(
+    table: Table, request: CommitRequest, lost: Sequence[StatisticsFile] = (), own: CommitPlan | None = None
+) -> CommitPlan:
     if table.metadata.snapshot_by_id(request.snapshot_id) is None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
     before = find_statistics(table, request.snapshot_id)
-    present = [entry for entry in (before, *lost) if entry is not None]
     plan = build_plan(
         table,
         request,
@@ -203,7 +205,7 @@ def _prepare(table: Table, request: CommitRequest, lost: Sequence[StatisticsFile
         columns=describe_columns(table),
         current_schema_id=table.metadata.current_schema_id,
         before=before,
-        existing=[read_existing(table, entry) for entry in present] if request.carry_over else [],
+        existing=_read_all(table, before, lost, own) if request.carry_over else [],
     )
     refusal = find_refusal(table)
     if refusal is None:
@@ -211,7 +213,30 @@ def _prepare(table: Table, request: CommitRequest, lost: Sequence[StatisticsFile
     return replace(plan, warnings=(f"cannot be committed: {refusal}", *plan.warnings))
 
 
-def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], *, first: bool) -> CommitPlan:
+def _read_all(
+    table: Table, before: StatisticsFile | None, lost: Sequence[StatisticsFile], own: CommitPlan | None
+) -> list[ExistingFile]:
+    """Return what is to be carried over, the newest first.
+
+    What this commit has overridden is newer than what it carried over itself, and older than what was committed since.
+    """
+    overridden = [read_existing(table, entry) for entry in reversed(lost)]
+    if before is None:
+        return overridden
+    present = read_existing(table, before)
+    if own is None:
+        return [present]
+    return [_added_since(present, own), *overridden, present]
+
+
+def _added_since(file: ExistingFile, own: CommitPlan) -> ExistingFile:
+    stored = {(b.type, b.field_ids, own.puffin.data[b.offset : b.offset + b.length]) for b in own.puffin.blobs}
+    blobs = tuple(c for c in file.blobs if (c.blob.type, c.blob.field_ids, c.stored) not in stored)
+    entries = tuple(entry for entry in file.entry.blobs if entry not in own.after.blobs)
+    return ExistingFile(replace(file.entry, blobs=entries), blobs, file.properties)
+
+
+def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], own: CommitPlan | None, *, first: bool) -> CommitPlan:
     table = reload_table(plan.table)
     metadata = table.metadata
     if metadata.snapshot_by_id(plan.snapshot_id) is None:
@@ -221,7 +246,7 @@ def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], *, first: bool) -> 
     same = find_statistics(table, plan.snapshot_id) == plan.before
     if first and same and metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table)
-    return _prepare(table, plan.request, lost)
+    return _prepare(table, plan.request, lost, own)
 
 
 def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[StatisticsFile | None, str | None]:

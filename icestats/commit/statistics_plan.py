@@ -227,7 +227,7 @@ def _sort_existing(
     replaced: list[PuffinBlob] = []
     taken = set(new_keys)
     for file in existing:
-        replaced += [old.blob for old in file.blobs if _key(old.blob) in new_keys]
+        replaced += [old.blob for old in file.blobs if _key(old.blob) in new_keys and old.blob not in replaced]
         carried += [old for old in file.blobs if _key(old.blob) not in taken]
         taken |= {_key(old.blob) for old in file.blobs}
     return carried, tuple(replaced)

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 from pyiceberg.table.locations import load_location_provider
 
@@ -100,7 +100,7 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
         fresh = table.catalog.load_table(table.name())
     except NoSuchTableError as error:
         raise CommitError(f"{table_name(table)} is no longer in its catalog: nothing was committed") from error
-    except ValidationError as error:
+    except (ValidationError, PydanticValidationError) as error:
         raise UnsupportedError(
             f"PyIceberg cannot load {table_name(table)}, perhaps for a type of statistics blob that it does not know: "
             f"{one_line(error)}"

@@ -57,10 +57,12 @@ ERRORS = {
     9: "a record count or file size is negative",
     10: "bytes are left over behind the block's last entry",
     11: "a sum exceeds 64 bits",
+    12: "the sync marker behind a block is not the header's",
 }
 CUT, LONG_VARINT, NO_BRANCH, NEGATIVE, TOO_MANY, BAD_STATUS, BAD_CONTENT, IS_NULL, NEGATIVE_COUNT, LEFT_OVER, OVERFLOW = (
     range(1, 12)
 )
+NO_SYNC = 12
 
 # Results of the kernel, and its place in a batch of blocks.
 DONE, FULL, FAILED = 0, 1, 2
@@ -128,7 +130,6 @@ class Groups(NamedTuple):
 class Job(NamedTuple):
     """What the kernel knows of the manifest at hand."""
 
-    manifest_tag: int
     partition_tag: int
     """-1: no roll-up by partition."""
     added_snapshot_id: int

@@ -11,7 +11,7 @@ import zstandard
 from icestats.errors import PuffinFormatError
 
 # A zstd block takes at least 3 bytes and holds at most 128 KiB; an LZ4 token byte stands for at most 255 bytes.
-_ZSTD_MOST_PER_BYTE = 128 * 2**10
+_ZSTD_MOST_PER_BYTE = 128 * 2**10 // 3
 _LZ4_MOST_PER_BYTE = 255
 
 

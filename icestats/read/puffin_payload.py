@@ -55,7 +55,8 @@ def parse_footer_payload(
     for blob in blobs:
         if blob.offset < len(MAGIC) or blob.length < 0 or blob.offset + blob.length > footer_offset:
             raise PuffinFormatError(
-                f"{blob.label} lies from {blob.offset} to {blob.offset + blob.length}, expected within 4 to {footer_offset}",
+                f"{blob.label} lies from {blob.offset} to {blob.offset + blob.length}, "
+                f"expected a place between 4 and {footer_offset}",
                 path,
                 footer_offset + 4,
             )

@@ -34,6 +34,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of finished tasks and of all tasks."""
 
 TARGET_TASK_BYTES = 128 << 20
+ROWS_GATHERED = 65_536
 PARTITIONS_MERGED_BY_THE_DRIVER = 16
 _PAYLOAD = "payload binary"
 
@@ -170,9 +171,9 @@ def _scan_partition(job: _Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     accumulators = job.new_accumulators()
     for payload in _payloads(batches):
         tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
-        for batch in _read_batches(job, tasks):
+        for rows in _gather(_read_batches(job, tasks)):
             for field, accumulator in zip(job.fields, accumulators, strict=True):
-                accumulator.update(batch.column(field.name))
+                accumulator.update(rows.column(field.name).combine_chunks())
     yield _packed(accumulators)
 
 
@@ -196,6 +197,20 @@ def _read_batches(job: _Scan, tasks: Sequence[FileScanTask]) -> Iterator[pa.Reco
     scan = ArrowScan(job.metadata, job.io, job.schema, AlwaysTrue())
     deletes = _read_all_delete_files(job.io, tasks)
     yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
+
+
+def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join the batches of small files: an update costs the same for 100 rows as for 10,000."""
+    gathered: list[pa.Table] = []
+    row_count = 0
+    for batch in batches:
+        gathered.append(pa.Table.from_batches([batch]))
+        row_count += batch.num_rows
+        if row_count >= ROWS_GATHERED:
+            yield pa.concat_tables(gathered, promote_options="permissive")
+            gathered, row_count = [], 0
+    if gathered:
+        yield pa.concat_tables(gathered, promote_options="permissive")
 
 
 def _payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:

@@ -150,7 +150,10 @@ def _plain(array: pa.Array) -> pa.Array:
         array = array.dictionary_decode()
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    return array
+    # Arrow has next to no functions for views.
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
 
 
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -191,7 +194,7 @@ def _bytes(array: pa.Array, name: str) -> pa.Array:
 
 
 def _uuid(array: pa.Array) -> pa.Array:
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         # Spark shows uuid as text; only Python's parser accepts every spelling of it.
         digits = pc.replace_substring(pc.utf8_lower(array), "-", "")
         return pa.array([bytes.fromhex(text) for text in digits.to_pylist()], pa.binary(16))

@@ -1,4 +1,4 @@
-"""Puffin files are read whole, refused where they are cut or damaged, and written as the spec and other readers want."""
+"""Puffin files are read whole, refused where they are cut or damaged, and written as other readers want them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def test_pyiceberg_reads_what_is_written():
 def test_a_file_that_iceberg_for_java_wrote_is_read():
     path = str(GOLDEN / "compute_table_stats.stats")
     footer = read_puffin_footer(Storage(), path)
-    assert [(b.type, b.field_ids) for b in footer.blobs] == [("apache-datasketches-theta-v1", (i,)) for i in (1, 2, 3, 4)]
+    assert [(b.type, b.field_ids) for b in footer.blobs] == [
+        ("apache-datasketches-theta-v1", (i,)) for i in (1, 2, 3, 4)
+    ]
     assert [b.properties["ndv"] for b in footer.blobs] == ["100", "20", "100", "30"]
     assert {b.compression_codec for b in footer.blobs} == {"zstd"}
     assert "Apache Iceberg" in footer.properties["created-by"]

@@ -1,0 +1,165 @@
+"""Accumulators of groups of files as NumPy arrays that grow: one set a thread, one for the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from icestats.metadata import Field
+from icestats.read import kernel_layout as k
+from icestats.read.kernel_layout import Bytes, Frame, Groups, Words
+from icestats.types import parse_type
+
+LOCAL_SIZE = 16 << 20
+"""What the accumulators of one thread take before they are merged into the table's, in bytes."""
+_LOOKUP_SIZE = 1 << 16
+_BOUND_KINDS = {
+    "boolean": k.BOOL,
+    "int": k.INT4,
+    "date": k.INT4,
+    "long": k.LONG4_8,
+    "time": k.LONG8,
+    "timestamptz": k.LONG8,
+    "timestamptz_ns": k.LONG8,
+    "timestamp": k.DATE_MICROS,
+    "timestamp_ns": k.DATE_NANOS,
+    "float": k.REAL4,
+    "double": k.REAL4_8,
+    "decimal": k.BIG_DECIMAL,
+    "uuid": k.UUID,
+    "string": k.TEXT,
+    "binary": k.TEXT,
+    "fixed": k.FIXED_TEXT,
+}
+
+
+def build_kinds(columns: Sequence[Field]) -> Words:
+    """Return for each column how its bounds compare, and the length that they may have."""
+    types = [parse_type(column.type) for column in columns]
+    return np.array([(_BOUND_KINDS.get(t.name, k.NO_BOUNDS), t.length) for t in types], np.int64).reshape(-1, 2)
+
+
+def build_frame(field_ids: Sequence[int], slot_count: int) -> Frame:
+    """Return the kernel's working memory for the metrics of some columns."""
+    small = [(column, i) for column, i in enumerate(field_ids) if 0 <= i < _LOOKUP_SIZE]
+    lookup = np.full(max((i for _, i in small), default=-1) + 1, -1, np.int64)
+    for column, field_id in small:
+        lookup[field_id] = column
+    sparse = sorted((i, column) for column, i in enumerate(field_ids) if not 0 <= i < _LOOKUP_SIZE)
+    size = len(field_ids)
+    return Frame(
+        slots=np.zeros(slot_count, np.int64),
+        lengths=np.full(slot_count, -1, np.int64),
+        flags=np.zeros(size, np.uint8),
+        values=np.zeros((k.METRICS, size), np.int64),
+        sizes=np.zeros((2, size), np.int64),
+        lookup=lookup,
+        sparse_ids=np.array([i for i, _ in sparse], np.int64),
+        sparse_columns=np.array([c for _, c in sparse], np.int64),
+        stack=np.zeros(k.MAX_DEPTH, np.int64),
+        state=np.zeros(5, np.int64),
+    )
+
+
+class GroupStore:
+    """Accumulators of groups.
+
+    Parameters
+    ----------
+    kinds : numpy.ndarray
+        Of `build_kinds`.
+    capacity : int
+        How many groups there is room for.
+    """
+
+    def __init__(self, kinds: Words, capacity: int, arena_size: int = 1 << 20) -> None:
+        self.groups = Groups(
+            meters=np.zeros(3, np.int64),
+            rows=_rows(capacity),
+            cells=np.zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
+            valueless=np.zeros((capacity, len(kinds)), np.int64),
+            kinds=kinds,
+            arena=np.zeros(arena_size, np.uint8),
+            tags=np.zeros(capacity, np.int64),
+            keys=np.zeros((capacity, 2), np.int64),
+            key_arena=np.zeros(64 * capacity, np.uint8),
+            table=np.zeros(_table_size(capacity), np.int64),
+        )
+
+    @classmethod
+    def local(cls, kinds: Words) -> GroupStore:
+        """Return the accumulators of one thread: as many groups as `LOCAL_SIZE` holds."""
+        return cls(kinds, max(16, LOCAL_SIZE // (8 * (k.CELL_WIDTH + 1) * max(len(kinds), 1) + 8 * k.ROW_WIDTH)))
+
+    def __len__(self) -> int:
+        return int(self.groups.meters[k.GROUPS_USED])
+
+    def reserve_bytes(self, size: int) -> None:
+        """Make room for bounds and a key of `size` bytes, in accumulators that are empty or have it."""
+        groups = self.groups
+        if groups.arena.size < size:
+            self.groups = groups = groups._replace(arena=_grown(groups.arena, size))
+        if groups.key_arena.size < size:
+            self.groups = groups._replace(key_arena=_grown(groups.key_arena, size))
+
+    def absorb(self, other: GroupStore) -> bool:
+        """Add all groups of another store; False where a sum has run over 64 bits."""
+        from icestats.read.kernel_groups import merge_groups
+
+        self._make_room(other)
+        return merge_groups(self.groups, other.groups) >= 0
+
+    def clear(self) -> None:
+        """Forget all groups."""
+        from icestats.read.kernel_groups import forget_groups
+
+        forget_groups(self.groups)
+
+    def _make_room(self, other: GroupStore) -> None:
+        from icestats.read.kernel_groups import live_arena_size, move_arena, refill_table
+
+        groups = self.groups
+        needed = len(self) + len(other)
+        if needed > groups.tags.size:
+            capacity = max(needed, 2 * groups.tags.size)
+            table = np.zeros(_table_size(capacity), np.int64)
+            rows = _rows(capacity)
+            rows[: len(groups.rows)] = groups.rows
+            groups = groups._replace(
+                rows=rows,
+                cells=_grown(groups.cells, capacity),
+                valueless=_grown(groups.valueless, capacity),
+                tags=_grown(groups.tags, capacity),
+                keys=_grown(groups.keys, capacity),
+                table=table,
+            )
+            refill_table(groups, table)
+        keys = int(groups.meters[k.KEYS_USED] + other.groups.meters[k.KEYS_USED])
+        if keys > groups.key_arena.size:
+            groups = groups._replace(key_arena=_grown(groups.key_arena, 2 * keys))
+        more = int(other.groups.meters[k.ARENA_USED])
+        # A bound is copied for each group that it wins in: manifest and partition.
+        more *= 2
+        if groups.meters[k.ARENA_USED] + more > groups.arena.size:
+            arena: Bytes = np.empty(2 * (live_arena_size(groups) + more), np.uint8)
+            groups.meters[k.ARENA_USED] = move_arena(groups, arena)
+            groups = groups._replace(arena=arena)
+        self.groups = groups
+
+
+def _rows(capacity: int) -> Words:
+    rows = np.zeros((capacity, k.ROW_WIDTH), np.int64)
+    rows[:, k.UPDATED_MS] = -1
+    return rows
+
+
+def _table_size(capacity: int) -> int:
+    return 1 << (2 * capacity).bit_length()
+
+
+def _grown(array: npt.NDArray, size: int) -> npt.NDArray:
+    grown = np.zeros((size, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown

@@ -1,0 +1,126 @@
+"""The kernel: batches of inflated Avro blocks straight into roll-ups, into rows of files, or into Arrow buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icestats.read import kernel_layout as k
+from icestats.read.compiling import compiled, inlined
+from icestats.read.kernel_decode import decode_entry, fail
+from icestats.read.kernel_groups import add_columns, add_row, find_group
+from icestats.read.kernel_layout import Bytes, Frame, Groups, Job, Words
+
+
+@inlined
+def check_entry(frame: Frame, start: int) -> int:
+    """Check what every entry must have; return 0, or -1 with the error noted."""
+    slots = frame.slots
+    for slot in (k.STATUS, k.RECORD_COUNT, k.FILE_SIZE):
+        if frame.lengths[slot] < 0:
+            return fail(frame, k.IS_NULL, start)
+    if slots[k.STATUS] < 0 or slots[k.STATUS] > 2:
+        return fail(frame, k.BAD_STATUS, start)
+    if frame.lengths[k.CONTENT] < 0:
+        slots[k.CONTENT] = 0
+        frame.lengths[k.CONTENT] = 0
+    if slots[k.CONTENT] < 0 or slots[k.CONTENT] > 2:
+        return fail(frame, k.BAD_CONTENT, start)
+    if slots[k.RECORD_COUNT] < 0 or slots[k.FILE_SIZE] < 0:
+        return fail(frame, k.NEGATIVE_COUNT, start)
+    return 0
+
+
+@inlined
+def is_puffin(data: Bytes, start: int, length: int) -> bool:
+    """Say whether a file format is Puffin, in whatever case."""
+    if length != 6:
+        return False
+    for i, letter in enumerate((112, 117, 102, 102, 105, 110)):
+        if data[start + i] | 32 != letter:
+            return False
+    return True
+
+
+@inlined
+def committed_ms(job: Job, snapshot_id: int) -> int:
+    """Return when a snapshot was committed, -1 where it is unknown."""
+    low = 0
+    high = job.snapshot_ids.size
+    while low < high:
+        middle = (low + high) >> 1
+        if job.snapshot_ids[middle] < snapshot_id:
+            low = middle + 1
+        else:
+            high = middle
+    if low < job.snapshot_ids.size and job.snapshot_ids[low] == snapshot_id:
+        return job.timestamps_ms[low]
+    return -1
+
+
+@compiled
+def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: int) -> int:
+    """Add a live entry to its manifest and its partition; a result of `roll_up`."""
+    slots = frame.slots
+    partition = -1
+    if job.partition_tag >= 0:
+        partition = find_group(groups, job.partition_tag, data, slots[k.PARTITION], frame.lengths[k.PARTITION])
+        if partition < 0:
+            return k.FULL
+    snapshot_id = slots[k.SNAPSHOT_ID]
+    known = frame.lengths[k.SNAPSHOT_ID] >= 0
+    if not known:
+        snapshot_id = job.added_snapshot_id
+        known = job.has_snapshot_id
+    ms = committed_ms(job, snapshot_id) if known else -1
+    content = slots[k.CONTENT]
+    vector = content == 1 and is_puffin(data, slots[k.FILE_FORMAT], frame.lengths[k.FILE_FORMAT])
+    records, size = slots[k.RECORD_COUNT], slots[k.FILE_SIZE]
+    overflow = add_row(groups.rows[manifest], content, vector, records, size, snapshot_id, ms)
+    if partition >= 0:
+        overflow |= add_row(groups.rows[partition], content, vector, records, size, snapshot_id, ms)
+    if content == 0:
+        overflow |= add_columns(data, frame, groups, manifest, partition)
+    else:
+        frame.flags[:] = 0
+    return k.DONE if overflow >= 0 else k.FAILED
+
+
+@compiled
+def roll_up(data: Bytes, blocks: Words, code: Words, frame: Frame, groups: Groups, job: Job, manifest_tag: int) -> int:
+    """Add a batch of blocks (start, end, number of entries) to the groups, from `frame.state` on.
+
+    DONE; FULL: the groups must be emptied, and the call repeated; FAILED: see `frame.state`.
+    """
+    state = frame.state
+    manifest = find_group(groups, manifest_tag, data, 0, 0)
+    while state[k.AT_BLOCK] < blocks.shape[0]:
+        end = blocks[state[k.AT_BLOCK], 1]
+        count = blocks[state[k.AT_BLOCK], 2]
+        if state[k.AT_ENTRY] == 0:
+            state[k.AT_BYTE] = blocks[state[k.AT_BLOCK], 0]
+        while state[k.AT_ENTRY] < count:
+            start = state[k.AT_BYTE]
+            frame.lengths[:] = -1
+            position = decode_entry(data, start, end, code, frame)
+            if position < 0 or check_entry(frame, start) < 0:
+                return k.FAILED
+            if frame.slots[k.STATUS] == 2:
+                frame.flags[:] = 0
+            elif position - start > groups.arena.size - groups.meters[k.ARENA_USED]:
+                frame.flags[:] = 0
+                return k.FULL
+            else:
+                result = add_entry(data, frame, groups, job, manifest)
+                if result != k.DONE:
+                    frame.flags[:] = 0
+                    if result == k.FAILED:
+                        fail(frame, k.OVERFLOW, start)
+                    return result
+            state[k.AT_BYTE] = position
+            state[k.AT_ENTRY] += 1
+        if state[k.AT_BYTE] != end:
+            fail(frame, k.LEFT_OVER, state[k.AT_BYTE])
+            return k.FAILED
+        state[k.AT_BLOCK] += 1
+        state[k.AT_ENTRY] = 0
+    return k.DONE

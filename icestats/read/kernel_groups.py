@@ -1,0 +1,273 @@
+"""The kernel's accumulators: groups found by key, cells that sum and compare, and merging one set into another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icestats.read import kernel_layout as k
+from icestats.read.compiling import compiled, inlined
+from icestats.read.kernel_bounds import bound_words, improves, keep_bytes
+from icestats.read.kernel_layout import Bytes, Frame, Groups, Words
+
+
+@inlined
+def hash_key(tag: int, data: Bytes, start: int, length: int) -> int:
+    """Return a hash of a tag and key bytes."""
+    code = np.uint64(tag) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xCBF29CE484222325)
+    for i in range(length):
+        code = (code ^ np.uint64(data[start + i])) * np.uint64(0x100000001B3)
+    code ^= code >> np.uint64(29)
+    code *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(code >> np.uint64(20))
+
+
+@compiled
+def find_group(groups: Groups, tag: int, data: Bytes, start: int, length: int) -> int:
+    """Return the group of a tag and key bytes, made if need be; -1 where there is no room for one more."""
+    mask = groups.table.size - 1
+    place = hash_key(tag, data, start, length) & mask
+    while groups.table[place] != 0:
+        group = groups.table[place] - 1
+        if groups.tags[group] == tag and groups.keys[group, 1] == length:
+            key = groups.keys[group, 0]
+            same = 0
+            while same < length and groups.key_arena[key + same] == data[start + same]:
+                same += 1
+            if same == length:
+                return group
+        place = (place + 1) & mask
+    group = groups.meters[k.GROUPS_USED]
+    used = groups.meters[k.KEYS_USED]
+    if group == groups.tags.size or length > groups.key_arena.size - used:
+        return -1
+    groups.table[place] = group + 1
+    groups.tags[group] = tag
+    groups.keys[group, 0] = used
+    groups.keys[group, 1] = length
+    groups.key_arena[used : used + length] = data[start : start + length]
+    groups.meters[k.GROUPS_USED] = group + 1
+    groups.meters[k.KEYS_USED] = used + length
+    return group
+
+
+@inlined
+def add_bound(
+    groups: Groups, first: int, second: int, column: int, side: int, high: int, low: int, data: Bytes, start: int,
+    length: int,
+) -> None:
+    """Compare a bound with the best so far of one group, or of two."""
+    reference = -1
+    group = first
+    while True:
+        cell = groups.cells[group, column]
+        if improves(cell, side, high, low, data, start, length, groups.arena):
+            if reference < 0:
+                reference = keep_bytes(groups, data, start, length)
+            cell[side + 1] = high
+            cell[side + 2] = low
+            cell[side + 3] = reference
+        cell[side] += 1
+        if group == second or second < 0:
+            return
+        group = second
+
+
+@inlined
+def add_counts(cell: Words, values: Words, column: int, bits: int) -> int:
+    """Add the counts of one file; the result is negative where a sum has run over."""
+    overflow = 0
+    for metric in range(4):
+        if bits & (1 << metric):
+            total = cell[metric] + values[metric, column]
+            cell[metric] = total
+            cell[4 + metric] += 1
+            overflow |= total
+    return overflow
+
+
+@inlined
+def known_counts(values: Words, column: int, bits: int) -> int:
+    """Return the metrics that a file has: a negative count is none."""
+    for metric in range(4):
+        if bits & (1 << metric) and values[metric, column] < 0:
+            bits &= ~(1 << metric)
+    return bits
+
+
+@inlined
+def is_valueless(values: Words, column: int, bits: int) -> bool:
+    """Say whether a file's column has nothing to bound: every value is null or NaN."""
+    if not bits & 2:
+        return False
+    left = values[1, column]
+    if bits & 4:
+        left -= values[2, column]
+    if bits & 8:
+        left -= values[3, column]
+    return left == 0
+
+
+@compiled
+def add_columns(data: Bytes, frame: Frame, groups: Groups, first: int, second: int) -> int:
+    """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over."""
+    overflow = 0
+    values = frame.values
+    for column in range(frame.flags.size):
+        bits = np.int64(frame.flags[column])
+        if bits == 0:
+            continue
+        frame.flags[column] = 0
+        bits = known_counts(values, column, bits)
+        overflow |= add_counts(groups.cells[first, column], values, column, bits)
+        if second >= 0:
+            overflow |= add_counts(groups.cells[second, column], values, column, bits)
+        bounded = False
+        kind = groups.kinds[column, 0]
+        for side in range(2):
+            if bits & (16 << side):
+                start = values[4 + side, column]
+                length = frame.sizes[side, column]
+                ok, high, low = bound_words(kind, groups.kinds[column, 1], data, start, length)
+                if ok:
+                    bounded = True
+                    if kind < k.TEXT:
+                        length = 0
+                    add_bound(groups, first, second, column, k.LOWER + 4 * side, high, low, data, start, length)
+        if not bounded and is_valueless(values, column, bits):
+            groups.valueless[first, column] += 1
+            if second >= 0:
+                groups.valueless[second, column] += 1
+    return overflow
+
+
+@compiled
+def add_row(row: Words, content: int, is_vector: bool, records: int, size: int, snapshot_id: int, ms: int) -> int:
+    """Add one live file to a group's counts; negative where a sum has run over. `ms` is -1 for unknown."""
+    row[k.FILES] += 1
+    row[k.RECORDS] += records
+    row[k.SIZE] += size
+    if content == 0:
+        row[k.DATA_FILES] += 1
+        row[k.DATA_RECORDS] += records
+        row[k.DATA_SIZE] += size
+    elif content == 1:
+        row[k.VECTORS if is_vector else k.POSITION_FILES] += 1
+        row[k.POSITION_RECORDS] += records
+    else:
+        row[k.EQUALITY_FILES] += 1
+        row[k.EQUALITY_RECORDS] += records
+    update_row(row, snapshot_id, ms)
+    return row[k.RECORDS] | row[k.SIZE]
+
+
+@inlined
+def update_row(row: Words, snapshot_id: int, ms: int) -> None:
+    """Keep the latest snapshot; of two at the same time the one with the greater id."""
+    if ms < 0:
+        return
+    if row[k.UPDATED_MS] < ms or (row[k.UPDATED_MS] == ms and row[k.UPDATED_BY] < snapshot_id):
+        row[k.UPDATED_MS] = ms
+        row[k.UPDATED_BY] = snapshot_id
+
+
+@compiled
+def merge_group(target: Groups, group: int, source: Groups, other: int) -> int:
+    """Add a group to another; negative where a sum has run over."""
+    row = target.rows[group]
+    overflow = 0
+    for i in range(k.UPDATED_MS):
+        row[i] += source.rows[other, i]
+        overflow |= row[i]
+    update_row(row, source.rows[other, k.UPDATED_BY], source.rows[other, k.UPDATED_MS])
+    for column in range(target.cells.shape[1]):
+        target.valueless[group, column] += source.valueless[other, column]
+        cell = target.cells[group, column]
+        more = source.cells[other, column]
+        for i in range(8):
+            cell[i] += more[i]
+            overflow |= cell[i]
+        for side in (k.LOWER, k.UPPER):
+            if more[side] > 0:
+                count = cell[side] + more[side]
+                start = more[side + 3] >> 31
+                length = more[side + 3] & 0x7FFF_FFFF
+                add_bound(target, group, -1, column, side, more[side + 1], more[side + 2], source.arena, start, length)
+                cell[side] = count
+    return overflow
+
+
+@compiled
+def merge_groups(target: Groups, source: Groups) -> int:
+    """Add all groups to those of the same key, for which there must be room; negative where a sum has run over."""
+    overflow = 0
+    for other in range(source.meters[k.GROUPS_USED]):
+        group = find_group(
+            target, source.tags[other], source.key_arena, source.keys[other, 0], source.keys[other, 1]
+        )
+        if group < 0:
+            return -1
+        overflow |= merge_group(target, group, source, other)
+    return overflow
+
+
+@compiled
+def merge_pairs(target: Groups, source: Groups, pairs: Words) -> int:
+    """Add groups of `source` (second of each pair) to groups of `target` (first), which may be the same arrays."""
+    overflow = 0
+    for i in range(pairs.shape[0]):
+        overflow |= merge_group(target, pairs[i, 0], source, pairs[i, 1])
+    return overflow
+
+
+@compiled
+def forget_groups(groups: Groups) -> None:
+    """Empty the accumulators."""
+    used = groups.meters[k.GROUPS_USED]
+    groups.cells[:used] = 0
+    groups.valueless[:used] = 0
+    groups.rows[:used] = 0
+    groups.rows[:used, k.UPDATED_MS] = -1
+    groups.table[:] = 0
+    groups.meters[:] = 0
+
+
+@compiled
+def live_arena_size(groups: Groups) -> int:
+    """Return how many bytes of the arena are still referred to; shared ones count once a reference."""
+    total = 0
+    for group in range(groups.meters[k.GROUPS_USED]):
+        for column in range(groups.cells.shape[1]):
+            for side in (k.LOWER, k.UPPER):
+                length = groups.cells[group, column, side + 3] & 0x7FFF_FFFF
+                if length > 16:
+                    total += length
+    return total
+
+
+@compiled
+def move_arena(groups: Groups, arena: Bytes) -> int:
+    """Copy what is still referred to into another arena; return its length."""
+    used = 0
+    for group in range(groups.meters[k.GROUPS_USED]):
+        for column in range(groups.cells.shape[1]):
+            for side in (k.LOWER, k.UPPER):
+                reference = groups.cells[group, column, side + 3]
+                length = reference & 0x7FFF_FFFF
+                if length > 16:
+                    start = reference >> 31
+                    arena[used : used + length] = groups.arena[start : start + length]
+                    groups.cells[group, column, side + 3] = (used << 31) | length
+                    used += length
+    return used
+
+
+@compiled
+def refill_table(groups: Groups, table: Words) -> None:
+    """Enter all groups into another hash table."""
+    mask = table.size - 1
+    for group in range(groups.meters[k.GROUPS_USED]):
+        start, length = groups.keys[group, 0], groups.keys[group, 1]
+        place = hash_key(groups.tags[group], groups.key_arena, start, length) & mask
+        while table[place] != 0:
+            place = (place + 1) & mask
+        table[place] = group + 1

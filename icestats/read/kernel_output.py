@@ -1,0 +1,96 @@
+"""The kernel's output: winning bounds back as single-value bytes of the column's current type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icestats.read import kernel_layout as k
+from icestats.read.compiling import compiled, inlined
+from icestats.read.kernel_bounds import MAGNITUDE, SIGN
+from icestats.read.kernel_layout import Bytes, Groups, Words
+
+
+@inlined
+def decimal_length(high: int, low: int) -> int:
+    """Return how many bytes a 128-bit number takes, its sign included."""
+    low ^= np.int64(SIGN)
+    fill = high >> 63
+    length = 16
+    while length > 1:
+        top = byte_of(high, low, length - 1)
+        below = byte_of(high, low, length - 2)
+        if top != (fill & 255) or (below >> 7) != (fill & 1):
+            break
+        length -= 1
+    return length
+
+
+@inlined
+def byte_of(high: int, low: int, place: int) -> int:
+    """Return a byte of a 128-bit number, 0 for the lowest."""
+    if place >= 8:
+        return (high >> (8 * (place - 8))) & 255
+    return (low >> (8 * place)) & 255
+
+
+@compiled
+def bound_lengths(groups: Groups, order: Words, side: int, out: Words) -> None:
+    """Fill in the length of each bound, group by group; -1 for none."""
+    columns = groups.cells.shape[1]
+    for i in range(order.size):
+        for column in range(columns):
+            cell = groups.cells[order[i], column]
+            kind = groups.kinds[column, 0]
+            length = -1
+            if cell[side] > 0:
+                if kind >= k.TEXT:
+                    length = cell[side + 3] & 0x7FFF_FFFF
+                elif kind == k.BIG_DECIMAL:
+                    length = decimal_length(cell[side + 1], cell[side + 2])
+                elif kind == k.UUID:
+                    length = 16
+                elif kind == k.BOOL:
+                    length = 1
+                elif kind == k.INT4 or kind == k.REAL4:
+                    length = 4
+                else:
+                    length = 8
+            out[i * columns + column] = length
+
+
+@compiled
+def write_bound(kind: int, cell: Words, side: int, arena: Bytes, out: Bytes, at: int, length: int) -> None:
+    """Write one bound."""
+    high, low = cell[side + 1], cell[side + 2]
+    if kind == k.UUID or (kind >= k.TEXT and length <= 16):
+        for i in range(length):
+            word = (high if i < 8 else low) ^ np.int64(SIGN)
+            out[at + i] = (word >> (56 - 8 * (i & 7))) & 255
+    elif kind >= k.TEXT:
+        start = cell[side + 3] >> 31
+        out[at : at + length] = arena[start : start + length]
+    elif kind == k.BIG_DECIMAL:
+        for i in range(length):
+            out[at + i] = byte_of(high, low ^ np.int64(SIGN), length - 1 - i)
+    else:
+        bits = high
+        if kind == k.REAL4 or kind == k.REAL4_8:
+            bits = high ^ MAGNITUDE if high < 0 else high
+        if kind == k.REAL4:
+            bits = np.int64(np.float32(np.int64(bits).view(np.float64)).view(np.int32))
+        for i in range(length):
+            out[at + i] = (bits >> (8 * i)) & 255
+
+
+@compiled
+def write_bounds(groups: Groups, order: Words, side: int, lengths: Words, out: Bytes) -> None:
+    """Write all bounds, one behind the other."""
+    columns = groups.cells.shape[1]
+    at = 0
+    for i in range(order.size):
+        for column in range(columns):
+            length = lengths[i * columns + column]
+            if length > 0:
+                kind = groups.kinds[column, 0]
+                write_bound(kind, groups.cells[order[i], column], side, groups.arena, out, at, length)
+                at += length

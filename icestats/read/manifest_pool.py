@@ -1,0 +1,76 @@
+"""Reading many manifests at once: threads that read, fewer that decode, progress, and stopping at the first error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TypeVar
+
+from icestats.errors import MetadataError
+from icestats.storage import FileReader
+
+Progress = Callable[[int, int], None]
+"""Called with the number of manifests that are done, and of all."""
+Result = TypeVar("Result")
+READERS = 8
+"""Manifests that are read or wait to be decoded at one time, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestToRead:
+    """What the manifest list says of a manifest, as far as its entries depend on it."""
+
+    path: str
+    length: int
+    """In bytes; 0 where it is unknown."""
+    spec_id: int
+    content: str
+    """`data` or `deletes`."""
+    sequence_number: int = 0
+    added_snapshot_id: int | None = None
+    first_row_id: int | None = None
+
+
+def default_threads() -> int:
+    """Return how many threads may decode at one time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def read_manifest(storage: FileReader, manifest: ManifestToRead) -> bytes:
+    """Return a manifest's bytes.
+
+    Raises
+    ------
+    MetadataError
+        The file is missing, or not as long as the manifest list says.
+    """
+    data = storage.read(manifest.path)
+    if manifest.length > 0 and len(data) != manifest.length:
+        raise MetadataError(
+            f"{len(data):,} bytes long, the manifest list says {manifest.length:,}: the file is cut or was replaced",
+            manifest.path,
+            min(len(data), manifest.length),
+        )
+    return data
+
+
+def run_tasks(
+    tasks: Sequence[Iterable[int]], function: Callable[[int], Result], threads: int, total: int, progress: Progress | None
+) -> list[list[Result]]:
+    """Call a function for each manifest of each task, tasks in parallel; results in their order.
+
+    The first exception, and one that `progress` raises, stops everything and is raised.
+    """
+    done = 0
+    pool = ThreadPoolExecutor(max(threads, READERS), thread_name_prefix="icestats-manifests")
+    try:
+        futures = [pool.submit(lambda task: [function(i) for i in task], task) for task in tasks]
+        for future in as_completed(futures):
+            done += len(future.result())
+            if progress is not None:
+                progress(done, total)
+        return [future.result() for future in futures]
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

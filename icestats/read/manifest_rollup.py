@@ -1,0 +1,139 @@
+"""Manifests -> accumulators: one thread a manifest, merged into those of the table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from queue import SimpleQueue
+
+import numpy as np
+
+from icestats.errors import MetadataError
+from icestats.metadata import Field, PartitionSpec
+from icestats.read import kernel_layout as k
+from icestats.read.avro_file import Batch, kernel_error, read_batches, read_header
+from icestats.read.group_store import GroupStore, build_frame, build_kinds
+from icestats.read.kernel_layout import Frame, Job
+from icestats.read.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
+from icestats.read.manifest_programs import ManifestProgram, ManifestPrograms
+from icestats.read.partition_columns import PartitionColumn
+from icestats.storage import FileReader
+
+_NO_BYTES = np.zeros(0, np.uint8)
+_NO_BYTES.flags.writeable = False
+
+
+def manifest_tag(index: int) -> int:
+    """Return the tag of a manifest's group."""
+    return 2 * index + 1
+
+
+def partition_tag(variant: int) -> int:
+    """Return the tag of the groups of a layout of partition values; their keys are these values."""
+    return 2 * variant
+
+
+class ManifestRollup:
+    """Rolls manifests up into groups.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestToRead
+        What to read.
+    columns : sequence of Field
+        The columns to roll up.
+    specs : mapping of int to PartitionSpec
+        The table's partition specs.
+    partition_columns : sequence of PartitionColumn
+        Of `find_partition_columns`, with all types known.
+    timestamps_ms : mapping of int to int
+        Snapshot id to its time in milliseconds since 1970.
+    by_partition : bool
+        Whether to roll up by partition too.
+    """
+
+    def __init__(
+        self,
+        manifests: Sequence[ManifestToRead],
+        columns: Sequence[Field],
+        specs: Mapping[int, PartitionSpec],
+        partition_columns: Sequence[PartitionColumn],
+        timestamps_ms: Mapping[int, int],
+        *,
+        by_partition: bool,
+    ) -> None:
+        self.manifests = manifests
+        self.programs = ManifestPrograms(specs, partition_columns, details=False)
+        self.kinds = build_kinds(columns)
+        self.store = GroupStore(self.kinds, max(256, len(manifests)))
+        self._field_ids = [column.field_id for column in columns]
+        self._slot_count = k.PARTITION_FIELDS + len(partition_columns)
+        self._by_partition = by_partition
+        ids = sorted(timestamps_ms)
+        self._snapshot_ids = np.array(ids, np.int64)
+        self._timestamps_ms = np.array([timestamps_ms[i] for i in ids], np.int64)
+        self._lock = threading.Lock()
+        self._decoders: SimpleQueue[tuple[GroupStore, Frame]] = SimpleQueue()
+
+    def run(self, storage: FileReader, threads: int, progress: Progress | None) -> None:
+        """Read and roll up all manifests."""
+        from icestats.read.kernel_groups import find_group
+
+        for index in range(len(self.manifests)):
+            find_group(self.store.groups, manifest_tag(index), _NO_BYTES, 0, 0)
+        decoders = [(GroupStore.local(self.kinds), self._frame()) for _ in range(threads)]
+        for decoder in decoders:
+            self._decoders.put(decoder)
+
+        def read(index: int) -> None:
+            self._read(storage, index)
+
+        tasks = [[index] for index in range(len(self.manifests))]
+        run_tasks(tasks, read, threads, len(self.manifests), progress)
+        for store, _ in decoders:
+            self._flush(store, "the table's manifests")
+
+    def _frame(self) -> Frame:
+        return build_frame(self._field_ids, self._slot_count)
+
+    def _read(self, storage: FileReader, index: int) -> None:
+        manifest = self.manifests[index]
+        data = read_manifest(storage, manifest)
+        header = read_header(data, manifest.path)
+        program = self.programs.find(header, manifest.spec_id)
+        store, frame = self._decoders.get()
+        try:
+            for batch in read_batches(data, header, frame):
+                self._add(batch, program, store, frame, index)
+        finally:
+            self._decoders.put((store, frame))
+
+    def _add(self, batch: Batch, program: ManifestProgram, store: GroupStore, frame: Frame, index: int) -> None:
+        from icestats.read.kernel import roll_up
+
+        manifest = self.manifests[index]
+        job = Job(
+            partition_tag=partition_tag(program.variant) if self._by_partition else -1,
+            added_snapshot_id=manifest.added_snapshot_id or 0,
+            has_snapshot_id=manifest.added_snapshot_id is not None,
+            snapshot_ids=self._snapshot_ids,
+            timestamps_ms=self._timestamps_ms,
+        )
+        store.reserve_bytes(len(batch.data))
+        frame.state[:] = 0
+        while True:
+            result = roll_up(
+                batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index)
+            )
+            if result == k.DONE:
+                return
+            if result == k.FAILED:
+                raise kernel_error(frame, manifest.path, batch)
+            self._flush(store, manifest.path)
+
+    def _flush(self, store: GroupStore, path: str) -> None:
+        with self._lock:
+            fits = self.store.absorb(store)
+        store.clear()
+        if not fits:
+            raise MetadataError(k.ERRORS[k.OVERFLOW], path)

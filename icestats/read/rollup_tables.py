@@ -1,0 +1,132 @@
+"""Accumulators -> the Arrow tables of a roll-up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from icestats.metadata import Field
+from icestats.read import kernel_layout as k
+from icestats.read.captured_columns import build_array
+from icestats.read.group_store import GroupStore, build_frame
+from icestats.read.kernel_layout import Bytes, Groups, Words
+from icestats.read.manifest_pool import ManifestToRead
+from icestats.read.manifest_programs import PartitionVariant
+from icestats.read.partition_columns import PartitionColumn, struct_type
+from icestats.read.row_store import RowStore
+from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS, SUMMED_STATISTICS, partition_groups_schema
+
+_CELLS_A_CHUNK = 1 << 20
+
+
+def build_manifest_groups(store: GroupStore, order: Words, manifests: Sequence[ManifestToRead]) -> pa.Table:
+    """Build `schemas.MANIFEST_GROUPS` from the groups in `order`, one a manifest."""
+    rows = store.groups.rows[order]
+    columns = {
+        "manifest_path": pa.array([m.path for m in manifests], pa.string()),
+        "live_file_count": rows[:, k.FILES],
+        "record_count": rows[:, k.RECORDS],
+        "file_size_in_bytes": rows[:, k.SIZE],
+        "position_delete_file_count": rows[:, k.POSITION_FILES],
+        "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
+        "dv_count": rows[:, k.VECTORS],
+    }
+    return pa.table(columns, schema=MANIFEST_GROUPS)
+
+
+def build_partition_groups(store: GroupStore, order: Words, partitions: pa.StructArray, spec_ids: Words) -> pa.Table:
+    """Build `schemas.partition_groups_schema` from the groups in `order`, one a partition."""
+    rows = store.groups.rows[order]
+    unknown = rows[:, k.UPDATED_MS] < 0
+    columns = {
+        "partition": partitions,
+        "spec_id": pa.array(spec_ids.astype(np.int32)),
+        "data_record_count": rows[:, k.DATA_RECORDS],
+        "data_file_count": rows[:, k.DATA_FILES],
+        "total_data_file_size_in_bytes": rows[:, k.DATA_SIZE],
+        "position_delete_record_count": rows[:, k.POSITION_RECORDS],
+        "position_delete_file_count": rows[:, k.POSITION_FILES],
+        "equality_delete_record_count": rows[:, k.EQUALITY_RECORDS],
+        "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
+        "total_record_count": pa.nulls(len(order), pa.int64()),
+        "last_updated_at": pa.array(rows[:, k.UPDATED_MS], mask=unknown).cast(pa.timestamp("ms", tz="UTC")),
+        "last_updated_snapshot_id": pa.array(rows[:, k.UPDATED_BY], mask=unknown),
+        "dv_count": rows[:, k.VECTORS],
+    }
+    return pa.table(columns, schema=partition_groups_schema(partitions.type))
+
+
+def build_cells(store: GroupStore, order: Words, columns: Sequence[Field]) -> pa.Table:
+    """Build `schemas.ROLLUP_CELLS`: every column, for each group of `order` in turn."""
+    field_ids = np.array([c.field_id for c in columns], np.int32)
+    step = max(1, _CELLS_A_CHUNK // max(len(columns), 1))
+    parts = [order[i : i + step] for i in range(0, len(order), step)]
+    return pa.Table.from_batches([_cell_batch(store.groups, part, field_ids) for part in parts], ROLLUP_CELLS)
+
+
+def _cell_batch(groups: Groups, order: Words, field_ids: Words) -> pa.RecordBatch:
+    arrays: list[pa.Array] = [pa.array(np.tile(field_ids, len(order)))]
+    for metric in range(len(SUMMED_STATISTICS)):
+        arrays.append(pa.array(groups.cells[order, :, metric].ravel()))
+        arrays.append(pa.array(groups.cells[order, :, 4 + metric].ravel()))
+    for side in (k.LOWER, k.UPPER):
+        arrays.append(_bounds(groups, order, side))
+        arrays.append(pa.array(groups.cells[order, :, side].ravel()))
+    arrays.append(pa.array(groups.valueless[order].ravel()))
+    return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
+
+
+def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
+    from icestats.read.kernel_output import bound_lengths, write_bounds
+
+    lengths: Words = np.empty(len(order) * groups.cells.shape[1], np.int64)
+    bound_lengths(groups, order, side, lengths)
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
+    out: Bytes = np.empty(int(offsets[-1]), np.uint8)
+    write_bounds(groups, order, side, lengths, out)
+    validity = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
+    if offsets[-1] > 0x7FFF_FFFF:
+        raise MemoryError(f"the bounds of {len(lengths):,} cells have {offsets[-1]:,} bytes, more than 2 GiB")
+    return pa.Array.from_buffers(pa.binary(), len(lengths), [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)])
+
+
+def merge_all(store: GroupStore, order: Words) -> GroupStore:
+    """Merge groups into a store of one group."""
+    from icestats.read.kernel_groups import find_group, merge_pairs
+
+    needed = 2 * int(store.groups.meters[k.ARENA_USED]) + 1
+    whole = GroupStore(store.groups.kinds, 1, needed)
+    nothing = np.zeros(0, np.uint8)
+    nothing.flags.writeable = False
+    find_group(whole.groups, 0, nothing, 0, 0)
+    pairs = np.stack([np.zeros_like(order), order], axis=1)
+    if merge_pairs(whole.groups, store.groups, pairs) < 0:
+        raise OverflowError(k.ERRORS[k.OVERFLOW])
+    return whole
+
+
+def decode_partitions(
+    groups: Groups, numbers: Words, variant: PartitionVariant, columns: Sequence[PartitionColumn]
+) -> list[pa.Array]:
+    """Decode the keys of partition groups: one array a partition field."""
+    from icestats.read.kernel_rows import gather_bytes
+
+    starts, lengths = (np.ascontiguousarray(groups.keys[numbers, i]) for i in range(2))
+    keys: Bytes = np.empty(int(lengths.sum()), np.uint8)
+    gather_bytes(groups.key_arena, starts, lengths, keys)
+    keys.flags.writeable = False
+    frame = build_frame((), k.PARTITION_FIELDS + len(columns))
+    rows = RowStore(len(numbers), frame, 0, len(columns), len(keys))
+    rows.capture_keys(keys, variant.code, frame)
+    return [rows.array(column.type, k.PARTITION_FIELDS + i) for i, column in enumerate(columns)]
+
+
+def struct_array(columns: Sequence[PartitionColumn], arrays: Sequence[pa.Array], length: int) -> pa.StructArray:
+    """Put the arrays of partition fields together."""
+    kind = struct_type(columns)
+    if not columns:
+        return pa.Array.from_buffers(kind, length, [None])
+    return pa.StructArray.from_arrays(list(arrays), fields=list(kind))

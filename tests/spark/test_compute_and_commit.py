@@ -1,0 +1,152 @@
+"""One scan makes the sketches; the commit is seen by Spark and PyIceberg; the histogram needs no data."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.catalog import load_iceberg_table
+from icestats.read.statistics_files import KLL, THETA
+from icestats.storage import local_path
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def committed(demo_statistics) -> icestats.Table:
+    """`demo.events` with the statistics of every column committed."""
+    return icestats.load("demo.events")
+
+
+@pytest.fixture(scope="module")
+def prices(spark) -> np.ndarray:
+    rows = spark.sql("select price from icestats.demo.events where price is not null and not isnan(price)")
+    return np.sort(rows.toPandas()["price"].to_numpy())
+
+
+def test_pyiceberg_still_loads_the_table(committed):
+    """Only blob types that PyIceberg knows are listed in metadata.json."""
+    statistics = load_iceberg_table(committed._source).metadata.statistics
+    assert statistics[-1].snapshot_id == committed.snapshot.snapshot_id
+    assert {blob.type for blob in statistics[-1].blob_metadata} == {THETA}
+
+
+def test_spark_still_reads_the_table_and_plans_with_the_ndv(spark, committed):
+    assert spark.table("icestats.demo.events").count() == 1_078_773
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        query = "explain cost select event_type, count(*) from icestats.demo.events group by event_type"
+        plan = spark.sql(query).first()[0]
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
+    aggregate = next(line for line in plan.splitlines() if line.startswith("Aggregate"))
+    assert re.search(r"rowCount=5\b", aggregate), aggregate
+
+
+def test_every_sketched_column_has_both_sketches(committed):
+    sketches = committed.sketches().to_pylist()
+    both = {(row["type"], row["columns"][0]) for row in sketches if row["type"] in (THETA, KLL)}
+    names = {field.name for field in committed.schema.top_level}
+    assert both == {(kind, name) for kind in (THETA, KLL) for name in names}
+    assert all(row["commits_behind"] == 0 for row in sketches)
+    assert {row["listed"] for row in sketches if row["type"] == THETA} == {True}
+    assert {row["listed"] for row in sketches if row["type"] == KLL} == {False}
+
+
+def test_ndv_equals_icebergs_own(spark, committed, tmp_path):
+    """Iceberg's procedure, on a copy of some columns, counts the same."""
+    spark.sql("create namespace if not exists icestats.scratch")
+    spark.sql("drop table if exists icestats.scratch.ndv")
+    spark.sql("create table icestats.scratch.ndv using iceberg as select * from icestats.demo.events")
+    try:
+        spark.sql("call icestats.system.compute_table_stats(table => 'scratch.ndv')").collect()
+        theirs = icestats.load("icestats.scratch.ndv")
+        ours = {row["columns"][0]: row["ndv"] for row in committed.sketches().to_pylist() if row["type"] == THETA}
+        found = {row["columns"][0]: row["ndv"] for row in theirs.sketches().to_pylist()}
+        assert found.keys() == ours.keys()
+        for name, ndv in found.items():
+            assert ours[name] == pytest.approx(ndv, rel=0.005), name
+    finally:
+        spark.sql("drop table icestats.scratch.ndv purge")
+
+
+def test_the_histogram_is_that_of_the_live_rows(committed, prices):
+    """Counts are within the sketch's error of the truth, deletes applied; nulls and NaN stand apart."""
+    found = committed.histogram("price", bins=50)
+    assert found.n == len(prices)
+    assert found.null_count + found.nan_count + found.n == 1_078_773
+    assert (found.edges[0], found.edges[-1]) == (prices[0], prices[-1])
+    truth = np.diff(np.searchsorted(prices, found.edges))
+    assert np.abs(truth - np.asarray(found.counts)).max() <= 2 * found.rank_error * len(prices)
+    assert sum(found.counts) == pytest.approx(len(prices))
+
+
+def test_the_exact_figures_are_exact(spark, committed):
+    row = next(r for r in committed.columns().to_pylist() if r["name"] == "message")
+    lengths = "select avg(octet_length(message)), max(octet_length(message)) from icestats.demo.events"
+    average, longest = spark.sql(lengths).first()
+    assert row["max_length"] == longest
+    assert row["avg_length"] == pytest.approx(average)
+    assert dict(row["provenance"])["max_length"].startswith("exact")
+
+
+@pytest.fixture
+def own_table(tmp_path, committed):
+    """A table of 1,000 longs in a catalog of its own."""
+    import pyarrow as pa
+
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'c.db'}", "warehouse": f"file://{tmp_path / 'w'}"}
+    catalog = SqlCatalog("own", **properties)
+    catalog.create_namespace("db")
+    rows = pa.table({"x": pa.array(range(1000), pa.int64()), "tags": pa.array([["a"]] * 1000)})
+    catalog.create_table("db.t", rows.schema).append(rows)
+    yield icestats.load("db.t", catalog=properties)
+    catalog.close()
+
+
+def test_the_histogram_touches_no_data(own_table):
+    """With the data files gone, the committed sketch still answers."""
+    computed = own_table.compute()
+    assert computed.found.skipped.keys() == {"tags"}
+    assert computed.commit().committed
+    shutil.rmtree(local_path(own_table.metadata.location) / "data")
+    found = own_table.refresh().histogram("x", bins=10)
+    assert (found.n, found.edges[0], found.edges[-1]) == (1000, 0, 999)
+
+
+def test_a_dry_run_changes_nothing(own_table):
+    folder = local_path(own_table.metadata.location)
+    before = sorted(folder.rglob("*"))
+    report = own_table.compute(columns=["x"]).commit(dry_run=True)
+    assert not report.committed
+    assert "would write" in str(report)
+    assert sorted(folder.rglob("*")) == before
+    assert own_table.refresh().metadata == own_table.metadata
+
+
+def test_a_second_commit_keeps_the_blobs_of_other_columns(spark, committed, demo_home, tmp_path):
+    """A commit of one column replaces its blobs and carries the others over."""
+    report = committed.compute(columns=["quantity"]).commit(dry_run=True)
+    kept = {(blob["type"], tuple(blob["columns"])) for blob in report.kept_blobs}
+    assert (THETA, ("price",)) in kept
+    assert (KLL, ("price",)) in kept
+    assert {(blob["type"], tuple(blob["field_ids"])) for blob in report.replaced} >= {(THETA, (6,)), (KLL, (6,))}
+
+
+def test_progress_is_told_to_the_end(own_table):
+    seen = []
+    own_table.compute(columns=["x"], progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+def test_an_old_snapshot_can_be_computed(spark, committed):
+    first = next(reversed(list(committed.metadata.ancestors(committed.snapshot))))
+    old = icestats.load("demo.events", snapshot=first.snapshot_id)
+    found = old.compute(columns=["quantity"]).found
+    rows = spark.sql(f"select count(*) from icestats.demo.events version as of {first.snapshot_id}").first()[0]
+    assert found.row_count == rows

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, DayTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+settings.register_profile("icestats", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("icestats")
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "at", TimestamptzType(), required=False),
+    NestedField(3, "price", DoubleType(), required=False),
+    NestedField(4, "name", StringType(), required=False),
+)
+
+
+@pytest.fixture
+def catalog_properties(tmp_path: Path) -> dict[str, str]:
+    """A SQLite catalog and its warehouse, in a folder of its own."""
+    return {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path / 'catalog.db'}",
+        "warehouse": f"file://{tmp_path / 'warehouse'}",
+    }
+
+
+@pytest.fixture
+def catalog(catalog_properties: dict[str, str]):
+    catalog = SqlCatalog("catalog", **catalog_properties)
+    catalog.create_namespace("db")
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture
+def empty_table(catalog: SqlCatalog):
+    """A table that nothing has been written to."""
+    return catalog.create_table("db.empty", SCHEMA)
+
+
+@pytest.fixture
+def small_table(catalog: SqlCatalog):
+    """Two commits of 100 rows, partitioned by day and bucket, with nulls and NaN."""
+    spec = PartitionSpec(
+        PartitionField(2, 1000, DayTransform(), "at_day"), PartitionField(1, 1001, BucketTransform(4), "id_bucket")
+    )
+    table = catalog.create_table("db.small", SCHEMA, partition_spec=spec)
+    for commit in range(2):
+        table.append(small_rows(commit))
+    return table
+
+
+def small_rows(commit: int) -> pa.Table:
+    ids = np.arange(commit * 100, commit * 100 + 100)
+    prices = np.where(ids % 10 == 0, np.nan, ids / 4.0)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "at": pa.array(1_756_684_800_000_000 + ids * 3_600_000_000, pa.timestamp("us", tz="UTC")),
+            "price": pa.array(prices, pa.float64(), mask=ids % 7 == 0),
+            "name": pa.array([None if i % 5 == 0 else f"n{i % 20}" for i in ids], pa.string()),
+        }
+    )

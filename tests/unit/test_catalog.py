@@ -1,0 +1,126 @@
+"""Opening tables: what exists is found, what does not is said in one line that names what does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import icestats
+from icestats.storage import local_path
+
+
+def test_a_table_is_found_by_catalog_properties(small_table, catalog_properties):
+    table = icestats.load("db.small", catalog=catalog_properties)
+    assert table.snapshot.snapshot_id == small_table.current_snapshot().snapshot_id
+    assert [field.name for field in table.schema.fields] == ["id", "at", "price", "name"]
+
+
+@pytest.mark.parametrize("form", ["path", "uri", "folder"])
+def test_a_metadata_file_is_found_by_its_location(small_table, tmp_path, form):
+    """A path, a file: URI, and a folder whose version-hint names the version, all open the same table."""
+    path = local_path(small_table.metadata_location)
+    assert path is not None
+    location = {"path": str(path), "uri": f"file://{path}", "folder": str(path.parent.parent)}[form]
+    (path.parent / "version-hint.text").write_text(path.name)
+    assert icestats.load(location).snapshot.snapshot_id == small_table.current_snapshot().snapshot_id
+
+
+def test_a_gzipped_metadata_file_is_read(small_table, tmp_path):
+    path = local_path(small_table.metadata_location)
+    packed = tmp_path / "v1.gz.metadata.json"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert icestats.load(str(packed)).metadata == icestats.load(str(path)).metadata
+
+
+def test_snapshots_branches_and_tags_are_found(small_table, catalog_properties):
+    first = small_table.history()[0].snapshot_id
+    small_table.manage_snapshots().create_tag(first, "first").commit()
+    assert icestats.load("db.small", catalog=catalog_properties, ref="first").snapshot.snapshot_id == first
+    assert icestats.load("db.small", catalog=catalog_properties, snapshot=str(first)).snapshot.snapshot_id == first
+
+
+def test_wrong_calls_say_what_exists(small_table, catalog_properties, tmp_path, monkeypatch):
+    """Each message is one line and names what there is."""
+    monkeypatch.setenv("ICESTATS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = tmp_path / "notes.txt.json"
+    text.write_text("hello")
+    no_table = tmp_path / "v1.metadata.json"
+    no_table.write_text(json.dumps({"a": 1}))
+    cases = [
+        (lambda: icestats.load("db.smal", catalog=catalog_properties), icestats.TableNotFoundError, "small"),
+        (lambda: icestats.load("dbx.small", catalog=catalog_properties), icestats.TableNotFoundError, "it has db"),
+        (lambda: icestats.load("x.db.small", catalog="nowhere"), icestats.CatalogError, "icestats"),
+        (lambda: icestats.load("small"), icestats.TableNotFoundError, "expected catalog.namespace.table"),
+        (lambda: icestats.load("demo.events"), icestats.TableNotFoundError, "icestats demo"),
+        (lambda: icestats.load(str(tmp_path / "none.metadata.json")), icestats.TableNotFoundError, "no file"),
+        (lambda: icestats.load(str(tmp_path)), icestats.TableNotFoundError, "metadata"),
+        (lambda: icestats.load(str(text)), icestats.MetadataError, "not a metadata.json"),
+        (lambda: icestats.load(str(no_table)), icestats.MetadataError, "format-version"),
+        (
+            lambda: icestats.load("db.small", catalog=catalog_properties, ref="b"),
+            icestats.SnapshotNotFoundError,
+            "main",
+        ),
+        (
+            lambda: icestats.load("db.small", catalog=catalog_properties, snapshot=7),
+            icestats.SnapshotNotFoundError,
+            "7",
+        ),
+        (lambda: icestats.load("db.small", catalog=catalog_properties, snapshot="x"), icestats.CallError, "'x'"),
+        (lambda: icestats.load("a.b", catalog={"type": "sql"}), icestats.CatalogError, "uri"),
+    ]
+    for call, error, part in cases:
+        with pytest.raises(error) as caught:
+            call()
+        assert part in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -1])
+def test_cut_metadata_is_an_error_with_the_path(small_table, tmp_path, cut):
+    data = local_path(small_table.metadata_location).read_bytes()
+    for packed in (data, gzip.compress(data)):
+        path = tmp_path / "cut.metadata.json"
+        path.write_bytes(packed[:cut])
+        with pytest.raises(icestats.MetadataError) as caught:
+            icestats.load(str(path))
+        assert caught.value.path == str(path)
+
+
+def test_a_statistics_blob_of_an_unknown_type_does_not_hide_the_table(small_table, tmp_path):
+    """PyIceberg refuses such a table whole; the kit reads it."""
+    path = local_path(small_table.metadata_location)
+    document = json.loads(path.read_text())
+    snapshot_id = document["current-snapshot-id"]
+    blob = {"type": "somebody-elses-v9", "snapshot-id": snapshot_id, "sequence-number": 1, "fields": [1]}
+    document["statistics"] = [
+        {
+            "snapshot-id": snapshot_id,
+            "statistics-path": "file:///gone.stats",
+            "file-size-in-bytes": 1,
+            "file-footer-size-in-bytes": 1,
+            "blob-metadata": [blob],
+        }
+    ]
+    changed = tmp_path / "v9.metadata.json"
+    changed.write_text(json.dumps(document))
+    assert icestats.load(str(changed)).metadata.statistics[0].blobs[0].type == "somebody-elses-v9"
+
+
+def test_refresh_sees_a_later_commit(small_table, catalog_properties):
+    table = icestats.load("db.small", catalog=catalog_properties)
+    small_table.append(small_table.scan().to_arrow().slice(0, 100))
+    assert table.overview().record_count == 200
+    assert table.refresh().overview().record_count == 300
+
+
+def test_reading_changes_no_file(small_table, catalog_properties, tmp_path):
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    table = icestats.load("db.small", catalog=catalog_properties)
+    for answer in (table.manifests, table.partitions, table.columns, table.files, table.sketches, table._repr_html_):
+        answer()
+    assert {path: path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file()} == before

@@ -1,0 +1,149 @@
+"""The command line: the answer alone on stdout, errors one line on stderr, exit codes 0, 1 and 2."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from icestats import cli
+from icestats.storage import local_path
+
+
+@pytest.fixture
+def run(capfdbinary, monkeypatch, tmp_path):
+    """Run the command line in this process; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("ICESTATS_HOME", str(tmp_path / "home"))
+
+    def run(*arguments: str) -> tuple[int, bytes, str]:
+        monkeypatch.setattr(sys, "argv", ["icestats", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capfdbinary.readouterr()
+        return stop.value.code, out, err.decode()
+
+    return run
+
+
+@pytest.fixture
+def location(small_table) -> str:
+    return str(local_path(small_table.metadata_location))
+
+
+def test_manifests_as_json_follow_the_contract(run, location, small_table):
+    code, out, err = run("manifests", location, "--format", "json")
+    records = json.loads(out)
+    assert (code, err) == (0, "")
+    assert len(records) == 2
+    first = records[0]
+    assert first["content"] == "data"
+    assert first["added_snapshot_id"] == str(small_table.current_snapshot().snapshot_id)
+    assert (first["live_file_count"], first["total_record_count"]) == (first["added_files_count"], 100)
+    assert set(first["total_column_sizes"]) == {"1", "2", "3", "4"}
+    assert set(first["total_nan_value_counts"]) == {"3"}
+    assert first["total_value_counts"]["1"] == 100
+    assert (first["lower_bounds"]["1"], first["upper_bounds"]["1"]) == (100, 199)
+    assert first["lower_bounds"]["2"] == "2025-09-05T04:00:00+00:00"
+    assert first["total_null_value_counts"]["4"] == 20
+
+
+def test_partitions_as_json_follow_the_contract(run, location):
+    code, out, _ = run("partitions", location, "--format", "json")
+    records = json.loads(out)
+    assert code == 0
+    assert records[0]["partition"].keys() == {"at_day", "id_bucket"}
+    assert records[0]["partition"]["at_day"] == "2025-09-01"
+    assert sum(record["data_record_count"] for record in records) == 200
+    assert records[0]["last_updated_snapshot_id"].isdecimal()
+    assert records[0]["position_delete_file_count"] == 0
+
+
+def test_columns_as_json_say_where_each_figure_is_from(run, location):
+    code, out, _ = run("columns", location, "--format", "json")
+    columns = {record["name"]: record for record in json.loads(out)}
+    assert code == 0
+    assert (columns["id"]["lower_bound"], columns["id"]["upper_bound"]) == (0, 199)
+    assert columns["id"]["ndv"] is None
+    assert columns["id"]["provenance"]["ndv"].startswith("unknown")
+    assert columns["id"]["provenance"]["value_count"].startswith("exact")
+    assert columns["id"]["provenance"]["nan_value_count"].startswith("not applicable")
+    assert columns["price"]["null_value_count"] == 29
+
+
+@pytest.mark.parametrize("verb", ["manifests", "partitions", "columns", "files"])
+def test_csv_and_parquet_hold_the_same_rows(run, location, verb, tmp_path):
+    rows = json.loads(run(verb, location, "--format", "json")[1])
+    assert len(list(csv.DictReader(io.StringIO(run(verb, location, "--format", "csv")[1].decode())))) == len(rows)
+    _, out, _ = run(verb, location, "--format", "parquet")
+    assert pq.read_table(io.BytesIO(out)).num_rows == len(rows)
+    target = tmp_path / "rows.parquet"
+    assert run(verb, location, "--format", "parquet", "--output", str(target))[:2] == (0, b"")
+    assert pq.read_table(target).num_rows == len(rows)
+
+
+def test_files_that_a_filter_rules_out_are_left_out(run, location, small_table):
+    kept = json.loads(run("files", location, "--where", "id = 7", "--format", "json")[1])
+    planned = {task.file.file_path for task in small_table.scan("id = 7").plan_files()}
+    assert {record["file_path"] for record in kept} == planned
+    assert len(planned) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parts"),
+    [
+        (["frobnicate"], 2, ["No such command 'frobnicate'"]),
+        (["manifests"], 2, ["Missing argument 'SOURCE'"]),
+        (["manifests", "/nowhere/v1.metadata.json"], 1, ["no file /nowhere/v1.metadata.json"]),
+        (["manifests", "nowhere.db.t", "--format", "yaml"], 2, ["'yaml' is not one of"]),
+        (["manifests", "nocatalog.db.t"], 1, ["catalog"]),
+        (["show", "demo.events"], 1, ["run `icestats demo`"]),
+        (["histogram", "{}", "prize"], 2, ["no column 'prize'", "id, at, price, name"]),
+        (["histogram", "{}", "price"], 1, ["no KLL sketch of column 'price'", "compute"]),
+        (["histogram", "{}", "price", "--bins", "0"], 2, ["0 is not in the range"]),
+        (["histogram", "{}", "price", "--where", "prize < 1"], 2, ["names no column 'prize'", "id, at, price, name"]),
+        (["files", "{}", "--where", "price <"], 2, ["cannot be read"]),
+        (["files", "{}", "--where", "price < 'abc'"], 2, ["does not fit the schema"]),
+        (["files", "{}", "--columns", "nope"], 2, ["no column 'nope'"]),
+        (["manifests", "{}", "--snapshot", "12"], 2, ["no snapshot 12"]),
+        (["manifests", "{}", "--snapshot", "abc"], 2, ["'abc'"]),
+        (["manifests", "{}", "--ref", "dev"], 2, ["no branch or tag 'dev'", "main"]),
+        (["compute", "{}", "--columns", "nope"], 2, ["no column 'nope'"]),
+        (["compute", "{}", "--k", "1"], 2, ["1 is not in the range"]),
+    ],
+)
+def test_bad_input_is_one_line_that_says_what_exists(run, location, arguments, code, parts):
+    got, out, err = run(*(argument.format(location) for argument in arguments))
+    assert got == code
+    assert out == b""
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    for part in parts:
+        assert part in err
+
+
+@pytest.mark.parametrize("verb", ["show", "manifests", "partitions", "columns", "files", "sketches"])
+def test_a_table_without_snapshots_gives_empties(run, empty_table, verb):
+    location = str(local_path(empty_table.metadata_location))
+    code, out, err = run(verb, location, "--format", "json")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    if verb == "show":
+        assert (answer["record_count"], answer["data_file_count"], answer["snapshot_id"]) == (0, 0, None)
+    elif verb == "columns":
+        assert [record["live_file_count"] for record in answer] == [0, 0, 0, 0]
+    else:
+        assert answer == []
+
+
+def test_a_broken_manifest_is_named(run, small_table, location):
+    manifest = small_table.current_snapshot().manifests(small_table.io)[0]
+    path = local_path(manifest.manifest_path)
+    path.write_bytes(path.read_bytes()[:200])
+    code, out, err = run("manifests", location)
+    assert (code, out) == (1, b"")
+    assert path.name in err
+    assert err.count("\n") == 1

@@ -1,0 +1,239 @@
+"""Histograms from KLL sketches, in the column's own values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from icestats.errors import CallError
+from icestats.stats.histogram import QUANTILE_RANKS, Histogram, build_histogram, histogram_schema, item_value
+from icestats.stats.kll import KllSketch
+from icestats.stats.kll_layout import item_type_of
+from icestats.types import to_arrow_type
+
+UTC = dt.UTC
+
+
+def histogram(type_text: str, array: pa.Array, **options: Any) -> Histogram:
+    item_type = item_type_of(type_text)
+    assert item_type is not None
+    sketch = KllSketch(item_type)
+    sketch.update(array)
+    return build_histogram(sketch, column="c", type_text=type_text, **options)
+
+
+def long_histogram(values: Any, **options: Any) -> Histogram:
+    return histogram("long", pa.array(values, pa.int64()), **options)
+
+
+COLUMNS = [
+    ("int", [5, -3, 1], -3, 5),
+    ("long", [2**62, -(2**62), 2**53 + 1], -(2**62), 2**62),
+    ("float", [1.5, 2.5], 1.5, 2.5),
+    ("double", [0.1, 0.7, 0.2], 0.1, 0.7),
+    ("decimal(9, 2)", [Decimal("1.50"), Decimal("-3.25")], Decimal("-3.25"), Decimal("1.50")),
+    ("decimal(38, 2)", [Decimal("-1e30"), Decimal("2e30")], Decimal("-1e30"), Decimal("2e30")),
+    ("date", [dt.date(2026, 9, 1), dt.date(2020, 2, 29)], dt.date(2020, 2, 29), dt.date(2026, 9, 1)),
+    ("time", [dt.time(1), dt.time(23)], dt.time(1), dt.time(23)),
+    (
+        "timestamp",
+        [dt.datetime(2026, 9, 1, 10), dt.datetime(1969, 1, 1)],
+        dt.datetime(1969, 1, 1),
+        dt.datetime(2026, 9, 1, 10),
+    ),
+    (
+        "timestamptz",
+        [dt.datetime(2026, 9, 1, tzinfo=UTC), dt.datetime(1969, 1, 1, tzinfo=UTC)],
+        dt.datetime(1969, 1, 1, tzinfo=UTC),
+        dt.datetime(2026, 9, 1, tzinfo=UTC),
+    ),
+    ("timestamp_ns", [10**18 + 1, 5], 5, 10**18 + 1),
+    ("string", ["b", "é", "a"], "a", "é"),
+    ("boolean", [True, False], False, True),
+]
+
+
+@pytest.mark.parametrize(("type_text", "values", "low", "high"), COLUMNS, ids=[c[0] for c in COLUMNS])
+@pytest.mark.parametrize("kind", ["equi-width", "equi-height"])
+def test_edges_are_values_of_the_column_from_smallest_to_largest(
+    type_text: str, values: list[Any], low: Any, high: Any, kind: Any
+) -> None:
+    made = histogram(type_text, pa.array(values, to_arrow_type(type_text)), bins=4, kind=kind)
+    assert (made.edges[0], made.edges[-1]) == (low, high)
+    assert {type(edge) for edge in made.edges} == {type(low)}
+    assert (made.quantiles[0.0], made.quantiles[1.0]) == (low, high)
+    assert tuple(made.quantiles) == QUANTILE_RANKS
+    assert len(made.counts) == len(made.edges) - 1
+    assert sum(made.counts) == made.n == len(values)
+    if type_text != "boolean":
+        assert all(a < b for a, b in pairwise(made.edges))
+
+
+@pytest.mark.parametrize(("type_text", "values", "low", "high"), COLUMNS, ids=[c[0] for c in COLUMNS])
+def test_the_table_has_the_documented_schema_and_the_json_is_json(
+    type_text: str, values: list[Any], low: Any, high: Any
+) -> None:
+    made = histogram(type_text, pa.array(values, to_arrow_type(type_text)), bins=3, snapshot_id=2**62 + 1)
+    table = made.to_arrow()
+    assert table.schema == histogram_schema(type_text)
+    assert table.num_rows == len(made.counts)
+    assert table["count"].to_pylist() == list(made.counts)
+    assert table["lower_edge"].to_pylist()[1:] == table["upper_edge"].to_pylist()[:-1]
+    if not type_text.endswith("_ns"):
+        assert table["lower_edge"][0].as_py() == low
+        assert table["upper_edge"][-1].as_py() == high
+    shown = json.loads(json.dumps(made.to_json(), allow_nan=False))
+    assert shown["snapshot_id"] == str(2**62 + 1)
+    assert len(shown["edges"]) == len(shown["counts"]) + 1
+    assert list(shown["quantiles"]) == ["0", "0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99", "1"]
+
+
+def test_the_json_has_the_contract_s_keys() -> None:
+    made = long_histogram([1, 2], null_count=3, nan_count=None)
+    expected = [
+        "column",
+        "source",
+        "snapshot_id",
+        "n",
+        "null_count",
+        "nan_count",
+        "rank_error",
+        "edges",
+        "counts",
+        "quantiles",
+    ]
+    shown = made.to_json()
+    assert list(shown) == expected
+    assert (shown["null_count"], shown["nan_count"], shown["snapshot_id"], shown["source"]) == (3, None, None, "kll")
+    decimals = histogram("decimal(9, 2)", pa.array([Decimal("1.50")])).to_json()
+    assert decimals["edges"] == ["1.50", "1.50"]
+
+
+@pytest.mark.parametrize("kind", ["equi-width", "equi-height"])
+def test_counts_of_a_sketch_that_keeps_everything_are_exact(kind: Any) -> None:
+    values = np.random.default_rng(8).integers(0, 1_000, 200)
+    made = long_histogram(values, bins=7, kind=kind)
+    edges = [*made.edges[:-1], made.edges[-1] + 1]
+    assert list(made.counts) == np.histogram(values, edges)[0].tolist()
+    assert made.count_error == 0.0
+
+
+@pytest.mark.parametrize("kind", ["equi-width", "equi-height"])
+def test_counts_are_within_their_error(kind: Any) -> None:
+    values = np.random.default_rng(9).lognormal(0, 1, 100_000)
+    made = histogram("double", pa.array(values), bins=15, kind=kind)
+    truth = np.histogram(values, made.edges)[0]
+    assert made.count_error == 2 * made.rank_error * 100_000
+    assert np.abs(np.array(made.counts) - truth).max() < made.count_error
+    assert sum(made.counts) == 100_000
+
+
+def test_equi_width_bins_are_of_the_same_width() -> None:
+    made = histogram("double", pa.array([-1.0, 0.3, 9.0]), bins=10)
+    assert np.diff(made.edges) == pytest.approx([1.0] * 10)
+    assert made.kind == "equi-width"
+
+
+def test_equi_height_bins_are_of_about_the_same_count() -> None:
+    made = long_histogram(np.random.default_rng(1).zipf(1.2, 50_000).clip(0, 2**60), bins=5, kind="equi-height")
+    spread = long_histogram(range(50_000), bins=5, kind="equi-height")
+    assert max(spread.counts) - min(spread.counts) < 2 * spread.count_error
+    assert sum(made.counts) == 50_000
+
+
+def test_a_heavy_value_lies_in_the_bin_that_it_opens() -> None:
+    made = long_histogram([1] + [5] * 98 + [9], bins=4, kind="equi-height")
+    assert made.edges == (1, 5, 9)
+    assert made.counts == (1.0, 99.0)
+
+
+def test_strings_are_always_of_equal_height_and_say_so() -> None:
+    made = histogram("string", pa.array(["a", "b", "c", "d"]), bins=2, kind="equi-width")
+    assert made.kind == "equi-height"
+    assert (made.edges, made.counts) == (("a", "b", "d"), (1.0, 3.0))
+
+
+def test_no_values_have_no_edges_and_no_counts() -> None:
+    made = long_histogram([])
+    assert (made.n, made.edges, made.counts, dict(made.quantiles), made.count_error) == (0, (), (), {}, 0.0)
+    assert made.to_arrow().num_rows == 0
+    assert made.to_json()["edges"] == []
+
+
+@pytest.mark.parametrize("count", [1, 3, 100_000])
+@pytest.mark.parametrize("kind", ["equi-width", "equi-height"])
+def test_a_constant_column_has_one_bin_from_its_value_to_its_value(count: int, kind: Any) -> None:
+    made = long_histogram([42] * count, bins=10, kind=kind)
+    assert (made.edges, made.counts) == ((42, 42), (float(count),))
+    assert set(made.quantiles.values()) == {42}
+
+
+def test_few_whole_numbers_make_fewer_bins_never_empty_ones() -> None:
+    made = long_histogram([1, 2, 3, 3], bins=20)
+    assert (made.edges, made.counts) == ((1, 2, 3), (1.0, 3.0))
+    assert long_histogram([0, 2**63 - 1, -(2**63)], bins=3).edges == (
+        -(2**63),
+        -(2**63) + (2**64 - 1) // 3,
+        6148914691236517204,
+        2**63 - 1,
+    )
+
+
+def test_a_boolean_column_has_a_bin_for_each_value() -> None:
+    made = histogram("boolean", pa.array([True, False, True]))
+    assert (made.edges, made.counts) == ((False, True, True), (1.0, 2.0))
+
+
+def test_floats_next_to_each_other_make_fewer_bins() -> None:
+    low = 1.0
+    high = math.nextafter(math.nextafter(low, 2), 2)
+    made = histogram("double", pa.array([low, high]), bins=10)
+    assert all(a < b for a, b in pairwise(made.edges))
+    assert sum(made.counts) == 2
+
+
+def test_the_widest_floats_and_infinities_have_finite_edges_between() -> None:
+    wide = histogram("double", pa.array([-1.7e308, 1.7e308]), bins=4)
+    assert all(map(math.isfinite, wide.edges))
+    endless = histogram("double", pa.array([-math.inf, 0.0, 8.0, math.inf]), bins=4)
+    assert endless.edges == (-math.inf, 0.0, 2.0, 4.0, 6.0, 8.0, math.inf)
+    assert endless.counts == (1.0, 1.0, 0.0, 0.0, 0.0, 2.0)
+    assert histogram("double", pa.array([-math.inf, math.inf])).counts == (2.0,)
+
+
+def test_a_far_tail_shows_in_the_quantiles() -> None:
+    values = np.concatenate([np.random.default_rng(3).random(99_900) * 10, [1e6] * 100])
+    made = histogram("double", pa.array(values), bins=10)
+    assert made.counts[0] > 99_000
+    assert made.quantiles[0.95] < 10 < made.quantiles[1.0] == 1e6
+
+
+def test_dates_that_python_cannot_hold_are_shown_as_their_integers() -> None:
+    made = histogram("date", pa.array([0, 10**7], pa.int32()).view(pa.date32()), bins=1)
+    assert made.edges == (dt.date(1970, 1, 1), 10**7)
+    assert made.to_arrow().num_rows == 1
+    assert made.to_json()["edges"] == ["1970-01-01", 10**7]
+
+
+@pytest.mark.parametrize(("options", "said"), [({"bins": 0}, "0 bins"), ({"kind": "v-optimal"}, "v-optimal")])
+def test_a_wrong_call_is_said_in_one_line(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(CallError, match=said):
+        long_histogram([1], **options)
+
+
+def test_items_that_do_not_go_with_the_type_are_a_wrong_call() -> None:
+    sketch = KllSketch("long")
+    sketch.update(pa.array([1]))
+    for type_text in ("string", "double"):
+        with pytest.raises(CallError, match=type_text):
+            build_histogram(sketch, column="c", type_text=type_text)
+    with pytest.raises(CallError, match="uuid"):
+        item_value("uuid", b"x")
