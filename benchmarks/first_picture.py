@@ -8,7 +8,7 @@ _NO_JVM = "import sys; assert 'pyspark' not in sys.modules and 'py4j' not in sys
 CASES = {
     "python, nothing else": "pass",
     "import icestats": "import icestats",
-    "load and the table's own picture (HTML)": f"import icestats; icestats.load('demo.events')._repr_html_(); {_NO_JVM}",
+    "load and the table's own picture": f"import icestats; icestats.load('demo.events')._repr_html_(); {_NO_JVM}",
     "load and the explorer's first picture": f"import icestats; icestats.load('demo.events').explore(); {_NO_JVM}",
 }
 

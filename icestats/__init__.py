@@ -24,7 +24,8 @@ from icestats.errors import (
 )
 from icestats.statistics import CommitReport, Statistics
 from icestats.stats.histogram import Histogram
-from icestats.table import Table, load
+from icestats.opening import load
+from icestats.table import Table
 
 __version__ = "0.1.0"
 

@@ -196,8 +196,8 @@ def _default_catalog(name: str, known: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[str, ...]) -> IcebergTable:
-    from pydantic import ValidationError
-    from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
+    from pydantic import ValidationError as PydanticValidationError
+    from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError, ValidationError
 
     full_name = ".".join(identifier)
     catalog = _open_catalog(catalog_name, properties)
@@ -205,7 +205,7 @@ def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[st
         return catalog.load_table(identifier)
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError) as error:
         raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
-    except ValidationError as error:
+    except (ValidationError, PydanticValidationError) as error:
         raise MetadataError(f"PyIceberg cannot read the metadata: {_one_line(error)}", full_name) from error
     except FileNotFoundError as error:
         raise MetadataError(

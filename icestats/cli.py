@@ -24,7 +24,8 @@ from icestats.records import (
     build_plain_records,
     build_sketch_records,
 )
-from icestats.table import Table, load
+from icestats.opening import load
+from icestats.table import Table
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

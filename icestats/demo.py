@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from icestats.catalog import DEMO_NAMESPACE, demo_home
 from icestats.errors import CallError
-from icestats.table import Table, load
+from icestats.opening import load
+from icestats.table import Table
 
 TABLES = ("events", "flights")
 

@@ -109,7 +109,7 @@ class SparkUnavailableError(IcestatsError):
 
 
 class CommitError(IcestatsError):
-    """The catalog did not take the commit; what was written for it has been removed."""
+    """The catalog did not take the commit; what was written for it has been removed unless the message names it."""
 
 
 def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:

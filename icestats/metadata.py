@@ -112,6 +112,15 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """A branch or a tag."""
+
+    snapshot_id: int
+    type: str
+    """`branch` or `tag`."""
+
+
+@dataclass(frozen=True, slots=True)
 class BlobMetadata:
     """A blob of a statistics file, as metadata.json lists it."""
 
@@ -156,7 +165,7 @@ class TableMetadata:
     default_spec_id: int
     snapshots: Mapping[int, Snapshot]
     current_snapshot_id: int | None
-    refs: Mapping[str, int]
+    refs: Mapping[str, SnapshotRef]
     properties: Mapping[str, str]
     statistics: tuple[StatisticsFile, ...]
     partition_statistics: tuple[PartitionStatisticsFile, ...]
@@ -184,7 +193,7 @@ class TableMetadata:
             if ref not in self.refs:
                 known = ", ".join(sorted(self.refs)) or "none"
                 raise SnapshotNotFoundError(f"no branch or tag {ref!r}: the table has {known}")
-            snapshot_id = self.refs[ref]
+            snapshot_id = self.refs[ref].snapshot_id
         if snapshot_id is None:
             snapshot_id = self.current_snapshot_id
         if snapshot_id is None:

@@ -20,6 +20,7 @@ from icestats.metadata import (
     PartitionStatisticsFile,
     Schema,
     Snapshot,
+    SnapshotRef,
     StatisticsFile,
     TableMetadata,
 )
@@ -101,11 +102,14 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
     if not specs:
         specs = {0: _spec(0, doc.get("partition-spec") or [])}
     current = doc.get("current-snapshot-id")
-    refs = {str(k): int(v["snapshot-id"]) for k, v in (doc.get("refs") or {}).items()}
+    refs = {
+        str(name): SnapshotRef(int(ref["snapshot-id"]), str(ref.get("type", "branch")))
+        for name, ref in (doc.get("refs") or {}).items()
+    }
     # Java writes -1 for a table without snapshots.
     current = None if current is None or current == -1 else int(current)
     if current is not None:
-        refs.setdefault("main", current)
+        refs.setdefault("main", SnapshotRef(current, "branch"))
     current_schema_id = doc.get("current-schema-id", next(iter(schemas)))
     if current_schema_id not in schemas:
         raise ValueError(f"current-schema-id {current_schema_id} is not among the schemas")

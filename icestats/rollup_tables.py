@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.metadata import Schema
-from icestats.read.plain_manifests import RollUps
+from icestats.read.manifests import RollUps
 from icestats.schemas import MANIFESTS, partitions_schema
 from icestats.stats.column_figures import CommittedFigures, build_columns
 from icestats.stats.column_maps import build_column_maps

@@ -115,6 +115,52 @@ def partition_groups_schema(partition_type: pa.StructType) -> pa.Schema:
     )
 
 
+def files_schema(partition_type: pa.StructType) -> pa.Schema:
+    """Return the schema of live files: one row an entry (status ADDED or EXISTING) of a manifest of data or of deletes.
+
+    `content` is `data`, `position_deletes` (deletion vectors among them, of `file_format` PUFFIN) or
+    `equality_deletes`; `status` is 0 for EXISTING and 1 for ADDED. Sizes and offsets are bytes. `snapshot_id`, the
+    sequence numbers and `first_row_id` are inherited where the entry leaves them out, and null where they are unknown.
+    The maps have the columns that were asked for; a map that the file lacks is null, a column that it lacks has no key.
+    Bounds are single values as the file has them, of the type that the column had when the file was written.
+
+    Parameters
+    ----------
+    partition_type : pyarrow.StructType
+        The fields of all specs together, by field id; a field that the row's spec has not is null.
+    """
+    return pa.schema(
+        [
+            pa.field("content", pa.string(), nullable=False),
+            pa.field("file_path", pa.string(), nullable=False),
+            pa.field("file_format", pa.string(), nullable=False),
+            pa.field("spec_id", pa.int32(), nullable=False),
+            pa.field("partition", partition_type, nullable=False),
+            pa.field("record_count", pa.int64(), nullable=False),
+            pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+            pa.field("column_sizes", COUNTS),
+            pa.field("value_counts", COUNTS),
+            pa.field("null_value_counts", COUNTS),
+            pa.field("nan_value_counts", COUNTS),
+            pa.field("lower_bounds", BOUNDS),
+            pa.field("upper_bounds", BOUNDS),
+            pa.field("key_metadata", pa.binary()),
+            pa.field("split_offsets", pa.list_(pa.int64())),
+            pa.field("equality_ids", pa.list_(pa.int32())),
+            pa.field("sort_order_id", pa.int32()),
+            pa.field("first_row_id", pa.int64()),
+            pa.field("referenced_data_file", pa.string()),
+            pa.field("content_offset", pa.int64()),
+            pa.field("content_size_in_bytes", pa.int64()),
+            pa.field("status", pa.int32(), nullable=False),
+            pa.field("snapshot_id", pa.int64()),
+            pa.field("sequence_number", pa.int64()),
+            pa.field("file_sequence_number", pa.int64()),
+            pa.field("manifest_path", pa.string(), nullable=False),
+        ]
+    )
+
+
 COLUMN_MAPS = tuple(
     field
     for statistic in STATISTICS
@@ -212,3 +258,26 @@ COMPUTED = pa.schema(
 largest value as single-value bytes (NaN left out), exact; lengths in bytes, exact; the number of distinct values, an
 estimate with its relative standard error (0: exact); sizes of the serialised sketches in bytes, null where the type
 has no KLL."""
+
+SNAPSHOTS = pa.schema(
+    [
+        pa.field("snapshot_id", pa.int64(), nullable=False),
+        pa.field("parent_snapshot_id", pa.int64()),
+        pa.field("sequence_number", pa.int64(), nullable=False),
+        pa.field("committed_at", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("operation", pa.string(), nullable=False),
+        pa.field("schema_id", pa.int32()),
+        pa.field("manifest_list", pa.string()),
+        pa.field("summary", pa.map_(pa.string(), pa.string()), nullable=False),
+    ]
+)
+"""One row a snapshot that has not been expired, in the order of metadata.json."""
+
+REFS = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("snapshot_id", pa.int64(), nullable=False),
+    ]
+)
+"""One row a branch or tag."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.catalog import Source, open_source, reopen_source
+from icestats.catalog import Source, load_iceberg_table, reopen_source
 from icestats.errors import CallError, StatisticsMissingError
 from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.overview import Overview, build_overview
 from icestats.plan.scan_files import check_row_filter, read_kept_file_paths
 from icestats.presentation import render_html, render_text
 from icestats.read.manifest_list import read_manifest_list
-from icestats.read.plain_manifests import RollUps, manifests_to_read, read_files, read_rollups
+from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.read.plain_manifests import read_files
 from icestats.read.statistics_files import (
     CommittedBlob,
     build_sketches,
@@ -32,46 +33,6 @@ from icestats.stats.histogram import Histogram, Kind, build_histogram
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
-
-
-def load(
-    name_or_location: str,
-    *,
-    catalog: str | Mapping[str, str] | None = None,
-    snapshot: int | str | None = None,
-    ref: str | None = None,
-) -> Table:
-    """Open an Iceberg table. Reads its metadata.json only; starts no JVM and changes nothing.
-
-    Parameters
-    ----------
-    name_or_location : str
-        `catalog.namespace.table`, `namespace.table` (the default catalog of PyIceberg's configuration), or the location
-        of a metadata.json or of a table's folder. `demo.events` and `demo.flights` are the embedded demo warehouse's.
-    catalog : str or mapping, optional
-        A catalog's name in PyIceberg's configuration, or its properties.
-    snapshot : int or str, optional
-        A snapshot's id; by default the current one.
-    ref : str, optional
-        A branch or a tag instead.
-
-    Raises
-    ------
-    CatalogError, TableNotFoundError, MetadataError, SnapshotNotFoundError, CallError
-        What does not exist or cannot be read, in one line.
-
-    Examples
-    --------
-    >>> import icestats
-    >>> table = icestats.load("demo.events")
-    >>> table.schema.find("price").type
-    'double'
-    """
-    if snapshot is not None and ref is not None:
-        raise CallError(f"snapshot {snapshot} and ref {ref!r} were both given: give one of them")
-    if isinstance(snapshot, str) and not snapshot.lstrip("-").isdecimal():
-        raise CallError(f"snapshot {snapshot!r} is no snapshot id: expected a whole number; branches and tags are refs")
-    return Table(open_source(name_or_location, catalog), None if snapshot is None else int(snapshot), ref)
 
 
 class Table:
@@ -300,6 +261,18 @@ class Table:
         return compute_statistics(
             self._source, self.snapshot, columns=columns, k=k, lg_k=lg_k, spark=spark, progress=progress
         )
+
+    def orphans(self) -> pa.Table:
+        """Return statistics files below the table's location that the current metadata does not refer to.
+
+        Returns
+        -------
+        pyarrow.Table
+            `commit.orphans.ORPHANS`: one row a file, with its size in bytes and its age.
+        """
+        from icestats.commit.orphans import find_orphans
+
+        return find_orphans(load_iceberg_table(self._source), history=False)
 
     def explore(self) -> Any:
         """Return the widget: manifests, partitions, histograms, compute and commit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -20,12 +20,12 @@ from pyiceberg.utils.properties import property_as_int
 from icestats.commit.statistics_plan import CommitPlan
 from icestats.commit.statistics_update import set_statistics, unset_statistics
 from icestats.commit.table_state import (
+    find_committed,
     find_statistics,
     one_line,
     reload_table,
     remove_file,
     table_name,
-    was_committed,
     write_file,
 )
 from icestats.errors import CommitError, StatisticsMissingError
@@ -42,13 +42,15 @@ _MOST_WAIT_S = 5.0
 _MOST_REMOVALS = 20
 
 
-def write_and_register(plan: CommitPlan, step: Step) -> bool:
-    """Return whether the catalog took the commit; False where others were faster."""
+def write_and_register(plan: CommitPlan, step: Step) -> Table | None:
+    """Write a plan's file and its entry; return the table then, None where others were faster and nothing changed."""
     table, path = plan.table, plan.statistics_path
     try:
         write_file(table, path, plan.puffin.data, lambda: step("writing"))
         step("written")
         step("committing")
+    except FileExistsError:
+        return None
     except OSError as error:
         raise CommitError(f"{path} cannot be written: {one_line(error)}; {_discard(table, path)}") from error
     except BaseException:
@@ -59,25 +61,33 @@ def write_and_register(plan: CommitPlan, step: Step) -> bool:
         set_statistics(table, plan.after, before, plan.current_schema_id)
     except CommitFailedException:
         _discard(table, path)
-        return False
+        return None
     except _REFUSED as error:
         raise CommitError(f"{plan.table_name} took no commit: {one_line(error)}; {_discard(table, path)}") from error
     except Exception as error:
-        if was_committed(table, plan.after):
-            return True
-        raise CommitError(
-            f"no answer to the commit of {plan.table_name}: {one_line(error)}; it is not in the metadata so far, and "
-            f"{path} is left on storage in case it still arrives"
-        ) from error
-    return _keep_registered(plan)
+        arrived = _look_for(plan)
+        if arrived is None:
+            raise CommitError(
+                f"no answer to the commit of {plan.table_name}: {one_line(error)}; it is not seen in the metadata, and "
+                f"{path} is left on storage in case it still arrives"
+            ) from error
+        table = arrived
+    if table.metadata.snapshot_by_id(plan.snapshot_id) is None:
+        _undo(table, plan)
+    return table
 
 
-def _keep_registered(plan: CommitPlan) -> bool:
-    """Undo a commit that a server took for a snapshot that was expired just before."""
-    if plan.table.metadata.snapshot_by_id(plan.snapshot_id) is not None:
-        return True
-    unset_statistics(plan.table, plan.snapshot_id, plan.statistics_path)
-    text = _discard(plan.table, plan.statistics_path)
+def _look_for(plan: CommitPlan) -> Table | None:
+    try:
+        return find_committed(plan.table, plan.after)
+    except Exception:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
+        return None
+
+
+def _undo(table: Table, plan: CommitPlan) -> NoReturn:
+    """Take back what a server took for a snapshot that was expired just before."""
+    unset_statistics(table, plan.snapshot_id, plan.statistics_path)
+    text = _discard(table, plan.statistics_path)
     raise CommitError(f"snapshot {plan.snapshot_id} of {plan.table_name} was expired meanwhile: {text}")
 
 

@@ -161,9 +161,11 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
     for attempt in range(1, max_attempts + 1):
         plan = _renew(plan, lost, own, first=attempt == 1)
         step("prepared")
-        if not write_and_register(plan, step):
+        table = write_and_register(plan, step)
+        if table is None:
             wait_before_retry(plan.table, attempt)
             continue
+        plan = replace(plan, table=table)
         step("committed")
         overridden, warning = _find_overridden(plan, lost)
         if overridden is None:

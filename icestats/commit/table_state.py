@@ -210,15 +210,15 @@ def find_predecessor(table: Table, ours: StatisticsFile) -> StatisticsFile | Non
     return None
 
 
-def was_committed(table: Table, ours: StatisticsFile) -> bool:
-    """Whether an entry stands, or stood, in the table's metadata as its catalog has it now."""
+def find_committed(table: Table, ours: StatisticsFile) -> Table | None:
+    """Return the table as its catalog has it now if an entry stands in its metadata, or has stood there; else None."""
     fresh = reload_table(table)
     current = find_statistics(fresh, ours.snapshot_id)
     if current is not None and current.statistics_path == ours.statistics_path:
-        return True
+        return fresh
     files = TableFiles(fresh.io)
-    return any(
-        s.statistics_path == ours.statistics_path
-        for log_entry in fresh.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]
-        for s in read_metadata(files, log_entry.metadata_file).statistics
-    )
+    for log_entry in reversed(fresh.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
+        metadata = read_metadata(files, log_entry.metadata_file)
+        if any(s.statistics_path == ours.statistics_path for s in metadata.statistics):
+            return fresh
+    return None

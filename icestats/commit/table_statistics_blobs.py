@@ -13,19 +13,14 @@ from icestats.types import decode_json
 
 
 def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
-    """Build the blobs: Theta and KLL of each column, and one with the statistics of all of them.
+    """Build the blobs: Theta, KLL and column statistics of each column.
 
     Parameters
     ----------
     statistics : TableStatistics
         What a scan found.
     """
-    blobs = [blob for column in statistics.columns.values() for blob in _column_blobs(statistics, column)]
-    if statistics.columns:
-        columns = sorted(statistics.columns.values(), key=lambda column: column.field_id)
-        field_ids = tuple(column.field_id for column in columns)
-        blobs.append(_blob(statistics, COLUMN_STATISTICS, field_ids, write_column_statistics(columns), {}))
-    return tuple(blobs)
+    return tuple(blob for column in statistics.columns.values() for blob in _column_blobs(statistics, column))
 
 
 def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list[NewBlob]:
@@ -44,6 +39,7 @@ def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list
             properties["min-value"] = str(decode_json(column.type, column.min_value))
             properties["max-value"] = str(decode_json(column.type, column.max_value))
         blobs.append(_blob(statistics, KLL, (column.field_id,), column.kll, properties))
+    blobs.append(_blob(statistics, COLUMN_STATISTICS, (column.field_id,), write_column_statistics([column]), {}))
     return blobs
 
 

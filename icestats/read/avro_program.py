@@ -18,7 +18,15 @@ from icestats.read.kernel_layout import Words
 MAX_SCHEMA_DEPTH = 64
 MAX_PROGRAM_LENGTH = 200_000
 
-NUMBER, TEXT, NUMBERS, RECORD, METRIC, REAL, BOOLEAN = "number", "text", "numbers", "record", "metric", "real", "boolean"
+NUMBER, TEXT, NUMBERS, RECORD, METRIC, REAL, BOOLEAN = (
+    "number",
+    "text",
+    "numbers",
+    "record",
+    "metric",
+    "real",
+    "boolean",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,9 @@ def _compile(function: Callable[Parameters, Result], *, inlined: bool) -> Callab
     try:
         if folder is not None:
             numba.config.CACHE_DIR = str(folder)
-        decorator = numba.njit(nogil=True, error_model="numpy", forceinline=inlined, cache=folder is not None)
+        decorator = numba.njit(
+            nogil=True, error_model="numpy", forceinline=inlined, cache=folder is not None, _nrt=False
+        )
         return cast("Callable[Parameters, Result]", decorator(function))
     finally:
         numba.config.CACHE_DIR = before

@@ -111,6 +111,13 @@ class GroupStore:
         self._make_room(other)
         return merge_groups(self.groups, other.groups) >= 0
 
+    def reserve_merge(self) -> None:
+        """Make room for merging groups of this store with each other."""
+        groups = self.groups
+        needed = 2 * int(groups.meters[k.ARENA_USED])
+        if needed > groups.arena.size:
+            self.groups = groups._replace(arena=_grown(groups.arena, needed))
+
     def clear(self) -> None:
         """Forget all groups."""
         from icestats.read.kernel_groups import forget_groups

@@ -93,6 +93,8 @@ def roll_up(data: Bytes, blocks: Words, code: Words, frame: Frame, groups: Group
     """
     state = frame.state
     manifest = find_group(groups, manifest_tag, data, 0, 0)
+    if manifest < 0:
+        return k.FULL
     while state[k.AT_BLOCK] < blocks.shape[0]:
         end = blocks[state[k.AT_BLOCK], 1]
         count = blocks[state[k.AT_BLOCK], 2]

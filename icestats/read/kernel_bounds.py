@@ -10,6 +10,7 @@ import numpy as np
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
+from icestats.read.kernel_decode import copy_bytes
 from icestats.read.kernel_layout import Bytes, Groups
 
 SIGN = -0x8000_0000_0000_0000
@@ -25,10 +26,10 @@ def little_endian(data: Bytes, start: int, width: int) -> int:
     bits = np.uint64(0)
     if width == 8:
         for i in range(8):
-            bits |= np.uint64(data[start + i]) << np.uint64(8 * i)
+            bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(8 * i)
         return np.int64(bits)
     for i in range(4):
-        bits |= np.uint64(data[start + i]) << np.uint64(8 * i)
+        bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(8 * i)
     return np.int64(np.int32(np.uint32(bits)))
 
 
@@ -38,10 +39,10 @@ def text_word(data: Bytes, start: int, length: int) -> int:
     bits = np.uint64(0)
     if length >= 8:
         for i in range(8):
-            bits |= np.uint64(data[start + i]) << np.uint64(56 - 8 * i)
+            bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
     else:
         for i in range(length):
-            bits |= np.uint64(data[start + i]) << np.uint64(56 - 8 * i)
+            bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
     return np.int64(bits) ^ np.int64(SIGN)
 
 
@@ -142,9 +143,7 @@ def longer_precedes(data: Bytes, start: int, length: int, other: Bytes, other_st
 
 
 @inlined
-def improves(
-    cell: k.Words, side: int, high: int, low: int, data: Bytes, start: int, length: int, arena: Bytes
-) -> bool:
+def improves(cell: k.Words, side: int, high: int, low: int, data: Bytes, start: int, length: int, arena: Bytes) -> bool:
     """Say whether a bound is lower (`side` LOWER), or higher (UPPER), than the best so far."""
     if cell[side] == 0:
         return True
@@ -169,6 +168,6 @@ def keep_bytes(groups: Groups, data: Bytes, start: int, length: int) -> int:
     if length <= 16:
         return length
     offset = groups.meters[k.ARENA_USED]
-    groups.arena[offset : offset + length] = data[start : start + length]
+    copy_bytes(data, start, length, groups.arena, offset)
     groups.meters[k.ARENA_USED] = offset + length
     return (offset << 31) | length

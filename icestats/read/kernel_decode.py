@@ -21,17 +21,34 @@ def fail(frame: Frame, error: int, position: int) -> int:
 
 
 @inlined
+def copy_bytes(data: Bytes, start: int, length: int, out: Bytes, at: int) -> None:
+    """Copy bytes from one array to another."""
+    for i in range(length):
+        out[at + i] = data[start + i]
+
+
+@inlined
 def read_long(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
     """Read a zig-zag variable-length number."""
-    if position < end:
-        first = np.int64(data[position])
-        if first < 128:
-            return (first >> 1) ^ -(first & 1), position + 1
+    if position + 4 <= end:
+        # Nearly all numbers take one to four bytes.
+        bits = np.int64(data[np.uint64(position)])
+        if bits < 128:
+            return (bits >> 1) ^ -(bits & 1), position + 1
+        bits = (bits & 127) | (np.int64(data[np.uint64(position + 1)]) << 7)
+        if bits < 1 << 14:
+            return (bits >> 1) ^ -(bits & 1), position + 2
+        bits = (bits & 0x3FFF) | (np.int64(data[np.uint64(position + 2)]) << 14)
+        if bits < 1 << 21:
+            return (bits >> 1) ^ -(bits & 1), position + 3
+        bits = (bits & 0x1FFFFF) | (np.int64(data[np.uint64(position + 3)]) << 21)
+        if bits < 1 << 28:
+            return (bits >> 1) ^ -(bits & 1), position + 4
     value = np.uint64(0)
     shift = np.uint64(0)
     start = position
     while position < end:
-        byte = np.uint64(data[position])
+        byte = np.uint64(data[np.uint64(position)])
         position += 1
         value |= (byte & np.uint64(127)) << shift
         if byte < np.uint64(128):

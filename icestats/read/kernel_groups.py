@@ -7,6 +7,7 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_bounds import bound_words, improves, keep_bytes
+from icestats.read.kernel_decode import copy_bytes
 from icestats.read.kernel_layout import Bytes, Frame, Groups, Words
 
 
@@ -44,7 +45,7 @@ def find_group(groups: Groups, tag: int, data: Bytes, start: int, length: int) -
     groups.tags[group] = tag
     groups.keys[group, 0] = used
     groups.keys[group, 1] = length
-    groups.key_arena[used : used + length] = data[start : start + length]
+    copy_bytes(data, start, length, groups.key_arena, used)
     groups.meters[k.GROUPS_USED] = group + 1
     groups.meters[k.KEYS_USED] = used + length
     return group
@@ -52,24 +53,17 @@ def find_group(groups: Groups, tag: int, data: Bytes, start: int, length: int) -
 
 @inlined
 def add_bound(
-    groups: Groups, first: int, second: int, column: int, side: int, high: int, low: int, data: Bytes, start: int,
-    length: int,
-) -> None:
-    """Compare a bound with the best so far of one group, or of two."""
-    reference = -1
-    group = first
-    while True:
-        cell = groups.cells[group, column]
-        if improves(cell, side, high, low, data, start, length, groups.arena):
-            if reference < 0:
-                reference = keep_bytes(groups, data, start, length)
-            cell[side + 1] = high
-            cell[side + 2] = low
-            cell[side + 3] = reference
-        cell[side] += 1
-        if group == second or second < 0:
-            return
-        group = second
+    groups: Groups, cell: Words, side: int, high: int, low: int, data: Bytes, start: int, length: int, reference: int
+) -> int:
+    """Compare a bound with the best so far; return the reference of its bytes, -1 where they are not kept yet."""
+    if improves(cell, side, high, low, data, start, length, groups.arena):
+        if reference < 0:
+            reference = keep_bytes(groups, data, start, length)
+        cell[side + 1] = high
+        cell[side + 2] = low
+        cell[side + 3] = reference
+    cell[side] += 1
+    return reference
 
 
 @inlined
@@ -78,7 +72,7 @@ def add_counts(cell: Words, values: Words, column: int, bits: int) -> int:
     overflow = 0
     for metric in range(4):
         if bits & (1 << metric):
-            total = cell[metric] + values[metric, column]
+            total = cell[metric] + values[metric, np.uint64(column)]
             cell[metric] = total
             cell[4 + metric] += 1
             overflow |= total
@@ -89,7 +83,7 @@ def add_counts(cell: Words, values: Words, column: int, bits: int) -> int:
 def known_counts(values: Words, column: int, bits: int) -> int:
     """Return the metrics that a file has: a negative count is none."""
     for metric in range(4):
-        if bits & (1 << metric) and values[metric, column] < 0:
+        if bits & (1 << metric) and values[metric, np.uint64(column)] < 0:
             bits &= ~(1 << metric)
     return bits
 
@@ -99,12 +93,32 @@ def is_valueless(values: Words, column: int, bits: int) -> bool:
     """Say whether a file's column has nothing to bound: every value is null or NaN."""
     if not bits & 2:
         return False
-    left = values[1, column]
+    left = values[1, np.uint64(column)]
     if bits & 4:
-        left -= values[2, column]
+        left -= values[2, np.uint64(column)]
     if bits & 8:
-        left -= values[3, column]
+        left -= values[3, np.uint64(column)]
     return left == 0
+
+
+@inlined
+def add_side(
+    data: Bytes, frame: Frame, groups: Groups, first: Words, second: Words, column: int, side: int, twice: bool
+) -> bool:
+    """Add the lower or the upper bound of one file to one cell, or two; False if it is none."""
+    start = frame.values[4 + side, np.uint64(column)]
+    length = frame.sizes[side, np.uint64(column)]
+    kind = groups.kinds[np.uint64(column), 0]
+    ok, high, low = bound_words(kind, groups.kinds[np.uint64(column), 1], data, start, length)
+    if not ok:
+        return False
+    if kind < k.TEXT:
+        length = 0
+    place = k.LOWER if side == 0 else k.UPPER
+    reference = add_bound(groups, first, place, high, low, data, start, length, -1)
+    if twice:
+        add_bound(groups, second, place, high, low, data, start, length, reference)
+    return True
 
 
 @compiled
@@ -112,30 +126,26 @@ def add_columns(data: Bytes, frame: Frame, groups: Groups, first: int, second: i
     """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over."""
     overflow = 0
     values = frame.values
+    twice = second >= 0
     for column in range(frame.flags.size):
         bits = np.int64(frame.flags[column])
         if bits == 0:
             continue
         frame.flags[column] = 0
         bits = known_counts(values, column, bits)
-        overflow |= add_counts(groups.cells[first, column], values, column, bits)
-        if second >= 0:
-            overflow |= add_counts(groups.cells[second, column], values, column, bits)
+        cell = groups.cells[np.uint64(first), np.uint64(column)]
+        other = groups.cells[np.uint64(max(second, 0)), np.uint64(column)]
+        overflow |= add_counts(cell, values, column, bits)
+        if twice:
+            overflow |= add_counts(other, values, column, bits)
         bounded = False
-        kind = groups.kinds[column, 0]
-        for side in range(2):
-            if bits & (16 << side):
-                start = values[4 + side, column]
-                length = frame.sizes[side, column]
-                ok, high, low = bound_words(kind, groups.kinds[column, 1], data, start, length)
-                if ok:
-                    bounded = True
-                    if kind < k.TEXT:
-                        length = 0
-                    add_bound(groups, first, second, column, k.LOWER + 4 * side, high, low, data, start, length)
+        if bits & 16:
+            bounded = add_side(data, frame, groups, cell, other, column, 0, twice)
+        if bits & 32 and add_side(data, frame, groups, cell, other, column, 1, twice):
+            bounded = True
         if not bounded and is_valueless(values, column, bits):
             groups.valueless[first, column] += 1
-            if second >= 0:
+            if twice:
                 groups.valueless[second, column] += 1
     return overflow
 
@@ -181,8 +191,8 @@ def merge_group(target: Groups, group: int, source: Groups, other: int) -> int:
     update_row(row, source.rows[other, k.UPDATED_BY], source.rows[other, k.UPDATED_MS])
     for column in range(target.cells.shape[1]):
         target.valueless[group, column] += source.valueless[other, column]
-        cell = target.cells[group, column]
-        more = source.cells[other, column]
+        cell = target.cells[np.uint64(group), np.uint64(column)]
+        more = source.cells[np.uint64(other), np.uint64(column)]
         for i in range(8):
             cell[i] += more[i]
             overflow |= cell[i]
@@ -191,7 +201,7 @@ def merge_group(target: Groups, group: int, source: Groups, other: int) -> int:
                 count = cell[side] + more[side]
                 start = more[side + 3] >> 31
                 length = more[side + 3] & 0x7FFF_FFFF
-                add_bound(target, group, -1, column, side, more[side + 1], more[side + 2], source.arena, start, length)
+                add_bound(target, cell, side, more[side + 1], more[side + 2], source.arena, start, length, -1)
                 cell[side] = count
     return overflow
 
@@ -201,9 +211,7 @@ def merge_groups(target: Groups, source: Groups) -> int:
     """Add all groups to those of the same key, for which there must be room; negative where a sum has run over."""
     overflow = 0
     for other in range(source.meters[k.GROUPS_USED]):
-        group = find_group(
-            target, source.tags[other], source.key_arena, source.keys[other, 0], source.keys[other, 1]
-        )
+        group = find_group(target, source.tags[other], source.key_arena, source.keys[other, 0], source.keys[other, 1])
         if group < 0:
             return -1
         overflow |= merge_group(target, group, source, other)
@@ -255,7 +263,7 @@ def move_arena(groups: Groups, arena: Bytes) -> int:
                 length = reference & 0x7FFF_FFFF
                 if length > 16:
                     start = reference >> 31
-                    arena[used : used + length] = groups.arena[start : start + length]
+                    copy_bytes(groups.arena, start, length, arena, used)
                     groups.cells[group, column, side + 3] = (used << 31) | length
                     used += length
     return used

@@ -59,9 +59,19 @@ ERRORS = {
     11: "a sum exceeds 64 bits",
     12: "the sync marker behind a block is not the header's",
 }
-CUT, LONG_VARINT, NO_BRANCH, NEGATIVE, TOO_MANY, BAD_STATUS, BAD_CONTENT, IS_NULL, NEGATIVE_COUNT, LEFT_OVER, OVERFLOW = (
-    range(1, 12)
-)
+(
+    CUT,
+    LONG_VARINT,
+    NO_BRANCH,
+    NEGATIVE,
+    TOO_MANY,
+    BAD_STATUS,
+    BAD_CONTENT,
+    IS_NULL,
+    NEGATIVE_COUNT,
+    LEFT_OVER,
+    OVERFLOW,
+) = range(1, 12)
 NO_SYNC = 12
 
 # Results of the kernel, and its place in a batch of blocks.

@@ -7,6 +7,7 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_bounds import MAGNITUDE, SIGN
+from icestats.read.kernel_decode import copy_bytes
 from icestats.read.kernel_layout import Bytes, Groups, Words
 
 
@@ -68,7 +69,7 @@ def write_bound(kind: int, cell: Words, side: int, arena: Bytes, out: Bytes, at:
             out[at + i] = (word >> (56 - 8 * (i & 7))) & 255
     elif kind >= k.TEXT:
         start = cell[side + 3] >> 31
-        out[at : at + length] = arena[start : start + length]
+        copy_bytes(arena, start, length, out, at)
     elif kind == k.BIG_DECIMAL:
         for i in range(length):
             out[at + i] = byte_of(high, low ^ np.int64(SIGN), length - 1 - i)

@@ -9,7 +9,7 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel import check_entry
-from icestats.read.kernel_decode import decode_entry, fail, read_long
+from icestats.read.kernel_decode import copy_bytes, decode_entry, fail, read_long
 from icestats.read.kernel_layout import Bytes, Frame, Words
 
 # Rows.meters.
@@ -48,7 +48,7 @@ def inherit_first_row_id(frame: Frame, rows: Rows) -> None:
 def keep(data: Bytes, start: int, length: int, rows: Rows) -> int:
     """Copy bytes into the arena; return where they begin."""
     used = rows.meters[ROWS_ARENA_USED]
-    rows.arena[used : used + length] = data[start : start + length]
+    copy_bytes(data, start, length, rows.arena, used)
     rows.meters[ROWS_ARENA_USED] = used + length
     return used
 
@@ -58,8 +58,9 @@ def keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: int) -> None:
     """Store the entry at hand as one more row."""
     row = rows.meters[ROWS_USED]
     rows.meters[ROWS_USED] = row + 1
-    rows.numbers[row] = frame.slots
-    rows.lengths[row] = frame.lengths
+    for slot in range(frame.slots.size):
+        rows.numbers[row, slot] = frame.slots[slot]
+        rows.lengths[row, slot] = frame.lengths[slot]
     rows.numbers[row, k.MANIFEST] = manifest
     for slot in rows.copied:
         if frame.lengths[slot] > 0:
@@ -130,7 +131,7 @@ def gather_bytes(arena: Bytes, starts: Words, lengths: Words, out: Bytes) -> Non
     for i in range(starts.size):
         length = lengths[i]
         if length > 0:
-            out[used : used + length] = arena[starts[i] : starts[i] + length]
+            copy_bytes(arena, starts[i], length, out, used)
             used += length
 
 

@@ -57,18 +57,23 @@ def read_manifest(storage: FileReader, manifest: ManifestToRead) -> bytes:
 
 
 def run_tasks(
-    tasks: Sequence[Iterable[int]], function: Callable[[int], Result], threads: int, total: int, progress: Progress | None
-) -> list[list[Result]]:
-    """Call a function for each manifest of each task, tasks in parallel; results in their order.
+    tasks: Iterable[Sequence[int]],
+    function: Callable[[Sequence[int]], Result],
+    threads: int,
+    total: int,
+    progress: Progress | None,
+) -> list[Result]:
+    """Call a function for each task, a sequence of manifests, in parallel; results in their order.
 
     The first exception, and one that `progress` raises, stops everything and is raised.
     """
     done = 0
     pool = ThreadPoolExecutor(max(threads, READERS), thread_name_prefix="icestats-manifests")
     try:
-        futures = [pool.submit(lambda task: [function(i) for i in task], task) for task in tasks]
+        futures = {pool.submit(function, task): len(task) for task in tasks}
         for future in as_completed(futures):
-            done += len(future.result())
+            future.result()
+            done += futures[future]
             if progress is not None:
                 progress(done, total)
         return [future.result() for future in futures]

@@ -123,7 +123,9 @@ class ManifestPrograms:
 
     def _compile(self, header: AvroHeader, spec_id: int) -> ManifestProgram:
         if spec_id not in self._specs:
-            raise MetadataError(f"the manifest is of partition spec {spec_id}, which the table does not have", header.path)
+            raise MetadataError(
+                f"the manifest is of partition spec {spec_id}, which the table does not have", header.path
+            )
         schema = parse_schema(header)
         captures = self._partition_captures(spec_id)
         inside = captures if self._details else {i: c for i, c in captures.items() if c.required}

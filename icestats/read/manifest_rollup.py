@@ -85,8 +85,9 @@ class ManifestRollup:
         for decoder in decoders:
             self._decoders.put(decoder)
 
-        def read(index: int) -> None:
-            self._read(storage, index)
+        def read(task: Sequence[int]) -> None:
+            for index in task:
+                self._read(storage, index)
 
         tasks = [[index] for index in range(len(self.manifests))]
         run_tasks(tasks, read, threads, len(self.manifests), progress)
@@ -122,9 +123,7 @@ class ManifestRollup:
         store.reserve_bytes(len(batch.data))
         frame.state[:] = 0
         while True:
-            result = roll_up(
-                batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index)
-            )
+            result = roll_up(batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index))
             if result == k.DONE:
                 return
             if result == k.FAILED:

@@ -212,9 +212,9 @@ def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
         sketch = ThetaSketch.from_bytes(read_blob(storage, found.blob, found.statistics_path))
     except ValueError as error:
         raise PuffinFormatError(f"a Theta sketch: {error}", found.statistics_path, found.blob.offset) from error
-    if sketch.relative_error == 0:
+    if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
-    return f"Theta sketch, within {2 * sketch.relative_error:.1%} at 95 %"
+    return f"Theta sketch, within {sketch.relative_error:.1%} at 95 % confidence"
 
 
 def _read_columns(storage: FileReader, found: CommittedBlob) -> dict[int, Mapping[str, Any]]:

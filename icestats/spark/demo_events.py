@@ -61,6 +61,7 @@ TBLPROPERTIES (
   'write.parquet.compression-codec' = 'zstd',
   'write.delete.mode' = 'merge-on-read')
 """
+_ORDER = "ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY event_time"
 _ADD_COLUMN = """
 ALTER TABLE {table} ADD COLUMN app_version STRING
 COMMENT 'Version of the app on the device: sent from the sixth day on, unknown before'
@@ -187,6 +188,7 @@ EVENTS = DemoRecipe(
     appends=_appends,
     cluster_by="{catalog}.system.bucket(64, device_id)",
     statements={
+        0: (_ORDER,),
         DAY_COUNT * COMMITS_A_DAY // 2: (_ADD_COLUMN,),
         DAY_COUNT * COMMITS_A_DAY: (_WITHDRAW,),
     },

@@ -43,6 +43,7 @@ TBLPROPERTIES (
   'write.format.default' = 'parquet',
   'write.parquet.compression-codec' = 'zstd')
 """
+_ORDER = "ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY time_hour"
 
 
 def read_flights() -> pa.Table:
@@ -83,4 +84,12 @@ def _months() -> Iterator[pa.Table]:
         yield flights.filter(pc.equal(flights["month"], month))
 
 
-FLIGHTS = DemoRecipe(name="flights", version=1, ddl=_DDL, append_count=12, appends=_months, cluster_by="carrier")
+FLIGHTS = DemoRecipe(
+    name="flights",
+    version=1,
+    ddl=_DDL,
+    append_count=12,
+    appends=_months,
+    cluster_by="carrier",
+    statements={0: (_ORDER,)},
+)

@@ -29,7 +29,7 @@ class DemoRecipe:
     cluster_by : str
         A Spark SQL expression over the rows, with ``{catalog}`` to fill in; one task writes the rows of one value.
     statements : mapping of int to tuple of str
-        Statements that run once that many appends are done, with ``{table}`` to fill in.
+        Statements that run once that many appends are done, 0 before the first, with ``{table}`` to fill in.
     """
 
     name: str

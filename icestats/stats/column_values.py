@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.types import parse_type
+from icestats.types import parse_type, to_arrow_type
 
 _UNITS = {"timestamp": "us", "timestamptz": "us", "timestamp_ns": "ns", "timestamptz_ns": "ns"}
 _WIDTHS = {"int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_()}
@@ -54,6 +54,8 @@ def dense_values(array: pa.Array, type_text: str) -> pa.Array:
     kind = parse_type(type_text)
     try:
         plain = _plain(array)
+        if pa.types.is_null(plain.type):
+            plain = plain.cast(to_arrow_type(type_text))
         if plain.null_count:
             plain = plain.drop_null()
         if kind.name in ("date", "time"):
@@ -67,7 +69,7 @@ def dense_values(array: pa.Array, type_text: str) -> pa.Array:
         if kind.name in ("string", "binary", "fixed"):
             return _bytes(plain, kind.name)
         return _cast(plain, _WIDTHS[kind.name])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, pa.ArrowNotImplementedError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"an Arrow array of {array.type} cannot be read as Iceberg's {type_text}: {reason}") from error
 
@@ -157,7 +159,13 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if _is_text(array.type) and not pa.types.is_fixed_size_binary(target):
+        raise TypeError("Arrow would parse text, which the column does not hold")
     return array if array.type == target else array.cast(target)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def _temporal(array: pa.Array, name: str) -> pa.Array:
@@ -178,7 +186,7 @@ def _timestamp(array: pa.Array, unit: str) -> pa.Array:
 
 def _floor_units(array: pa.Array, target: pa.DataType, unit: str) -> pa.Array:
     # Arrow's unsafe cast cuts towards zero; before 1970 that is the following microsecond.
-    if array.type.unit == "ns" and unit == "us":
+    if getattr(array.type, "unit", None) == "ns" and unit == "us":
         micros = array.view(pa.int64()).to_numpy(zero_copy_only=True) // 1000
         return pa.array(micros).view(target)
     return _cast(array, target)
@@ -187,10 +195,18 @@ def _floor_units(array: pa.Array, target: pa.DataType, unit: str) -> pa.Array:
 def _bytes(array: pa.Array, name: str) -> pa.Array:
     kind = array.type
     if name == "string":
-        return array if pa.types.is_string(kind) or pa.types.is_large_string(kind) else array.cast(pa.large_string())
+        return array if pa.types.is_string(kind) or pa.types.is_large_string(kind) else _text(array)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return array
-    return array.cast(pa.binary() if pa.types.is_fixed_size_binary(kind) else pa.large_binary())
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
+    return array.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+
+
+def _text(array: pa.Array) -> pa.Array:
+    if not _is_text(array.type):
+        raise TypeError("it holds no text")
+    return array.cast(pa.large_string() if pa.types.is_large_binary(array.type) else pa.string())
 
 
 def _uuid(array: pa.Array) -> pa.Array:

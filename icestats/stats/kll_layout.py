@@ -176,11 +176,15 @@ def _parse_full(item_type: str, data: bytes, k: int, is_sorted: bool) -> KllLayo
     if n < 2 or n != sum(size << height for height, size in enumerate(sizes)):
         raise _damaged(f"n is {n}, the items' weights add up to another count")
     low, high, *items = _decode(item_type, data, 20 + 4 * level_count, 2 + sum(sizes))
+    if item_type == "string":
+        # Java orders text by UTF-16 units, which differs beyond U+FFFF: its order is no damage.
+        low, high = min(low, high, *items), max(low, high, *items)
     _check_range(items, low, high)
     levels = []
     place = 0
     for size in sizes:
-        levels.append(items[place : place + size])
+        level = items[place : place + size]
+        levels.append(sorted(level) if item_type == "string" else level)
         place += size
     if not all(_ascends(level) for level in levels[0 if is_sorted else 1 :]):
         raise _damaged("a level whose items do not ascend")

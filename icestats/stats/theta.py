@@ -158,7 +158,8 @@ class ThetaSketch:
         flags = _READ_ONLY | _COMPACT | _ORDERED
         exact = self._theta == MAX_THETA
         if self._is_empty:
-            return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _EMPTY, SEED_HASH)
+            # Java leaves the seed's hash out of an empty sketch, C++ does not; neither reads it.
+            return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _EMPTY, 0)
         if exact and len(self._hashes) == 1:
             return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _SINGLE, SEED_HASH) + hashes
         # Bytes 12 to 15 are the sampling probability, a float, always 1.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 
 import numpy as np
@@ -26,7 +25,7 @@ def committed(demo_statistics) -> icestats.Table:
 @pytest.fixture(scope="module")
 def prices(spark) -> np.ndarray:
     rows = spark.sql("select price from icestats.demo.events where price is not null and not isnan(price)")
-    return np.sort(rows.toPandas()["price"].to_numpy())
+    return np.sort(rows.toArrow()["price"].to_numpy())
 
 
 def test_pyiceberg_still_loads_the_table(committed):
@@ -38,14 +37,14 @@ def test_pyiceberg_still_loads_the_table(committed):
 
 def test_spark_still_reads_the_table_and_plans_with_the_ndv(spark, committed):
     assert spark.table("icestats.demo.events").count() == 1_078_773
+    query = "explain cost select * from icestats.demo.events where event_type = 'view'"
+    assert "rowCount=2.16E+5" not in spark.sql(query).first()[0]
     spark.conf.set("spark.sql.cbo.enabled", "true")
     try:
-        query = "explain cost select event_type, count(*) from icestats.demo.events group by event_type"
         plan = spark.sql(query).first()[0]
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")
-    aggregate = next(line for line in plan.splitlines() if line.startswith("Aggregate"))
-    assert re.search(r"rowCount=5\b", aggregate), aggregate
+    assert "rowCount=2.16E+5" in plan, "an equality is one of five values: 1,080,700 / 5"
 
 
 def test_every_sketched_column_has_both_sketches(committed):
@@ -101,7 +100,7 @@ def own_table(tmp_path, committed):
     import pyarrow as pa
 
     properties = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'c.db'}", "warehouse": f"file://{tmp_path / 'w'}"}
-    catalog = SqlCatalog("own", **properties)
+    catalog = SqlCatalog("catalog", **properties)
     catalog.create_namespace("db")
     rows = pa.table({"x": pa.array(range(1000), pa.int64()), "tags": pa.array([["a"]] * 1000)})
     catalog.create_table("db.t", rows.schema).append(rows)

@@ -5,15 +5,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, settings
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
-
-settings.register_profile("icestats", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("icestats")
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),

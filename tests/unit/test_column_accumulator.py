@@ -172,6 +172,14 @@ def test_strings_of_any_repetition_keep_their_counts(distinct: int) -> None:
     assert abs(sketch.ranks([half], inclusive=False)[0] - truth) < 3 * 0.0133
 
 
+def test_strings_of_few_kinds_are_ranked_without_error() -> None:
+    array = pa.array(np.random.default_rng(6).choice(["AIR", "MAIL", "RAIL", "SHIP", "TRUCK"], 50_000))
+    sketch = KllSketch.from_bytes("string", gather("string", array).kll or b"")
+    assert sketch.ranks(["AIR", "RAIL"]) == [
+        np.mean([t <= kind for t in array.to_pylist()]) for kind in ("AIR", "RAIL")
+    ]
+
+
 def test_what_arrow_holds_in_another_way_is_the_same_column() -> None:
     plain = gather("long", pa.array([1, None, 2]))
     for other in (

@@ -179,12 +179,8 @@ def test_a_constant_column_has_one_bin_from_its_value_to_its_value(count: int, k
 def test_few_whole_numbers_make_fewer_bins_never_empty_ones() -> None:
     made = long_histogram([1, 2, 3, 3], bins=20)
     assert (made.edges, made.counts) == ((1, 2, 3), (1.0, 3.0))
-    assert long_histogram([0, 2**63 - 1, -(2**63)], bins=3).edges == (
-        -(2**63),
-        -(2**63) + (2**64 - 1) // 3,
-        6148914691236517204,
-        2**63 - 1,
-    )
+    wide = long_histogram([0, 2**63 - 1, -(2**63)], bins=3)
+    assert wide.edges == (-(2**63), -3074457345618258603, 3074457345618258602, 2**63 - 1)
 
 
 def test_a_boolean_column_has_a_bin_for_each_value() -> None:

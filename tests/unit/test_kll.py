@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.stats import kll_engine
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
-from icestats.stats.kll_layout import ITEM_TYPES, item_type_of, parse_kll
+from icestats.stats.kll_batches import thin_numbers, thin_texts
+from icestats.stats.kll_engine import NARROW_LIMIT as LIMIT
+from icestats.stats.kll_engine import KllEngine
+from icestats.stats.kll_layout import ITEM_TYPES, KllLayout, item_type_of, parse_kll
 
 LONG_MAX = 2**63 - 1
 PROBES = 199
@@ -117,9 +119,6 @@ def test_longs_beyond_the_precision_of_doubles_stay_exact() -> None:
     assert sorted(item for item, _ in sketch_of("long", pa.array(values)).items()) == sorted(values)
 
 
-LIMIT = kll_engine.NARROW_LIMIT
-
-
 @pytest.mark.parametrize(
     "value", [LIMIT - 1, LIMIT, LIMIT + 1, -LIMIT + 1, -LIMIT, 0x7FF0 << 48, LONG_MAX, -LONG_MAX, -LONG_MAX - 1]
 )
@@ -215,6 +214,39 @@ def test_ranks_of_strings_are_within_the_error(kind: str, batch: int) -> None:
     assert worst_rank_error(sketch, ordered) < 2 * sketch.rank_error
 
 
+def test_a_batch_of_strings_becomes_levels_that_ascend_and_weigh_as_much() -> None:
+    texts = random_texts("numbered", 40_007)
+    thinned = thin_texts(pa.array(texts), 800, np.random.default_rng(1))
+    assert thinned is not None
+    levels, low, high = thinned
+    assert (low, high) == (min(texts), max(texts))
+    assert sum(len(level) << height for height, level in enumerate(levels)) == 40_007
+    assert list(levels[-1]) == sorted(levels[-1])
+    ranks = np.searchsorted(np.array(sorted(texts)), levels[-1]) >> (len(levels) - 1)
+    assert np.abs(ranks - np.arange(len(ranks))).max() <= 4
+
+
+def test_strings_whose_beginnings_are_alike_are_left_to_be_fed_one_by_one() -> None:
+    assert thin_texts(pa.array(random_texts("shared", 40_000)), 800, np.random.default_rng(1)) is None
+
+
+def test_which_value_stands_for_its_neighbours_is_random_and_unbiased() -> None:
+    """Of 64 neighbours the mean pick over 400 draws is within 5 standard errors of their middle."""
+    random = np.random.default_rng(12)
+    draws = [thin_numbers(np.arange(1_024), 16, random)[0][-1] for _ in range(400)]
+    offsets = np.array(draws) % 64
+    assert abs(offsets.mean() - 31.5) < 5 * 64 / 12**0.5 / offsets.size**0.5
+    assert len(np.unique(offsets[:, 0])) > 32
+
+
+def test_no_long_becomes_a_subnormal_double() -> None:
+    """A process that flushes these to zero would take all small integers for equal."""
+    for value in (0, 1, -1):
+        engine = KllEngine("long", 200)
+        engine.add(([value],), value, value)
+        assert abs(engine.sketch.get_min_value()) >= np.finfo(np.float64).tiny
+
+
 def test_strings_are_ordered_as_their_utf8_bytes_are() -> None:
     texts = ["\uffff", "\U0001f600", "z", "é", ""]
     sketch = sketch_of("string", pa.array(texts))
@@ -277,6 +309,40 @@ def test_datasketches_and_we_read_each_other_s_bytes(count: int, item_type: str)
     for value in (0, count // 3, count - 1) if count else ():
         assert theirs.get_rank(value, True) == sketch.ranks([value])[0]
         assert theirs.get_rank(value) == sketch.ranks([value], inclusive=False)[0]
+
+
+# Spark 4.1.4's kll_sketch_agg_bigint and kll_sketch_agg_double over 0 to n - 1, and Java's KllItemsSketch<String> with
+# ArrayOfStringsSerDe over "\u00e9", "fig", "\U0001f600kiwi".
+FULL = "05010f00c80008000300000000000000c8000100c5000000"
+JAVA = [
+    ("long", [], "02010f01c8000800"),
+    ("long", [0], "02020f04c80008000000000000000000"),
+    ("long", [0, 1, 2], FULL + "00" * 8 + "02" + "00" * 7 + "00" * 8 + "01" + "00" * 7 + "02" + "00" * 7),
+    ("double", [0.0], "02020f04c80008000000000000000000"),
+    (
+        "double",
+        [0.0, 1.0, 2.0],
+        FULL + "0000000000000000" + "0000000000000040" + "0000000000000000" + "000000000000f03f" + "0000000000000040",
+    ),
+    (
+        "string",
+        ["fig", "\u00e9", "\U0001f600kiwi"],
+        FULL + "0300000066696708000000f09f98806b69776908000000f09f98806b6977690300000066696702000000c3a9",
+    ),
+]
+
+
+@pytest.mark.parametrize(("item_type", "items", "data"), JAVA)
+def test_bytes_of_java_are_read(item_type: str, items: list, data: str) -> None:
+    sketch = KllSketch.from_bytes(item_type, bytes.fromhex(data))
+    assert [item for item, _ in sketch.items()] == items
+    assert len(sketch.to_bytes()) == len(data) // 2
+
+
+def test_java_s_order_of_text_beyond_u_ffff_is_no_damage() -> None:
+    layout = KllLayout("string", 200, 200, 4, "\U0001f600", "\uffff", ((), ("\U0001f600", "\uffff")))
+    sketch = KllSketch.from_bytes("string", layout.to_bytes())
+    assert (sketch.min_value, sketch.max_value) == ("\uffff", "\U0001f600")
 
 
 def test_bytes_pickles_and_copies_hold_the_same_items() -> None:

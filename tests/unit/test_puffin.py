@@ -212,6 +212,8 @@ LZ4 = lz4.frame.compress(b"payload " * 100, store_size=True, content_checksum=Tr
         (ZSTD[:-1] + bytes([ZSTD[-1] ^ 1]), "zstd"),
         (zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 50), "zstd"),
         (LZ4, "zstd"),
+        # A frame that says it holds 0 bytes, and has a raw block of 1.
+        (b"\x28\xb5\x2f\xfd\x20\x00\x09\x00\x00x", "zstd"),
         (b"", "lz4"),
         (LZ4[:-1], "lz4"),
         (LZ4 + b"\0", "lz4"),

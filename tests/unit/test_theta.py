@@ -67,14 +67,34 @@ def test_bytes_of_datasketches_are_read_with_the_same_estimate(count: int, order
     assert ThetaSketch.from_bytes(ours.to_bytes()) == ours
 
 
-def test_the_layout_is_what_java_writes() -> None:
-    """Serial version 3, family 3, flags read-only, compact and ordered, the seed's hash; theta after the count."""
-    exact, estimated = longs(range(2)).to_bytes(), longs(range(10_000)).to_bytes()
-    assert exact[:16].hex() == "02030300001acc93020000000000803f"
-    assert estimated[:16].hex() == "03030300001acc93001000000000803f"
-    assert struct.unpack_from("<Q", estimated, 16)[0] < MAX_THETA
-    assert ThetaSketch().to_bytes().hex() == "01030300001ecc93"
-    assert longs(range(1)).to_bytes()[:8].hex() == "01030300003acc93"
+# Blobs of Iceberg 1.12.0's compute_table_stats (Spark 4.1.4) over no row, the bigint 0, and the bigints 0, 1, 2.
+JAVA = {
+    0: "01030300001e0000",
+    1: "01030300003acc93e56b61eec8804420",
+    3: "02030300001acc93030000000000803f15f97dcbbd86a105c397fc1281709d1ee56b61eec8804420",
+}
+# Spark 4.1.4's own theta_sketch_agg over the bigints 0 to 19: serial version 4.
+SPARK_20 = (
+    "0104033d011acc93140c79209c4bc9c7d90498aa908130068538aa182b61ca560198ceeb08aad29432982140b3c5ca903fe12d7d486efd329a"
+    "a089346ed6003c0a3656e5ee5606bc64c92af86b0033e0ebad8171b080e3dd4d6af69cb21791d29675416dcc33da8b48c9a69e93d25f2563a7"
+    "6840a83fd23d8f5ecf437d318246f173d6a8efea6cc4c6f01c6fd03e7c1257c89b36778a711eaa0817235b18c9738f80"
+)
+
+
+@pytest.mark.parametrize("count", JAVA)
+def test_our_bytes_are_those_of_iceberg_in_java(count: int) -> None:
+    assert longs(range(count)).to_bytes().hex() == JAVA[count]
+    assert ThetaSketch.from_bytes(bytes.fromhex(JAVA[count])) == longs(range(count))
+
+
+def test_packed_bytes_of_spark_are_read() -> None:
+    assert ThetaSketch.from_bytes(bytes.fromhex(SPARK_20)) == longs(range(20))
+
+
+def test_an_estimate_s_bytes_have_theta_after_the_count() -> None:
+    data = longs(range(10_000)).to_bytes()
+    assert data[:16].hex() == "03030300001acc93001000000000803f"
+    assert struct.unpack_from("<Q", data, 16)[0] < MAX_THETA
 
 
 def test_the_result_depends_on_neither_order_nor_grouping() -> None:
@@ -100,6 +120,14 @@ def test_merging_leaves_the_other_as_it_was() -> None:
     left.merge(left)
     assert right.to_bytes() == before
     assert left == longs(range(20_000))
+
+
+def test_merging_into_an_empty_or_a_small_sketch_takes_the_other_s_threshold() -> None:
+    large = longs(range(50_000))
+    for small in (range(0), range(3)):
+        merged = longs(small)
+        merged.merge(large)
+        assert merged == large
 
 
 def test_values_that_were_all_rejected_do_not_make_the_sketch_empty() -> None:

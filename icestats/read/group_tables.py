@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from icestats.metadata import Field
 from icestats.read import kernel_layout as k
-from icestats.read.captured_columns import build_array
-from icestats.read.group_store import GroupStore, build_frame
+from icestats.read.group_store import GroupStore
 from icestats.read.kernel_layout import Bytes, Groups, Words
 from icestats.read.manifest_pool import ManifestToRead
 from icestats.read.manifest_programs import PartitionVariant
@@ -90,7 +89,9 @@ def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
     validity = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
     if offsets[-1] > 0x7FFF_FFFF:
         raise MemoryError(f"the bounds of {len(lengths):,} cells have {offsets[-1]:,} bytes, more than 2 GiB")
-    return pa.Array.from_buffers(pa.binary(), len(lengths), [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)])
+    return pa.Array.from_buffers(
+        pa.binary(), len(lengths), [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+    )
 
 
 def merge_all(store: GroupStore, order: Words) -> GroupStore:
@@ -118,10 +119,9 @@ def decode_partitions(
     keys: Bytes = np.empty(int(lengths.sum()), np.uint8)
     gather_bytes(groups.key_arena, starts, lengths, keys)
     keys.flags.writeable = False
-    frame = build_frame((), k.PARTITION_FIELDS + len(columns))
-    rows = RowStore(len(numbers), frame, 0, len(columns), len(keys))
-    rows.capture_keys(keys, variant.code, frame)
-    return [rows.array(column.type, k.PARTITION_FIELDS + i) for i, column in enumerate(columns)]
+    rows = RowStore(columns, capacity=len(numbers))
+    rows.capture_keys(keys, len(numbers), variant.code)
+    return rows.partitions()
 
 
 def struct_array(columns: Sequence[PartitionColumn], arrays: Sequence[pa.Array], length: int) -> pa.StructArray:

@@ -1,0 +1,85 @@
+"""DuckDB over a table's metadata: views that are read when a query needs them, and no more of them than it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from icestats.errors import CallError, IcestatsError
+
+Reader = Callable[[list[str] | None, Any], pa.Table]
+"""Reads a view's rows for some columns (None: all) and an Arrow expression (None: no filter)."""
+
+
+class LazyView(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
+    """An Arrow dataset whose rows are read when it is scanned, by a reader that is told the filter.
+
+    DuckDB scans Arrow datasets through `schema` and `scanner(columns=..., filter=...)`, and asks no more of them.
+    """
+
+    def __init__(self, schema: pa.Schema, read: Reader) -> None:
+        self._view_schema = schema
+        self._read = read
+        self.failure: IcestatsError | None = None
+        """What reading failed with: DuckDB passes on no more than its text."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The view's schema."""
+        return self._view_schema
+
+    def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: Any) -> ds.Scanner:  # noqa: A002 - Arrow's name
+        """Read what a scan asks for."""
+        try:
+            rows = self._read(columns, filter)
+        except IcestatsError as error:
+            self.failure = error
+            raise
+        return ds.Scanner.from_batches(rows.to_batches(), schema=rows.schema, columns=columns, filter=filter)
+
+
+def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
+    """Run a DuckDB query over some views.
+
+    Parameters
+    ----------
+    query : str
+        One SELECT statement of DuckDB's dialect.
+    views : mapping of str to LazyView
+        The views by name.
+
+    Raises
+    ------
+    CallError
+        The query is wrong.
+    IcestatsError
+        What reading a view failed with.
+    """
+    import duckdb
+
+    connection = duckdb.connect()
+    try:
+        connection.execute("set python_enable_replacements = false")
+        connection.execute("set timezone = 'UTC'")
+        for name, view in views.items():
+            connection.register(name, view)
+        relation = connection.sql(query)
+        if relation is None:
+            raise CallError(f"the query {_line(query)!r} has no rows to give: expected a SELECT")
+        return relation.to_arrow_table()
+    except Exception as error:
+        failure = next((view.failure for view in views.values() if view.failure is not None), None)
+        if failure is not None:
+            raise failure from error
+        if isinstance(error, duckdb.Error):
+            raise CallError(f"the query failed: {_line(str(error))}; the views are {', '.join(views)}") from error
+        raise
+    finally:
+        connection.close()
+
+
+def _line(text: str) -> str:
+    return " ".join(text.partition("LINE 1:")[0].split())[:300]

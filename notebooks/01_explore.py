@@ -1,0 +1,106 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Explore a table
+#
+# What the metadata of an Apache Iceberg table knows: its manifests, its partitions, its columns, and how their values
+# are distributed. Two demo tables come with icestats; they are built once, by PySpark, which needs Java 17. Everything
+# else on this page reads metadata only and starts no JVM.
+
+# %%
+import icestats
+
+events = icestats.demo("events")
+events
+
+# %% [markdown]
+# ## The explorer
+#
+# Click a column to see its distribution. The band around the bars is the error of the sketch: each count lies within
+# it, at 99 % confidence. Where no statistics have been committed yet, the panel at the end computes them.
+
+# %%
+explorer = events.explore()
+explorer
+
+# %% [markdown]
+# Whatever is shown can be chosen from Python, and be had as an Arrow table.
+
+# %%
+explorer.state.column = "device_id"
+explorer.state.bins = 20
+explorer.wait()
+explorer.columns.to_arrow().num_rows
+
+# %% [markdown]
+# ## Columns, and what each figure is worth
+#
+# A figure is exact, a bound, an estimate with its error, or unknown. `provenance` says which, and why.
+
+# %%
+columns = events.columns()
+columns.select(["name", "type", "value_count", "null_value_count", "nan_value_count", "ndv"]).to_pandas()
+
+# %%
+{row["name"]: dict(row["provenance"])["ndv"] for row in columns.to_pylist()}
+
+# %% [markdown]
+# `app_version` was added half way: the older files say nothing about it, so its figures are unknown, not 0.
+
+# %%
+app_version = next(row for row in columns.to_pylist() if row["name"] == "app_version")
+dict(app_version["provenance"])
+
+# %% [markdown]
+# ## A distribution in numbers
+#
+# Drawn from the committed KLL sketch: no data file is read.
+
+# %%
+try:
+    histogram = events.histogram("price", bins=20, kind="equi-height")
+    print(f"{histogram.n:,} values, {histogram.null_count:,} nulls, rank error {histogram.rank_error:.2%}")
+    print({f"{rank:.0%}": value for rank, value in histogram.quantiles.items()})
+    print(f"each count is within {histogram.count_error:,.0f} values")
+except icestats.StatisticsMissingError as error:
+    print(error)
+
+# %% [markdown]
+# ## Flights
+#
+# The flights that left New York in 2013, by month and carrier.
+
+# %%
+flights = icestats.demo("flights")
+flights.explore()
+
+# %%
+partitions = flights.partitions()
+partitions.select(["partition", "data_record_count", "data_file_count", "total_data_file_size_in_bytes"]).slice(0, 5).to_pandas()
+
+# %% [markdown]
+# ## Compute and commit what is missing
+#
+# One scan with PySpark makes a Theta and a KLL sketch of each column. Nothing on the table changes until
+# `commit()`; with `dry_run=True` it only says what it would change. `make demo`, and the panel of the explorer, do the
+# same.
+
+# %%
+statistics = events.compute(columns=["price", "event_type"])
+statistics
+
+# %%
+print(statistics.commit(dry_run=True))

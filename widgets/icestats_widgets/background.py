@@ -1,0 +1,97 @@
+"""Work off the thread that answers the browser: the newest of each kind counts, earlier ones are dropped."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from icestats.errors import IcestatsError
+
+T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
+
+
+class Background:
+    """Runs work in threads and delivers its results one at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._newest: dict[str, int] = {}
+        self._threads: set[threading.Thread] = set()
+
+    def run(
+        self, kind: str, work: Callable[[], T], deliver: Callable[[T], object], fail: Callable[[Exception], object]
+    ) -> None:
+        """Start work; when later work of the same kind has been started meanwhile, its result is dropped.
+
+        Parameters
+        ----------
+        kind : str
+            What the work is for.
+        work : callable
+            Called in a thread of its own.
+        deliver : callable
+            Called with the result, in that thread, never at the same time as any other delivery.
+        fail : callable
+            Called with the error instead.
+        """
+        with self._lock:
+            number = self._newest[kind] = self._newest.get(kind, 0) + 1
+            thread = threading.Thread(
+                target=self._work, args=(kind, number, work, deliver, fail), name=f"icestats {kind}", daemon=True
+            )
+            self._threads.add(thread)
+        thread.start()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until nothing is under way; return whether that came in time."""
+        end = time.monotonic() + timeout_s
+        while True:
+            with self._lock:
+                thread = next(iter(self._threads), None)
+            if thread is None:
+                return True
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                return False
+
+    def _work(
+        self,
+        kind: str,
+        number: int,
+        work: Callable[[], Any],
+        deliver: Callable[[Any], object],
+        fail: Callable[[Exception], object],
+    ) -> None:
+        outcome: Callable[[], object]
+        try:
+            try:
+                outcome = partial(deliver, work())
+            except Exception as error:
+                _logger.debug("%s failed", kind, exc_info=True)
+                outcome = partial(fail, error)
+            with self._lock:
+                if self._newest[kind] == number:
+                    outcome()
+        finally:
+            with self._lock:
+                self._threads.discard(threading.current_thread())
+
+
+def explain_error(error: Exception) -> str:
+    """Return an error as one line for a person.
+
+    Examples
+    --------
+    >>> explain_error(ZeroDivisionError("division by zero"))
+    'unexpected ZeroDivisionError: division by zero'
+    """
+    if isinstance(error, IcestatsError):
+        return str(error)
+    first = str(error).strip().partition("\n")[0]
+    return f"unexpected {type(error).__name__}: {first}" if first else f"unexpected {type(error).__name__}"

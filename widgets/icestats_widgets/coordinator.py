@@ -1,0 +1,105 @@
+"""Reads what the state's choices ask for, in the background, and puts it into the state."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.errors import IcestatsError
+from icestats.stats.histogram import Histogram, Kind
+from icestats.table import Table
+from icestats_widgets.background import Background, explain_error
+from icestats_widgets.histogram_part import HistogramPart, read_histogram_part
+from icestats_widgets.state import ExplorerState
+
+_FRACTIONS = ("double", "float", "decimal")
+_WHOLE = ("int", "long")
+_MANY = 100
+
+
+class Coordinator:
+    """The only one that reads: views observe the state, and choices are made there.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        What is shown and chosen.
+    background : Background
+        Where reading happens.
+    """
+
+    def __init__(self, state: ExplorerState, background: Background) -> None:
+        self._state = state
+        self._background = background
+        state.observe(lambda _: self._read_histogram(), ["column", "bins", "kind", "whole_range"])
+        state.observe(lambda _: self._read_table(), "table")
+
+    def read_overview(self) -> None:
+        """Read the manifest list: milliseconds, whatever the number of files."""
+        state = self._state
+        try:
+            state.overview = state.table.overview()
+            state.set_note("manifests", None)
+        except IcestatsError as error:
+            state.overview = None
+            state.set_note("manifests", explain_error(error))
+        if state.column is None or state.column not in {field.name for field in state.table.schema.fields}:
+            state.column = choose_column(state.table)
+
+    def read_rollups(self) -> None:
+        """Start to read the columns, the partitions and the histogram."""
+        self._start("columns", self._state.table.columns)
+        self._start("partitions", self._state.table.partitions)
+        self._read_histogram()
+
+    def _read_table(self) -> None:
+        self.read_overview()
+        self.read_rollups()
+
+    def _start(self, part: str, read: Any) -> None:
+        self._state.set_loading(part, loading=True)
+        self._background.run(part, read, partial(self._show, part), partial(self._excuse, part))
+
+    def _show(self, part: str, table: pa.Table | HistogramPart) -> None:
+        setattr(self._state, part, table)
+        self._state.set_note(part, None)
+        self._state.set_loading(part, loading=False)
+
+    def _excuse(self, part: str, error: Exception) -> None:
+        setattr(self._state, part, None)
+        self._state.set_note(part, explain_error(error))
+        self._state.set_loading(part, loading=False)
+
+    def _read_histogram(self) -> None:
+        state = self._state
+        if state.column is None:
+            return
+        kind: Kind = "equi-height" if state.kind == "equi-height" else "equi-width"
+        read = partial(_read_histogram, state.table, state.column, state.bins, kind, state.whole_range)
+        self._start("histogram", read)
+
+
+def choose_column(table: Table) -> str | None:
+    """Return the column to begin with, one whose distribution is worth seeing.
+
+    The first of fractions; else the first of numbers that is known to have many distinct values; else the first.
+    """
+    columns = [field for field in table.schema.top_level if field.is_primitive]
+    ndv = {
+        blob.field_ids[0]: int(text)
+        for file in table.metadata.statistics
+        for blob in file.blobs
+        if len(blob.field_ids) == 1 and (text := blob.properties.get("ndv", "")).isdecimal()
+    }
+    fractions = [field for field in columns if field.type.startswith(_FRACTIONS)]
+    numbers = [field for field in columns if field.type in _WHOLE and ndv.get(field.field_id, 0) > _MANY]
+    return next((field.name for field in [*fractions, *numbers, *columns]), None)
+
+
+def _read_histogram(table: Table, column: str, bins: int, kind: Kind, whole_range: bool) -> HistogramPart:
+    def read(count: int, how: Kind) -> Histogram:
+        return table.histogram(column, bins=count, kind=how)
+
+    return read_histogram_part(read, bins=bins, kind=kind, whole_range=whole_range)

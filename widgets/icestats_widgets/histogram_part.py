@@ -1,0 +1,97 @@
+"""The part of a histogram that is worth drawing: far tails would squeeze everything into one bar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from icestats.stats.histogram import Histogram, Kind
+from icestats_widgets.axis import axis_position
+
+MIDDLE = (0.01, 0.99)
+"""Ranks that the middle lies between; finer ones would be finer than the sketch."""
+MOST_BINS = 100_000
+"""More bins over the whole range than this are not asked for; bins of equal height are drawn instead."""
+WORTH_CUTTING = 0.5
+"""A middle that takes more of the range than this is drawn with its tails."""
+
+
+@dataclass(frozen=True)
+class HistogramPart:
+    """A histogram, or the middle of one."""
+
+    histogram: Histogram
+    """Only the bins that are drawn; `n`, the error and the quantiles are those of all values."""
+    below: float
+    """Values below the first bin, estimated; 0 where nothing is cut."""
+    above: float
+    """Values above the last bin, estimated."""
+    asked: Kind
+    """The kind that was asked for; the histogram's own differs where tails are too far for bins of the same width."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some values lie outside of what is drawn."""
+        return self.below + self.above > 0
+
+
+def read_histogram_part(
+    read: Callable[[int, Kind], Histogram], *, bins: int, kind: Kind, whole_range: bool
+) -> HistogramPart:
+    """Read a histogram in the resolution that its middle needs.
+
+    Parameters
+    ----------
+    read : callable
+        Gives the column's histogram over the whole range for a number of bins and a kind.
+    bins : int
+        About how many bins are to be seen.
+    kind : {"equi-width", "equi-height"}
+        Of the same width or of the same count.
+    whole_range : bool
+        Draw everything.
+    """
+    plain = read(bins, kind)
+    if plain.type in ("string", "boolean") or len(plain.counts) < 2:
+        return HistogramPart(plain, 0.0, 0.0, kind)
+    window = None if whole_range else find_middle(plain)
+    if window is None:
+        return cut_histogram(plain, -math.inf, math.inf, kind)
+    lower, upper = window
+    finite = _finite(plain)
+    needed = bins * (finite[-1] - finite[0]) / (upper - lower)
+    if kind == "equi-width" and needed < MOST_BINS:
+        return cut_histogram(read(math.ceil(needed), "equi-width"), lower, upper, kind)
+    return cut_histogram(read(bins, "equi-height"), lower, upper, kind)
+
+
+def find_middle(histogram: Histogram) -> tuple[float, float] | None:
+    """Return the positions on the axis between which the middle of the values lies; None where it is not worth it."""
+    finite = _finite(histogram)
+    middle = [_at(histogram, histogram.quantiles[rank]) for rank in MIDDLE]
+    lower = middle[0] if math.isfinite(middle[0]) else finite[0]
+    upper = middle[1] if math.isfinite(middle[1]) else finite[-1]
+    return (lower, upper) if 0 < upper - lower < WORTH_CUTTING * (finite[-1] - finite[0]) else None
+
+
+def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind) -> HistogramPart:
+    """Return the bins of a histogram between `lower` and `upper`; bins that reach to infinity are never drawn."""
+    positions = [_at(histogram, edge) for edge in histogram.edges]
+    pairs = list(pairwise(positions))
+    kept = [i for i, (a, b) in enumerate(pairs) if a < upper and b > lower and math.isfinite(a) and math.isfinite(b)]
+    if not kept:
+        return HistogramPart(histogram, 0.0, 0.0, asked)
+    first, last = kept[0], kept[-1]
+    part = replace(histogram, edges=histogram.edges[first : last + 2], counts=tuple(histogram.counts[first : last + 1]))
+    return HistogramPart(part, sum(histogram.counts[:first]), sum(histogram.counts[last + 1 :]), asked)
+
+
+def _finite(histogram: Histogram) -> list[float]:
+    positions = [_at(histogram, edge) for edge in histogram.edges]
+    return [p for p in positions if math.isfinite(p)] or [0.0, 0.0]
+
+
+def _at(histogram: Histogram, edge: object) -> float:
+    return axis_position(histogram.type, edge)

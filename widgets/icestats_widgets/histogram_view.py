@@ -1,0 +1,112 @@
+"""The distribution of the selected column."""
+
+from __future__ import annotations
+
+from html import escape
+
+import ipywidgets
+import pyarrow as pa
+from traitlets import link
+
+from icestats.metadata import Snapshot, TableMetadata
+from icestats.presentation import render_count
+from icestats.types import parse_type
+from icestats_widgets.axis import brief_label
+from icestats_widgets.histogram_figure import build_histogram_figure
+from icestats_widgets.histogram_part import HistogramPart
+from icestats_widgets.state import KINDS
+from icestats_widgets.view import View
+
+_SHOWN_RANKS = {0.0: "min", 0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.95: "95 %", 1.0: "max"}
+
+
+class HistogramView(View):
+    """A column's histogram from its committed KLL sketch; no data file is touched."""
+
+    name = "histogram"
+    title = "Distribution"
+    follows = ("histogram", "column")
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+        self.kind = kind = ipywidgets.ToggleButtons(
+            options=KINDS, tooltips=["Bins of the same width", "Bins of the same count"]
+        )
+        bins = ipywidgets.IntSlider(min=5, max=200, description="bins", continuous_update=False)
+        self.whole = whole = ipywidgets.Checkbox(description="far tails too", indent=False)
+        link((self.state, "kind"), (kind, "value"))
+        link((self.state, "bins"), (bins, "value"))
+        link((self.state, "whole_range"), (whole, "value"))
+        self.set_controls(kind, bins, whole)
+
+    def draw(self) -> None:
+        """Show the histogram."""
+        part = self.state.histogram
+        column = self.state.column
+        self.heading.value = f"<h4>Distribution{f' of {escape(column)}' if column else ''}</h4>"
+        if column is None:
+            self.show_note("No column to show.", is_error=False)
+        elif part is not None and part.histogram.column == column:
+            self._show(part)
+        elif self.is_loading:
+            self.caption.add_class("icestats-loading")
+        elif self.note:
+            self.say("")
+            self.show_note(f"{self.note}. Or press Compute below.", is_error=False)
+        if not self.is_loading:
+            self.caption.remove_class("icestats-loading")
+
+    def _show(self, part: HistogramPart) -> None:
+        histogram = part.histogram
+        table = self.state.table
+        self.kind.disabled = histogram.type in ("string", "boolean")
+        self.whole.disabled = not (part.is_cut or self.state.whole_range)
+        self.say(describe_histogram(part, table.metadata, table.snapshot))
+        if histogram.n == 0:
+            self.show_note("No values: every row is null or NaN, or there are no rows.", is_error=False)
+            return
+        self.show_figure(build_histogram_figure(part), f"Histogram of {histogram.column}")
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the bins that are drawn."""
+        return None if self.state.histogram is None else self.state.histogram.histogram.to_arrow()
+
+    def code(self) -> str:
+        """Return the Python line that gives the histogram."""
+        return f"table.histogram({self.state.column!r}, bins={self.state.bins}, kind={self.state.kind!r})"
+
+
+def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
+    """Return what a person has to know of a histogram: its source, age and error, and what is not drawn."""
+    histogram = part.histogram
+    error = "every count exact" if histogram.rank_error == 0 else (
+        f"band: each count ± {histogram.count_error:,.0f} (rank error {histogram.rank_error:.2%} at 99 %)"
+    )  # fmt: skip
+    nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
+    texts = [
+        f"{histogram.type}, {histogram.n:,} values, {render_count(histogram.null_count)} nulls{nan}",
+        f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, metadata, snapshot)}",
+        error,
+    ]
+    if part.is_cut:
+        outside = [f"{count:,.0f} {where}" for count, where in ((part.below, "below"), (part.above, "above")) if count]
+        texts.append(f"the middle is drawn: about {' and '.join(outside)} lie outside")
+    if part.asked != histogram.kind:
+        why = "" if histogram.type == "string" else ": the tails are too far for bins of the same width"
+        texts.append(f"{histogram.kind} bins{why}")
+    quantiles = [
+        f"{label} {brief_label(histogram.type, histogram.quantiles[rank])}"
+        for rank, label in _SHOWN_RANKS.items()
+        if rank in histogram.quantiles and histogram.type != "string"
+    ]
+    return " · ".join(texts) + (f" — {', '.join(quantiles)}" if quantiles else "")
+
+
+def _age(snapshot_id: int | None, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
+    if snapshot is None or snapshot_id is None:
+        return "an unknown snapshot"
+    for age, ancestor in enumerate(metadata.ancestors(snapshot)):
+        if ancestor.snapshot_id == snapshot_id:
+            behind = "" if age == 0 else f", {age:,} commit{'s' if age > 1 else ''} behind"
+            return f"this snapshot ({snapshot_id})" if age == 0 else f"snapshot {snapshot_id}{behind}"
+    return f"snapshot {snapshot_id}, which is no ancestor of this one"

@@ -1,0 +1,65 @@
+"""The strip of figures and the findings."""
+
+from __future__ import annotations
+
+from html import escape
+
+import ipywidgets
+import pyarrow as pa
+
+from icestats.overview import Overview
+from icestats.presentation import build_figures, render_time
+from icestats_widgets.view import View
+
+
+class SummaryView(View):
+    """What the manifest list and metadata.json say of the table."""
+
+    name = "summary"
+    follows = ("overview", "table")
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+        self.body.layout.min_height = "auto"
+
+    def draw(self) -> None:
+        """Show the figures."""
+        self.heading.value = f"<h3>{escape(self.state.table.name)}</h3>"
+        overview = self.state.overview
+        if overview is None:
+            self.show_note(self.state.notes.get("manifests", "The manifest list has not been read."))
+            return
+        self.say(_describe(overview))
+        self.body.children = [ipywidgets.HTML(render_summary(overview))]
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the figures: `label` and `text`, one row a figure."""
+        overview = self.state.overview
+        if overview is None:
+            return None
+        return pa.table(dict(zip(("label", "text"), zip(*build_figures(overview), strict=True), strict=True)))
+
+    def code(self) -> str:
+        """Return the Python line that gives the figures."""
+        return "table.overview()"
+
+
+def render_summary(overview: Overview) -> str:
+    """Return the figures and findings as HTML; what is from the table is escaped."""
+    figures = "".join(
+        f"<div><span>{escape(label)}</span><b>{escape(text)}</b></div>" for label, text in build_figures(overview)
+    )
+    findings = "".join(f"<li>{escape(finding)}</li>" for finding in overview.findings)
+    listed = f"<ul class='icestats-findings'>{findings}</ul>" if findings else ""
+    return f"<div class='icestats-figures'>{figures}</div>{listed}"
+
+
+def _describe(overview: Overview) -> str:
+    snapshot = overview.snapshot
+    if snapshot is None:
+        return f"format v{overview.format_version} · no snapshot · {overview.location}"
+    when = render_time(snapshot.timestamp_ms)
+    return (
+        f"format v{overview.format_version} · snapshot {snapshot.snapshot_id} · {snapshot.operation} · {when} · "
+        f"{overview.location}"
+    )

@@ -1,0 +1,120 @@
+"""What the parts of the explorer have in common: a heading, a note, and a body that follows the state."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from html import escape
+
+import ipywidgets
+import plotly.graph_objects as go
+import pyarrow as pa
+
+from icestats_widgets.background import explain_error
+from icestats_widgets.plotly_figure import PlotlyFigure
+from icestats_widgets.state import ExplorerState
+
+_logger = logging.getLogger(__name__)
+
+
+class View(ipywidgets.VBox):
+    """A part of the explorer, which can be shown alone.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        What is shown; the view draws again when one of `follows` changes.
+    """
+
+    name = ""
+    """The part's name in `ExplorerState.notes` and `ExplorerState.loading`."""
+    title = ""
+    follows: Sequence[str] = ()
+
+    def __init__(self, state: ExplorerState) -> None:
+        self.state = state
+        self._drawing = threading.RLock()
+        self.heading = ipywidgets.HTML(f"<h4>{escape(self.title)}</h4>")
+        self.caption = ipywidgets.HTML()
+        self.caption.add_class("icestats-caption")
+        self.controls = ipywidgets.HBox()
+        self.controls.add_class("icestats-controls")
+        self.controls.layout.display = "none"
+        self.body = ipywidgets.VBox()
+        self.body.add_class("icestats-body")
+        super().__init__([self.heading, self.controls, self.caption, self.body])
+        self.add_class("icestats-part")
+        self.add_class(f"icestats-{self.name}")
+        self.build()
+        state.observe(lambda _: self.redraw(), [*self.follows, "notes", "loading"])
+        self.redraw()
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+
+    def draw(self) -> None:
+        """Show what the state says."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return what is shown as an Arrow table; None where there is nothing yet."""
+        raise NotImplementedError
+
+    def code(self) -> str:
+        """Return the Python line that gives what is shown."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Draw, and say so where that fails: a part that is broken leaves the others alone."""
+        with self._drawing:
+            try:
+                self.draw()
+            except Exception as error:
+                _logger.debug("%s cannot be drawn", self.name, exc_info=True)
+                self.show_note(explain_error(error))
+
+    def say(self, text: str) -> None:
+        """Set the line under the heading."""
+        self.caption.value = escape(text)
+
+    def show_note(self, text: str, *, is_error: bool = True) -> None:
+        """Show a sentence in the place of the body."""
+        kind = "icestats-error" if is_error else "icestats-empty"
+        note = f"<div class='{kind}' role='{'alert' if is_error else 'status'}'>{escape(text)}</div>"
+        if len(self.body.children) == 1 and getattr(self.body.children[0], "value", None) == note:
+            return
+        self.body.children = [ipywidgets.HTML(note)]
+
+    def show_figure(self, figure: go.Figure, label: str) -> None:
+        """Show a figure, in the place of the one before where that can be."""
+        before = self.body.children[0] if self.body.children else None
+        if isinstance(before, PlotlyFigure) and before.can_show(figure):
+            before.show_figure(figure)
+            before.label = label
+            return
+        self.body.children = [PlotlyFigure(figure, label)]
+        if isinstance(before, PlotlyFigure):
+            before.close()
+
+    @property
+    def figure(self) -> PlotlyFigure | None:
+        """The figure that is shown; None where there is none."""
+        child = self.body.children[0] if self.body.children else None
+        return child if isinstance(child, PlotlyFigure) else None
+
+    def set_controls(self, *controls: ipywidgets.Widget) -> None:
+        """Show a line of controls under the heading."""
+        self.controls.children = controls
+        self.controls.layout.display = None
+
+    @property
+    def note(self) -> str | None:
+        """Why there is nothing to show, or None."""
+        text: str | None = self.state.notes.get(self.name)
+        return text
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the part is being read."""
+        return self.name in self.state.loading
