@@ -22,9 +22,9 @@ from icestats.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from icestats.opening import load
 from icestats.statistics import CommitReport, Statistics
 from icestats.stats.histogram import Histogram
-from icestats.opening import load
 from icestats.table import Table
 
 __version__ = "0.1.0"

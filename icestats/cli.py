@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from icestats.errors import CallError, IcestatsError, UnsupportedError
+from icestats.opening import load
 from icestats.output import FORMATS, Output, write_json, write_output
 from icestats.records import (
     build_column_records,
@@ -24,7 +25,6 @@ from icestats.records import (
     build_plain_records,
     build_sketch_records,
 )
-from icestats.opening import load
 from icestats.table import Table
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -24,8 +24,8 @@ def load(
         `catalog.namespace.table`, `namespace.table` (the default catalog of PyIceberg's configuration), or the location
         of a metadata.json or of a table's folder. `demo.events` and `demo.flights` are the embedded demo warehouse's.
     catalog : str or mapping, optional
-        A catalog's name in PyIceberg's configuration, or its properties; SQL catalogs know their tables by the catalog's
-        name, which the property `name` gives ("catalog" by default).
+        A catalog's name in PyIceberg's configuration, or its properties; SQL catalogs know their tables by the
+        catalog's name, which the property `name` gives ("catalog" by default).
     snapshot : int or str, optional
         A snapshot's id; by default the current one.
     ref : str, optional

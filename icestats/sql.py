@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from icestats.errors import CallError, IcestatsError
+from icestats.errors import CallError
 
 Reader = Callable[[list[str] | None, Any], pa.Table]
 """Reads a view's rows for some columns (None: all) and an Arrow expression (None: no filter)."""
@@ -23,7 +23,7 @@ class LazyView(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def __init__(self, schema: pa.Schema, read: Reader) -> None:
         self._view_schema = schema
         self._read = read
-        self.failure: IcestatsError | None = None
+        self.failure: Exception | None = None
         """What reading failed with: DuckDB passes on no more than its text."""
 
     @property
@@ -35,7 +35,7 @@ class LazyView(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """Read what a scan asks for."""
         try:
             rows = self._read(columns, filter)
-        except IcestatsError as error:
+        except Exception as error:
             self.failure = error
             raise
         return ds.Scanner.from_batches(rows.to_batches(), schema=rows.schema, columns=columns, filter=filter)

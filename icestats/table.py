@@ -17,8 +17,7 @@ from icestats.overview import Overview, build_overview
 from icestats.plan.scan_files import check_row_filter, read_kept_file_paths
 from icestats.presentation import render_html, render_text
 from icestats.read.manifest_list import read_manifest_list
-from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
-from icestats.read.plain_manifests import read_files
+from icestats.read.manifests import RollUps, manifests_to_read, partition_type, read_files, read_rollups
 from icestats.read.statistics_files import (
     CommittedBlob,
     build_sketches,
@@ -27,6 +26,9 @@ from icestats.read.statistics_files import (
     read_kll,
 )
 from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
+from icestats.schemas import COLUMNS, MANIFESTS, files_schema, partitions_schema
+from icestats.sql import LazyView, run_query
+from icestats.sql_views import build_files_view, build_metadata_views, build_whole_view
 from icestats.statistics import Statistics, compute_statistics
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 
@@ -151,7 +153,7 @@ class Table:
             A column does not exist; the filter cannot be read or does not fit the schema.
         """
         field_ids = [self.schema.find(column).field_id for column in columns]
-        files = read_files(manifests_to_read(self._manifest_files), self.metadata, self._source.storage, field_ids)
+        files = self._read_files(self._manifest_files, field_ids)
         if row_filter is None or self.snapshot is None:
             return files
         kept = read_kept_file_paths(self._source, self.snapshot, row_filter)
@@ -262,6 +264,39 @@ class Table:
             self._source, self.snapshot, columns=columns, k=k, lg_k=lg_k, spark=spark, progress=progress
         )
 
+    def sql(self, query: str) -> pa.Table:
+        """Run a DuckDB query over the table's metadata.
+
+        Parameters
+        ----------
+        query : str
+            A SELECT over the views `manifests`, `files`, `partitions`, `columns` (the answers of the methods of these
+            names, `files` with the statistics of every column), `snapshots` and `refs`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows of the query.
+
+        Raises
+        ------
+        CallError
+            The query is wrong.
+
+        Notes
+        -----
+        A view is read when the query needs it. Filters on `files` about partition values, content, spec or manifest
+        leave out whole manifests by the manifest list.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> table = icestats.load("demo.flights")
+        >>> table.sql("select sum(record_count) as records from files").to_pylist()
+        [{'records': Decimal('336776')}]
+        """
+        return run_query(query, self._views)
+
     def orphans(self) -> pa.Table:
         """Return statistics files below the table's location that the current metadata does not refer to.
 
@@ -288,6 +323,22 @@ class Table:
 
     def _repr_html_(self) -> str:
         return render_html(self.overview())
+
+    def _read_files(self, manifest_files: pa.Table, field_ids: Sequence[int]) -> pa.Table:
+        return read_files(manifests_to_read(manifest_files), self.metadata, self._source.storage, field_ids)
+
+    @cached_property
+    def _views(self) -> dict[str, LazyView]:
+        partition = partition_type(self.metadata.specs, self.metadata.schemas.values())
+        return {
+            "manifests": build_whole_view(MANIFESTS, self.manifests),
+            "files": build_files_view(
+                files_schema(partition), self.manifest_files, self.metadata, self.schema, self._read_files
+            ),
+            "partitions": build_whole_view(partitions_schema(partition), self.partitions),
+            "columns": build_whole_view(COLUMNS, self.columns),
+            **build_metadata_views(self.metadata),
+        }
 
     @cached_property
     def _manifest_files(self) -> pa.Table:

@@ -20,7 +20,7 @@ _DEFLATE_RATIO = 1040
 
 
 def find_codec(name: str) -> Inflate:
-    """Return the function that inflates a block.
+    r"""Return the function that inflates a block.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def find_codec(name: str) -> Inflate:
 
     Examples
     --------
-    >>> bytes(find_codec("deflate")(memoryview(b"KLJNI\\x05\\x00"), 100))
+    >>> bytes(find_codec("deflate")(memoryview(b"KLJNI\x05\x00"), 100))
     b'abc...'
     """
     try:

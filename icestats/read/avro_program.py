@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from icestats.read import kernel_layout as k
+from icestats.read.avro_names import resolve_names
 from icestats.read.kernel_layout import Words
 
 MAX_SCHEMA_DEPTH = 64
@@ -89,33 +90,6 @@ def compile_program(schema: Any, wanted: Capture, names: dict[str, Any] | None =
     compiler = _Compiler(names)
     compiler.emit(schema, wanted, "entry")
     return np.array([*compiler.code, k.END], np.int64)
-
-
-def resolve_names(schema: Any) -> dict[str, Any]:
-    """Return the named types of a schema, by full name and by bare name."""
-    names: dict[str, Any] = {}
-    stack: list[tuple[Any, str]] = [(schema, "")]
-    while stack:
-        part, namespace = stack.pop()
-        if isinstance(part, list):
-            stack.extend((branch, namespace) for branch in part)
-        if not isinstance(part, dict):
-            continue
-        if part.get("type") in ("record", "enum", "fixed") and isinstance(part.get("name"), str):
-            namespace = _register(part, namespace, names)
-        stack.extend((part[key], namespace) for key in ("type", "items", "values") if key in part)
-        fields = part.get("fields")
-        stack.extend((f.get("type"), namespace) for f in fields or () if isinstance(f, dict))
-    return names
-
-
-def _register(part: dict[str, Any], namespace: str, names: dict[str, Any]) -> str:
-    name = part["name"]
-    own = name.rpartition(".")[0] or str(part.get("namespace", namespace))
-    bare = name.rpartition(".")[2]
-    names[f"{own}.{bare}" if own else bare] = part
-    names.setdefault(bare, part)
-    return own
 
 
 class _Compiler:
@@ -286,9 +260,9 @@ _SIMPLE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes
 _COMPLEX = frozenset({"record", "enum", "fixed", "array", "map"})
 
 
-def _field_id(field: dict[str, Any]) -> int | None:
+def _field_id(field: dict[str, Any]) -> int:
     field_id = field.get("field-id")
-    return field_id if isinstance(field_id, int) else None
+    return field_id if isinstance(field_id, int) else -1
 
 
 def _fixed_size(body: dict[str, Any], where: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from icestats.read import kernel_layout as k
 from icestats.read.kernel_layout import Bytes, Frame, Groups, Words
 from icestats.types import parse_type
 
+Number = TypeVar("Number", np.int64, np.uint8)
 LOCAL_SIZE = 16 << 20
 """What the accumulators of one thread take before they are merged into the table's, in bytes."""
 _LOOKUP_SIZE = 1 << 16
@@ -53,8 +55,7 @@ def build_frame(field_ids: Sequence[int], slot_count: int) -> Frame:
         slots=np.zeros(slot_count, np.int64),
         lengths=np.full(slot_count, -1, np.int64),
         flags=np.zeros(size, np.uint8),
-        values=np.zeros((k.METRICS, size), np.int64),
-        sizes=np.zeros((2, size), np.int64),
+        values=np.zeros((size, k.VALUE_WIDTH), np.int64),
         lookup=lookup,
         sparse_ids=np.array([i for i, _ in sparse], np.int64),
         sparse_columns=np.array([c for _, c in sparse], np.int64),
@@ -109,7 +110,7 @@ class GroupStore:
         from icestats.read.kernel_groups import merge_groups
 
         self._make_room(other)
-        return merge_groups(self.groups, other.groups) >= 0
+        return bool(merge_groups(self.groups, other.groups) >= 0)
 
     def reserve_merge(self) -> None:
         """Make room for merging groups of this store with each other."""
@@ -166,7 +167,7 @@ def _table_size(capacity: int) -> int:
     return 1 << (2 * capacity).bit_length()
 
 
-def _grown(array: npt.NDArray, size: int) -> npt.NDArray:
+def _grown(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
     grown = np.zeros((size, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

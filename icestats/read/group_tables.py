@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.metadata import Field
@@ -65,7 +66,7 @@ def build_cells(store: GroupStore, order: Words, columns: Sequence[Field]) -> pa
     return pa.Table.from_batches([_cell_batch(store.groups, part, field_ids) for part in parts], ROLLUP_CELLS)
 
 
-def _cell_batch(groups: Groups, order: Words, field_ids: Words) -> pa.RecordBatch:
+def _cell_batch(groups: Groups, order: Words, field_ids: npt.NDArray[np.int32]) -> pa.RecordBatch:
     arrays: list[pa.Array] = [pa.array(np.tile(field_ids, len(order)))]
     for metric in range(len(SUMMED_STATISTICS)):
         arrays.append(pa.array(groups.cells[order, :, metric].ravel()))

@@ -6,13 +6,16 @@ import numpy as np
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
-from icestats.read.kernel_decode import decode_entry, fail
+from icestats.read.kernel_decode import decode_entry
 from icestats.read.kernel_groups import add_columns, add_row, find_group
-from icestats.read.kernel_layout import Bytes, Frame, Groups, Job, Words
+from icestats.read.kernel_layout import Bytes, Flag, Frame, Groups, Integer, Job, Words
+from icestats.read.kernel_primitives import fail
+
+PUFFIN = int.from_bytes(b"puffin", "big")
 
 
 @inlined
-def check_entry(frame: Frame, start: int) -> int:
+def check_entry(frame: Frame, start: Integer) -> Integer:
     """Check what every entry must have; return 0, or -1 with the error noted."""
     slots = frame.slots
     for slot in (k.STATUS, k.RECORD_COUNT, k.FILE_SIZE):
@@ -31,18 +34,18 @@ def check_entry(frame: Frame, start: int) -> int:
 
 
 @inlined
-def is_puffin(data: Bytes, start: int, length: int) -> bool:
+def is_puffin(data: Bytes, start: Integer, length: Integer) -> Flag:
     """Say whether a file format is Puffin, in whatever case."""
     if length != 6:
         return False
-    for i, letter in enumerate((112, 117, 102, 102, 105, 110)):
-        if data[start + i] | 32 != letter:
-            return False
-    return True
+    word = np.uint64(0)
+    for i in range(6):
+        word = (word << np.uint64(8)) | np.uint64(data[start + i] | 32)
+    return word == np.uint64(PUFFIN)
 
 
 @inlined
-def committed_ms(job: Job, snapshot_id: int) -> int:
+def committed_ms(job: Job, snapshot_id: Integer) -> Integer:
     """Return when a snapshot was committed, -1 where it is unknown."""
     low = 0
     high = job.snapshot_ids.size
@@ -58,7 +61,7 @@ def committed_ms(job: Job, snapshot_id: int) -> int:
 
 
 @compiled
-def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: int) -> int:
+def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: Integer) -> Integer:
     """Add a live entry to its manifest and its partition; a result of `roll_up`."""
     slots = frame.slots
     partition = -1
@@ -80,13 +83,42 @@ def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: int
         overflow |= add_row(groups.rows[partition], content, vector, records, size, snapshot_id, ms)
     if content == 0:
         overflow |= add_columns(data, frame, groups, manifest, partition)
-    else:
-        frame.flags[:] = 0
     return k.DONE if overflow >= 0 else k.FAILED
 
 
 @compiled
-def roll_up(data: Bytes, blocks: Words, code: Words, frame: Frame, groups: Groups, job: Job, manifest_tag: int) -> int:
+def roll_up_block(
+    data: Bytes, end: Integer, count: Integer, code: Words, frame: Frame, groups: Groups, job: Job, manifest: Integer
+) -> Integer:
+    """Add the entries of one block, from `frame.state` on."""
+    state = frame.state
+    while state[k.AT_ENTRY] < count:
+        start = state[k.AT_BYTE]
+        frame.lengths[:] = -1
+        position = decode_entry(data, start, end, code, frame)
+        if position < 0 or check_entry(frame, start) < 0:
+            return k.FAILED
+        result = k.DONE
+        if position - start > groups.arena.size - groups.meters[k.ARENA_USED]:
+            result = k.FULL
+        elif frame.slots[k.STATUS] != 2:
+            result = add_entry(data, frame, groups, job, manifest)
+        frame.flags[:] = 0
+        if result != k.DONE:
+            fail(frame, k.OVERFLOW, start)
+            return result
+        state[k.AT_BYTE] = position
+        state[k.AT_ENTRY] += 1
+    if state[k.AT_BYTE] != end:
+        fail(frame, k.LEFT_OVER, state[k.AT_BYTE])
+        return k.FAILED
+    return k.DONE
+
+
+@compiled
+def roll_up(
+    data: Bytes, blocks: Words, code: Words, frame: Frame, groups: Groups, job: Job, manifest_tag: Integer
+) -> Integer:
     """Add a batch of blocks (start, end, number of entries) to the groups, from `frame.state` on.
 
     DONE; FULL: the groups must be emptied, and the call repeated; FAILED: see `frame.state`.
@@ -96,33 +128,12 @@ def roll_up(data: Bytes, blocks: Words, code: Words, frame: Frame, groups: Group
     if manifest < 0:
         return k.FULL
     while state[k.AT_BLOCK] < blocks.shape[0]:
-        end = blocks[state[k.AT_BLOCK], 1]
-        count = blocks[state[k.AT_BLOCK], 2]
+        block = blocks[state[k.AT_BLOCK]]
         if state[k.AT_ENTRY] == 0:
-            state[k.AT_BYTE] = blocks[state[k.AT_BLOCK], 0]
-        while state[k.AT_ENTRY] < count:
-            start = state[k.AT_BYTE]
-            frame.lengths[:] = -1
-            position = decode_entry(data, start, end, code, frame)
-            if position < 0 or check_entry(frame, start) < 0:
-                return k.FAILED
-            if frame.slots[k.STATUS] == 2:
-                frame.flags[:] = 0
-            elif position - start > groups.arena.size - groups.meters[k.ARENA_USED]:
-                frame.flags[:] = 0
-                return k.FULL
-            else:
-                result = add_entry(data, frame, groups, job, manifest)
-                if result != k.DONE:
-                    frame.flags[:] = 0
-                    if result == k.FAILED:
-                        fail(frame, k.OVERFLOW, start)
-                    return result
-            state[k.AT_BYTE] = position
-            state[k.AT_ENTRY] += 1
-        if state[k.AT_BYTE] != end:
-            fail(frame, k.LEFT_OVER, state[k.AT_BYTE])
-            return k.FAILED
+            state[k.AT_BYTE] = block[0]
+        result = roll_up_block(data, block[1], block[2], code, frame, groups, job, manifest)
+        if result != k.DONE:
+            return result
         state[k.AT_BLOCK] += 1
         state[k.AT_ENTRY] = 0
     return k.DONE

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled
-from icestats.read.kernel_decode import fail, read_length, read_long
-from icestats.read.kernel_layout import Bytes, Frame, Words
+from icestats.read.kernel_layout import Bytes, Frame, Integer, Words
+from icestats.read.kernel_primitives import fail, read_length, read_long
 
 SYNC_SIZE = 16
 
 
 @compiled
-def scan_blocks(data: Bytes, position: int, sync: Bytes, out: Words, frame: Frame) -> int:
+def scan_blocks(data: Bytes, position: Integer, sync: Bytes, out: Words, frame: Frame) -> Integer:
     """Fill `out` with (start of block, start of data, end of data, number of entries); return how many, or -1."""
     used = 0
     while position < data.size:

@@ -10,8 +10,8 @@ import numpy as np
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
-from icestats.read.kernel_decode import copy_bytes
-from icestats.read.kernel_layout import Bytes, Groups
+from icestats.read.kernel_layout import Bytes, Flag, Groups, Integer
+from icestats.read.kernel_primitives import copy_bytes
 
 SIGN = -0x8000_0000_0000_0000
 MAGNITUDE = 0x7FFF_FFFF_FFFF_FFFF
@@ -21,7 +21,7 @@ MAX_NANO_DAYS = 106_751
 
 
 @inlined
-def little_endian(data: Bytes, start: int, width: int) -> int:
+def little_endian(data: Bytes, start: Integer, width: Integer) -> Integer:
     """Return a little-endian number of 4 or 8 bytes with its sign."""
     bits = np.uint64(0)
     if width == 8:
@@ -34,20 +34,29 @@ def little_endian(data: Bytes, start: int, width: int) -> int:
 
 
 @inlined
-def text_word(data: Bytes, start: int, length: int) -> int:
-    """Return up to 8 bytes, big-endian and padded with zeros, as a number that orders like the bytes."""
+def big_endian(data: Bytes, start: Integer, length: Integer) -> Integer:
+    """Return up to 8 bytes as the high bytes of a word."""
+    if length <= 0:
+        return np.uint64(0)
     bits = np.uint64(0)
-    if length >= 8:
+    if start + 8 <= data.size:
         for i in range(8):
             bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
-    else:
-        for i in range(length):
-            bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
-    return np.int64(bits) ^ np.int64(SIGN)
+        unused = np.uint64(64 - 8 * min(length, 8))
+        return (bits >> unused) << unused
+    for i in range(min(length, 8)):
+        bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
+    return bits
+
+
+@inlined
+def text_word(data: Bytes, start: Integer, length: Integer) -> Integer:
+    """Return up to 8 bytes, padded with zeros, as a number that orders like the bytes."""
+    return np.int64(big_endian(data, start, length)) ^ np.int64(SIGN)
 
 
 @compiled
-def decimal_words(data: Bytes, start: int, length: int) -> tuple[bool, int, int]:
+def decimal_words(data: Bytes, start: Integer, length: Integer) -> tuple[Flag, Integer, Integer]:
     """Return a big-endian two's complement number of any length that fits 128 bits."""
     if length == 0:
         return False, 0, 0
@@ -59,16 +68,15 @@ def decimal_words(data: Bytes, start: int, length: int) -> tuple[bool, int, int]
         length -= 1
         if length == 16 and np.uint64(data[start] & 128) != fill & np.uint64(128):
             return False, 0, 0
-    high = np.uint64(0) if fill == np.uint64(0) else ~np.uint64(0)
-    low = high
-    for i in range(length):
-        high = (high << np.uint64(8)) | (low >> np.uint64(56))
-        low = (low << np.uint64(8)) | np.uint64(data[start + i])
-    return True, np.int64(high), np.int64(low) ^ np.int64(SIGN)
+    if length <= 8:
+        number = np.int64(big_endian(data, start, length)) >> (64 - 8 * length)
+        return True, number >> 63, number ^ np.int64(SIGN)
+    high = np.int64(big_endian(data, start, length - 8)) >> (128 - 8 * length)
+    return True, high, text_word(data, start + length - 8, 8)
 
 
 @inlined
-def real_word(bits: int) -> tuple[bool, int]:
+def real_word(bits: Integer) -> tuple[Flag, Integer]:
     """Return the bits of a double as a number that orders like it, -0.0 before 0.0; NaN is no bound."""
     if bits & MAGNITUDE > 0x7FF0_0000_0000_0000:
         return False, 0
@@ -76,7 +84,9 @@ def real_word(bits: int) -> tuple[bool, int]:
 
 
 @compiled
-def rare_words(kind: int, limit: int, data: Bytes, start: int, length: int) -> tuple[bool, int, int]:
+def rare_words(
+    kind: Integer, limit: Integer, data: Bytes, start: Integer, length: Integer
+) -> tuple[Flag, Integer, Integer]:
     """Return the two words of a bound of one of the rarer types."""
     if kind == k.BIG_DECIMAL:
         return decimal_words(data, start, length)
@@ -96,7 +106,7 @@ def rare_words(kind: int, limit: int, data: Bytes, start: int, length: int) -> t
 
 
 @inlined
-def date_words(kind: int, data: Bytes, start: int, length: int) -> tuple[bool, int, int]:
+def date_words(kind: Integer, data: Bytes, start: Integer, length: Integer) -> tuple[Flag, Integer, Integer]:
     """Return a timestamp, or the date that it was before its column was promoted."""
     if length == 8:
         return True, little_endian(data, start, 8), 0
@@ -109,7 +119,9 @@ def date_words(kind: int, data: Bytes, start: int, length: int) -> tuple[bool, i
 
 
 @inlined
-def bound_words(kind: int, limit: int, data: Bytes, start: int, length: int) -> tuple[bool, int, int]:
+def bound_words(
+    kind: Integer, limit: Integer, data: Bytes, start: Integer, length: Integer
+) -> tuple[Flag, Integer, Integer]:
     """Return whether the bytes are a bound, and its two words."""
     if kind == k.TEXT:
         return True, text_word(data, start, length), text_word(data, start + 8, max(length - 8, 0))
@@ -134,7 +146,9 @@ def bound_words(kind: int, limit: int, data: Bytes, start: int, length: int) -> 
 
 
 @compiled
-def longer_precedes(data: Bytes, start: int, length: int, other: Bytes, other_start: int, other_length: int) -> bool:
+def longer_precedes(
+    data: Bytes, start: Integer, length: Integer, other: Bytes, other_start: Integer, other_length: Integer
+) -> Flag:
     """Say whether bytes precede others that share their first 16 bytes."""
     for i in range(16, min(length, other_length)):
         if data[start + i] != other[other_start + i]:
@@ -143,7 +157,16 @@ def longer_precedes(data: Bytes, start: int, length: int, other: Bytes, other_st
 
 
 @inlined
-def improves(cell: k.Words, side: int, high: int, low: int, data: Bytes, start: int, length: int, arena: Bytes) -> bool:
+def improves(
+    cell: k.Words,
+    side: Integer,
+    high: Integer,
+    low: Integer,
+    data: Bytes,
+    start: Integer,
+    length: Integer,
+    arena: Bytes,
+) -> Flag:
     """Say whether a bound is lower (`side` LOWER), or higher (UPPER), than the best so far."""
     if cell[side] == 0:
         return True
@@ -163,7 +186,7 @@ def improves(cell: k.Words, side: int, high: int, low: int, data: Bytes, start: 
 
 
 @compiled
-def keep_bytes(groups: Groups, data: Bytes, start: int, length: int) -> int:
+def keep_bytes(groups: Groups, data: Bytes, start: Integer, length: Integer) -> Integer:
     """Return the reference of a bound: its length, and where it is in the arena if two words cannot hold it."""
     if length <= 16:
         return length

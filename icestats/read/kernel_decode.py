@@ -1,99 +1,17 @@
 """The kernel's decoder: runs a decoding program over one manifest entry, and never reads past the buffer."""
 
-# mypy and ruff see ordinary Python here; numba compiles it. Positions that are -1 stand for a failure, whose kind and
-# place are in `frame.state`.
-
 from __future__ import annotations
 
 import numpy as np
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
-from icestats.read.kernel_layout import Bytes, Frame, Words
+from icestats.read.kernel_layout import Bytes, Frame, Integer, Words
+from icestats.read.kernel_primitives import fail, read_count, read_length, read_long
 
 
 @inlined
-def fail(frame: Frame, error: int, position: int) -> int:
-    """Note an error and return the position that stands for failure."""
-    frame.state[k.ERROR] = error
-    frame.state[k.ERROR_BYTE] = position
-    return -1
-
-
-@inlined
-def copy_bytes(data: Bytes, start: int, length: int, out: Bytes, at: int) -> None:
-    """Copy bytes from one array to another."""
-    for i in range(length):
-        out[at + i] = data[start + i]
-
-
-@inlined
-def read_long(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
-    """Read a zig-zag variable-length number."""
-    if position + 4 <= end:
-        # Nearly all numbers take one to four bytes.
-        bits = np.int64(data[np.uint64(position)])
-        if bits < 128:
-            return (bits >> 1) ^ -(bits & 1), position + 1
-        bits = (bits & 127) | (np.int64(data[np.uint64(position + 1)]) << 7)
-        if bits < 1 << 14:
-            return (bits >> 1) ^ -(bits & 1), position + 2
-        bits = (bits & 0x3FFF) | (np.int64(data[np.uint64(position + 2)]) << 14)
-        if bits < 1 << 21:
-            return (bits >> 1) ^ -(bits & 1), position + 3
-        bits = (bits & 0x1FFFFF) | (np.int64(data[np.uint64(position + 3)]) << 21)
-        if bits < 1 << 28:
-            return (bits >> 1) ^ -(bits & 1), position + 4
-    value = np.uint64(0)
-    shift = np.uint64(0)
-    start = position
-    while position < end:
-        byte = np.uint64(data[np.uint64(position)])
-        position += 1
-        value |= (byte & np.uint64(127)) << shift
-        if byte < np.uint64(128):
-            if shift == np.uint64(63) and byte > np.uint64(1):
-                break
-            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
-        shift += np.uint64(7)
-        if shift > np.uint64(63):
-            break
-    if position >= end and shift <= np.uint64(63) and data[end - 1] >= 128:
-        return 0, fail(frame, k.CUT, start)
-    return 0, fail(frame, k.CUT if start >= end else k.LONG_VARINT, start)
-
-
-@inlined
-def read_length(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
-    """Read the length of bytes that follow, all of which are in the buffer."""
-    length, after = read_long(data, position, end, frame)
-    if after < 0:
-        return 0, after
-    if length < 0:
-        return 0, fail(frame, k.NEGATIVE, position)
-    if length > end - after:
-        return 0, fail(frame, k.CUT, position)
-    return length, after
-
-
-@inlined
-def read_count(data: Bytes, position: int, end: int, frame: Frame) -> tuple[int, int]:
-    """Read the number of items of a block of an array or map, and the block's length where it has one."""
-    count, after = read_long(data, position, end, frame)
-    if after < 0 or count == 0:
-        return 0, after
-    if count < 0:
-        count = -count
-        _, after = read_length(data, after, end, frame)
-        if after < 0:
-            return 0, after
-    if count < 0 or count > end - after:
-        return 0, fail(frame, k.TOO_MANY, position)
-    return count, after
-
-
-@inlined
-def find_column(frame: Frame, field_id: int) -> int:
+def find_column(frame: Frame, field_id: Integer) -> Integer:
     """Return the column of a field id, -1 for none."""
     if 0 <= field_id < frame.lookup.size:
         return frame.lookup[field_id]
@@ -111,10 +29,10 @@ def find_column(frame: Frame, field_id: int) -> int:
 
 
 @compiled
-def read_counts(data: Bytes, position: int, end: int, metric: int, frame: Frame) -> int:
+def read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
     """Read a map of field id to count."""
     bit = np.uint8(1 << metric)
-    values = frame.values[metric]
+    values = frame.values
     while True:
         count, position = read_count(data, position, end, frame)
         if count == 0:
@@ -128,16 +46,15 @@ def read_counts(data: Bytes, position: int, end: int, metric: int, frame: Frame)
                 return -1
             column = find_column(frame, field_id)
             if column >= 0:
-                values[column] = value
+                values[np.uint64(column), metric] = value
                 frame.flags[column] |= bit
 
 
 @compiled
-def read_bounds(data: Bytes, position: int, end: int, metric: int, frame: Frame) -> int:
+def read_bounds(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
     """Read a map of field id to bound."""
     bit = np.uint8(1 << metric)
-    starts = frame.values[metric]
-    sizes = frame.sizes[metric - 4]
+    values = frame.values
     while True:
         count, position = read_count(data, position, end, frame)
         if count == 0:
@@ -151,28 +68,30 @@ def read_bounds(data: Bytes, position: int, end: int, metric: int, frame: Frame)
                 return -1
             column = find_column(frame, field_id)
             if column >= 0:
-                starts[column] = position
-                sizes[column] = length
+                values[np.uint64(column), metric] = position
+                values[np.uint64(column), metric + 2] = length
                 frame.flags[column] |= bit
             position += length
 
 
 @compiled
-def put_metric(frame: Frame, metric: int) -> None:
+def put_metric(frame: Frame, metric: Integer) -> None:
     """Store the captured key and value of an unusual metrics map."""
     if frame.lengths[k.KEY] < 0 or frame.lengths[k.VALUE] < 0:
         return
     column = find_column(frame, frame.slots[k.KEY])
     if column < 0:
         return
-    frame.values[metric, column] = frame.slots[k.VALUE]
+    frame.values[column, metric] = frame.slots[k.VALUE]
     if metric >= 4:
-        frame.sizes[metric - 4, column] = frame.lengths[k.VALUE]
+        frame.values[column, metric + 2] = frame.lengths[k.VALUE]
     frame.flags[column] |= np.uint8(1 << metric)
 
 
 @compiled
-def read_number(data: Bytes, position: int, end: int, operation: int, slot: int, frame: Frame) -> int:
+def read_number(
+    data: Bytes, position: Integer, end: Integer, operation: Integer, slot: Integer, frame: Frame
+) -> Integer:
     """Capture a boolean, a float or a double; the latter two as the bits of a double."""
     width = 1 if operation == k.BOOLEAN else 4 if operation == k.FLOAT else 8
     if end - position < width:
@@ -189,7 +108,7 @@ def read_number(data: Bytes, position: int, end: int, operation: int, slot: int,
 
 
 @compiled
-def next_item(data: Bytes, position: int, end: int, depth: int, frame: Frame) -> tuple[int, int]:
+def next_item(data: Bytes, position: Integer, end: Integer, depth: Integer, frame: Frame) -> tuple[Integer, Integer]:
     """Step to the next item of the innermost array: the items left, at least one, or 0 behind the array."""
     left = frame.stack[depth] - 1
     if left <= 0:
@@ -199,7 +118,7 @@ def next_item(data: Bytes, position: int, end: int, depth: int, frame: Frame) ->
 
 
 @compiled
-def skip_empty_items(data: Bytes, position: int, end: int, frame: Frame) -> int:
+def skip_empty_items(data: Bytes, position: Integer, end: Integer, frame: Frame) -> Integer:
     """Skip an array whose items take no bytes, however many they are."""
     while True:
         count, position = read_long(data, position, end, frame)
@@ -212,7 +131,7 @@ def skip_empty_items(data: Bytes, position: int, end: int, frame: Frame) -> int:
 
 
 @compiled
-def decode_entry(data: Bytes, position: int, end: int, code: Words, frame: Frame) -> int:  # noqa: C901
+def decode_entry(data: Bytes, position: Integer, end: Integer, code: Words, frame: Frame) -> Integer:  # noqa: C901
     """Run a decoding program over one entry; return the position behind it, or -1.
 
     One branch an operation, as in any interpreter: numba cannot dispatch through a table of functions at this speed.

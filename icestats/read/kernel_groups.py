@@ -7,12 +7,12 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_bounds import bound_words, improves, keep_bytes
-from icestats.read.kernel_decode import copy_bytes
-from icestats.read.kernel_layout import Bytes, Frame, Groups, Words
+from icestats.read.kernel_layout import Bytes, Flag, Frame, Groups, Integer, Words
+from icestats.read.kernel_primitives import copy_bytes
 
 
 @inlined
-def hash_key(tag: int, data: Bytes, start: int, length: int) -> int:
+def hash_key(tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
     """Return a hash of a tag and key bytes."""
     code = np.uint64(tag) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xCBF29CE484222325)
     for i in range(length):
@@ -23,7 +23,7 @@ def hash_key(tag: int, data: Bytes, start: int, length: int) -> int:
 
 
 @compiled
-def find_group(groups: Groups, tag: int, data: Bytes, start: int, length: int) -> int:
+def find_group(groups: Groups, tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
     """Return the group of a tag and key bytes, made if need be; -1 where there is no room for one more."""
     mask = groups.table.size - 1
     place = hash_key(tag, data, start, length) & mask
@@ -53,8 +53,16 @@ def find_group(groups: Groups, tag: int, data: Bytes, start: int, length: int) -
 
 @inlined
 def add_bound(
-    groups: Groups, cell: Words, side: int, high: int, low: int, data: Bytes, start: int, length: int, reference: int
-) -> int:
+    groups: Groups,
+    cell: Words,
+    side: Integer,
+    high: Integer,
+    low: Integer,
+    data: Bytes,
+    start: Integer,
+    length: Integer,
+    reference: Integer,
+) -> Integer:
     """Compare a bound with the best so far; return the reference of its bytes, -1 where they are not kept yet."""
     if improves(cell, side, high, low, data, start, length, groups.arena):
         if reference < 0:
@@ -67,47 +75,46 @@ def add_bound(
 
 
 @inlined
-def add_counts(cell: Words, values: Words, column: int, bits: int) -> int:
+def add_counts(cell: Words, values: Words, bits: Integer) -> Integer:
     """Add the counts of one file; the result is negative where a sum has run over."""
     overflow = 0
     for metric in range(4):
-        if bits & (1 << metric):
-            total = cell[metric] + values[metric, np.uint64(column)]
-            cell[metric] = total
-            cell[4 + metric] += 1
-            overflow |= total
+        has = (bits >> metric) & 1
+        total = cell[metric] + (values[metric] & -has)
+        cell[metric] = total
+        cell[4 + metric] += has
+        overflow |= total
     return overflow
 
 
 @inlined
-def known_counts(values: Words, column: int, bits: int) -> int:
+def known_counts(values: Words, bits: Integer) -> Integer:
     """Return the metrics that a file has: a negative count is none."""
     for metric in range(4):
-        if bits & (1 << metric) and values[metric, np.uint64(column)] < 0:
-            bits &= ~(1 << metric)
+        bits &= ~(((values[metric] >> 63) & 1) << metric)
     return bits
 
 
 @inlined
-def is_valueless(values: Words, column: int, bits: int) -> bool:
+def is_valueless(values: Words, bits: Integer) -> Flag:
     """Say whether a file's column has nothing to bound: every value is null or NaN."""
     if not bits & 2:
         return False
-    left = values[1, np.uint64(column)]
+    left = values[1]
     if bits & 4:
-        left -= values[2, np.uint64(column)]
+        left -= values[2]
     if bits & 8:
-        left -= values[3, np.uint64(column)]
+        left -= values[3]
     return left == 0
 
 
 @inlined
 def add_side(
-    data: Bytes, frame: Frame, groups: Groups, first: Words, second: Words, column: int, side: int, twice: bool
-) -> bool:
+    data: Bytes, frame: Frame, groups: Groups, first: Words, second: Words, column: Integer, side: Integer, twice: Flag
+) -> Flag:
     """Add the lower or the upper bound of one file to one cell, or two; False if it is none."""
-    start = frame.values[4 + side, np.uint64(column)]
-    length = frame.sizes[side, np.uint64(column)]
+    start = frame.values[np.uint64(column), k.LOWER_START + side]
+    length = frame.values[np.uint64(column), k.LOWER_LENGTH + side]
     kind = groups.kinds[np.uint64(column), 0]
     ok, high, low = bound_words(kind, groups.kinds[np.uint64(column), 1], data, start, length)
     if not ok:
@@ -122,28 +129,28 @@ def add_side(
 
 
 @compiled
-def add_columns(data: Bytes, frame: Frame, groups: Groups, first: int, second: int) -> int:
+def add_columns(data: Bytes, frame: Frame, groups: Groups, first: Integer, second: Integer) -> Integer:
     """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over."""
     overflow = 0
-    values = frame.values
     twice = second >= 0
     for column in range(frame.flags.size):
         bits = np.int64(frame.flags[column])
         if bits == 0:
             continue
         frame.flags[column] = 0
-        bits = known_counts(values, column, bits)
+        values = frame.values[np.uint64(column)]
+        bits = known_counts(values, bits)
         cell = groups.cells[np.uint64(first), np.uint64(column)]
         other = groups.cells[np.uint64(max(second, 0)), np.uint64(column)]
-        overflow |= add_counts(cell, values, column, bits)
+        overflow |= add_counts(cell, values, bits)
         if twice:
-            overflow |= add_counts(other, values, column, bits)
+            overflow |= add_counts(other, values, bits)
         bounded = False
         if bits & 16:
             bounded = add_side(data, frame, groups, cell, other, column, 0, twice)
         if bits & 32 and add_side(data, frame, groups, cell, other, column, 1, twice):
             bounded = True
-        if not bounded and is_valueless(values, column, bits):
+        if not bounded and is_valueless(values, bits):
             groups.valueless[first, column] += 1
             if twice:
                 groups.valueless[second, column] += 1
@@ -151,7 +158,9 @@ def add_columns(data: Bytes, frame: Frame, groups: Groups, first: int, second: i
 
 
 @compiled
-def add_row(row: Words, content: int, is_vector: bool, records: int, size: int, snapshot_id: int, ms: int) -> int:
+def add_row(
+    row: Words, content: Integer, is_vector: Flag, records: Integer, size: Integer, snapshot_id: Integer, ms: Integer
+) -> Integer:
     """Add one live file to a group's counts; negative where a sum has run over. `ms` is -1 for unknown."""
     row[k.FILES] += 1
     row[k.RECORDS] += records
@@ -171,7 +180,7 @@ def add_row(row: Words, content: int, is_vector: bool, records: int, size: int, 
 
 
 @inlined
-def update_row(row: Words, snapshot_id: int, ms: int) -> None:
+def update_row(row: Words, snapshot_id: Integer, ms: Integer) -> None:
     """Keep the latest snapshot; of two at the same time the one with the greater id."""
     if ms < 0:
         return
@@ -181,7 +190,7 @@ def update_row(row: Words, snapshot_id: int, ms: int) -> None:
 
 
 @compiled
-def merge_group(target: Groups, group: int, source: Groups, other: int) -> int:
+def merge_group(target: Groups, group: Integer, source: Groups, other: Integer) -> Integer:
     """Add a group to another; negative where a sum has run over."""
     row = target.rows[group]
     overflow = 0
@@ -207,7 +216,7 @@ def merge_group(target: Groups, group: int, source: Groups, other: int) -> int:
 
 
 @compiled
-def merge_groups(target: Groups, source: Groups) -> int:
+def merge_groups(target: Groups, source: Groups) -> Integer:
     """Add all groups to those of the same key, for which there must be room; negative where a sum has run over."""
     overflow = 0
     for other in range(source.meters[k.GROUPS_USED]):
@@ -219,7 +228,7 @@ def merge_groups(target: Groups, source: Groups) -> int:
 
 
 @compiled
-def merge_pairs(target: Groups, source: Groups, pairs: Words) -> int:
+def merge_pairs(target: Groups, source: Groups, pairs: Words) -> Integer:
     """Add groups of `source` (second of each pair) to groups of `target` (first), which may be the same arrays."""
     overflow = 0
     for i in range(pairs.shape[0]):
@@ -240,7 +249,7 @@ def forget_groups(groups: Groups) -> None:
 
 
 @compiled
-def live_arena_size(groups: Groups) -> int:
+def live_arena_size(groups: Groups) -> Integer:
     """Return how many bytes of the arena are still referred to; shared ones count once a reference."""
     total = 0
     for group in range(groups.meters[k.GROUPS_USED]):
@@ -253,7 +262,7 @@ def live_arena_size(groups: Groups) -> int:
 
 
 @compiled
-def move_arena(groups: Groups, arena: Bytes) -> int:
+def move_arena(groups: Groups, arena: Bytes) -> Integer:
     """Copy what is still referred to into another arena; return its length."""
     used = 0
     for group in range(groups.meters[k.GROUPS_USED]):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
+Integer: TypeAlias = Any
+"""Compiled, Python's and NumPy's integers are all 64-bit words."""
+Flag: TypeAlias = Any
+"""True or false, whichever kind of bool."""
 
 # Operations of a decoding program, each with its operands; see avro_program.
 END = 0
@@ -93,6 +97,10 @@ ROW_WIDTH = 13
 CELL_WIDTH = 16
 LOWER, UPPER = 8, 12
 
+# Columns of Frame.values.
+VALUE_WIDTH = 8
+LOWER_START, LOWER_LENGTH = 4, 6
+
 # Groups.meters.
 GROUPS_USED, ARENA_USED, KEYS_USED = range(3)
 
@@ -106,9 +114,7 @@ class Frame(NamedTuple):
     flags: Bytes
     """For each column one bit a metric that the entry has."""
     values: Words
-    """For each metric and column: the count, or where the bound begins."""
-    sizes: Words
-    """For lower and upper bound and each column: its length in bytes."""
+    """For each column one cache line: 4 counts, where the lower and the upper bound begin, and their lengths."""
     lookup: Words
     """Field id to column, for small field ids; -1 for none."""
     sparse_ids: Words

@@ -7,12 +7,12 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_bounds import MAGNITUDE, SIGN
-from icestats.read.kernel_decode import copy_bytes
-from icestats.read.kernel_layout import Bytes, Groups, Words
+from icestats.read.kernel_layout import Bytes, Groups, Integer, Words
+from icestats.read.kernel_primitives import copy_bytes
 
 
 @inlined
-def decimal_length(high: int, low: int) -> int:
+def decimal_length(high: Integer, low: Integer) -> Integer:
     """Return how many bytes a 128-bit number takes, its sign included."""
     low ^= np.int64(SIGN)
     fill = high >> 63
@@ -27,7 +27,7 @@ def decimal_length(high: int, low: int) -> int:
 
 
 @inlined
-def byte_of(high: int, low: int, place: int) -> int:
+def byte_of(high: Integer, low: Integer, place: Integer) -> Integer:
     """Return a byte of a 128-bit number, 0 for the lowest."""
     if place >= 8:
         return (high >> (8 * (place - 8))) & 255
@@ -35,7 +35,7 @@ def byte_of(high: int, low: int, place: int) -> int:
 
 
 @compiled
-def bound_lengths(groups: Groups, order: Words, side: int, out: Words) -> None:
+def bound_lengths(groups: Groups, order: Words, side: Integer, out: Words) -> None:
     """Fill in the length of each bound, group by group; -1 for none."""
     columns = groups.cells.shape[1]
     for i in range(order.size):
@@ -60,7 +60,9 @@ def bound_lengths(groups: Groups, order: Words, side: int, out: Words) -> None:
 
 
 @compiled
-def write_bound(kind: int, cell: Words, side: int, arena: Bytes, out: Bytes, at: int, length: int) -> None:
+def write_bound(
+    kind: Integer, cell: Words, side: Integer, arena: Bytes, out: Bytes, at: Integer, length: Integer
+) -> None:
     """Write one bound."""
     high, low = cell[side + 1], cell[side + 2]
     if kind == k.UUID or (kind >= k.TEXT and length <= 16):
@@ -84,7 +86,7 @@ def write_bound(kind: int, cell: Words, side: int, arena: Bytes, out: Bytes, at:
 
 
 @compiled
-def write_bounds(groups: Groups, order: Words, side: int, lengths: Words, out: Bytes) -> None:
+def write_bounds(groups: Groups, order: Words, side: Integer, lengths: Words, out: Bytes) -> None:
     """Write all bounds, one behind the other."""
     columns = groups.cells.shape[1]
     at = 0

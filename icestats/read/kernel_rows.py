@@ -9,8 +9,9 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel import check_entry
-from icestats.read.kernel_decode import copy_bytes, decode_entry, fail, read_long
-from icestats.read.kernel_layout import Bytes, Frame, Words
+from icestats.read.kernel_decode import decode_entry
+from icestats.read.kernel_layout import Bytes, Flag, Frame, Integer, Words
+from icestats.read.kernel_primitives import copy_bytes, fail, read_long
 
 # Rows.meters.
 ROWS_USED, ROWS_ARENA_USED, NEXT_ROW_ID = range(3)
@@ -45,7 +46,7 @@ def inherit_first_row_id(frame: Frame, rows: Rows) -> None:
 
 
 @inlined
-def keep(data: Bytes, start: int, length: int, rows: Rows) -> int:
+def keep(data: Bytes, start: Integer, length: Integer, rows: Rows) -> Integer:
     """Copy bytes into the arena; return where they begin."""
     used = rows.meters[ROWS_ARENA_USED]
     copy_bytes(data, start, length, rows.arena, used)
@@ -54,7 +55,7 @@ def keep(data: Bytes, start: int, length: int, rows: Rows) -> int:
 
 
 @compiled
-def keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: int) -> None:
+def keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: Integer) -> None:
     """Store the entry at hand as one more row."""
     row = rows.meters[ROWS_USED]
     rows.meters[ROWS_USED] = row + 1
@@ -71,54 +72,68 @@ def keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: int) -> None:
         for metric in range(k.METRICS):
             rows.sizes[row, metric, column] = -1
             if bits & (1 << metric):
-                value = frame.values[metric, column]
+                value = frame.values[column, metric]
                 size = 0
                 if metric >= 4:
-                    size = frame.sizes[metric - 4, column]
+                    size = frame.values[column, metric + 2]
                     value = keep(data, value, size, rows)
                 rows.values[row, metric, column] = value
                 rows.sizes[row, metric, column] = size
 
 
 @compiled
+def capture_block(
+    data: Bytes,
+    end: Integer,
+    count: Integer,
+    code: Words,
+    frame: Frame,
+    rows: Rows,
+    manifest: Integer,
+    is_manifest: Flag,
+) -> Integer:
+    """Store the live entries of one block, from `frame.state` on."""
+    state = frame.state
+    while state[k.AT_ENTRY] < count:
+        start = state[k.AT_BYTE]
+        if rows.meters[ROWS_USED] == rows.numbers.shape[0]:
+            return k.FULL
+        frame.flags[:] = 0
+        frame.lengths[:] = -1
+        position = decode_entry(data, start, end, code, frame)
+        if position < 0 or (is_manifest and check_entry(frame, start) < 0):
+            return k.FAILED
+        if position - start > rows.arena.size - rows.meters[ROWS_ARENA_USED]:
+            return k.FULL
+        if not is_manifest:
+            keep_row(data, frame, rows, manifest)
+        elif frame.slots[k.STATUS] != 2:
+            inherit_first_row_id(frame, rows)
+            keep_row(data, frame, rows, manifest)
+        state[k.AT_BYTE] = position
+        state[k.AT_ENTRY] += 1
+    if state[k.AT_BYTE] != end:
+        fail(frame, k.LEFT_OVER, state[k.AT_BYTE])
+        return k.FAILED
+    return k.DONE
+
+
+@compiled
 def capture_rows(
-    data: Bytes, blocks: Words, code: Words, frame: Frame, rows: Rows, manifest: int, is_manifest: bool
-) -> int:
+    data: Bytes, blocks: Words, code: Words, frame: Frame, rows: Rows, manifest: Integer, is_manifest: Flag
+) -> Integer:
     """Store the live entries of a batch of blocks as rows, from `frame.state` on.
 
     DONE; FULL: the rows must be taken away, and the call repeated; FAILED: see `frame.state`.
     """
     state = frame.state
     while state[k.AT_BLOCK] < blocks.shape[0]:
-        end = blocks[state[k.AT_BLOCK], 1]
-        count = blocks[state[k.AT_BLOCK], 2]
+        block = blocks[state[k.AT_BLOCK]]
         if state[k.AT_ENTRY] == 0:
-            state[k.AT_BYTE] = blocks[state[k.AT_BLOCK], 0]
-        while state[k.AT_ENTRY] < count:
-            start = state[k.AT_BYTE]
-            if rows.meters[ROWS_USED] == rows.numbers.shape[0]:
-                return k.FULL
-            frame.lengths[:] = -1
-            position = decode_entry(data, start, end, code, frame)
-            if position < 0:
-                return k.FAILED
-            if position - start > rows.arena.size - rows.meters[ROWS_ARENA_USED]:
-                frame.flags[:] = 0
-                return k.FULL
-            if not is_manifest:
-                keep_row(data, frame, rows, manifest)
-            elif check_entry(frame, start) < 0:
-                return k.FAILED
-            elif frame.slots[k.STATUS] == 2:
-                frame.flags[:] = 0
-            else:
-                inherit_first_row_id(frame, rows)
-                keep_row(data, frame, rows, manifest)
-            state[k.AT_BYTE] = position
-            state[k.AT_ENTRY] += 1
-        if state[k.AT_BYTE] != end:
-            fail(frame, k.LEFT_OVER, state[k.AT_BYTE])
-            return k.FAILED
+            state[k.AT_BYTE] = block[0]
+        result = capture_block(data, block[1], block[2], code, frame, rows, manifest, is_manifest)
+        if result != k.DONE:
+            return result
         state[k.AT_BLOCK] += 1
         state[k.AT_ENTRY] = 0
     return k.DONE
@@ -136,7 +151,7 @@ def gather_bytes(arena: Bytes, starts: Words, lengths: Words, out: Bytes) -> Non
 
 
 @compiled
-def gather_decimals(arena: Bytes, starts: Words, lengths: Words, out: Bytes) -> int:
+def gather_decimals(arena: Bytes, starts: Words, lengths: Words, out: Bytes) -> Integer:
     """Copy big-endian numbers of at most 16 bytes as little-endian ones of 16; return the first row that is not one."""
     for i in range(starts.size):
         length = lengths[i]
@@ -152,7 +167,7 @@ def gather_decimals(arena: Bytes, starts: Words, lengths: Words, out: Bytes) -> 
 
 
 @compiled
-def gather_lists(arena: Bytes, starts: Words, lengths: Words, offsets: Words, out: Words, frame: Frame) -> int:
+def gather_lists(arena: Bytes, starts: Words, lengths: Words, offsets: Words, out: Words, frame: Frame) -> Integer:
     """Decode Avro arrays of numbers, which have been checked; return how many numbers there are."""
     used = 0
     for i in range(starts.size):

@@ -15,6 +15,7 @@ from icestats.errors import MetadataError
 from icestats.metadata import PartitionSpec
 from icestats.read import kernel_layout as k
 from icestats.read.avro_file import AvroHeader, parse_schema
+from icestats.read.avro_names import resolve_names
 from icestats.read.avro_program import (
     BOOLEAN,
     MAX_SCHEMA_DEPTH,
@@ -27,7 +28,6 @@ from icestats.read.avro_program import (
     Capture,
     SchemaError,
     compile_program,
-    resolve_names,
 )
 from icestats.read.kernel_layout import Words
 from icestats.read.partition_columns import VOID, PartitionColumn

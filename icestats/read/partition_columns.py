@@ -57,8 +57,8 @@ def find_partition_columns(
                 found[field.field_id] = field
             if before is not None and not _are_compatible(before, field):
                 raise UnsupportedError(
-                    f"partition field {field.field_id} is {before.transform} of column {before.source_id} in one spec and "
-                    f"{field.transform} of column {field.source_id} in another: such tables cannot be read"
+                    f"partition field {field.field_id} is {before.transform} of column {before.source_id} in one spec, "
+                    f"and {field.transform} of column {field.source_id} in another: such tables cannot be read"
                 )
     return tuple(
         PartitionColumn(field_id, _unique_name(field_id, names), _value_type(found[field_id], known))

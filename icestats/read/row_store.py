@@ -72,7 +72,7 @@ class RowStore:
         result = capture_rows(batch.data, batch.blocks, code, self.frame, self.rows, manifest, True)
         if result == k.FAILED:
             raise kernel_error(self.frame, path, batch)
-        return result == k.DONE
+        return bool(result == k.DONE)
 
     def capture_keys(self, keys: Bytes, count: int, code: Words) -> None:
         """Capture partition values, one behind the other."""

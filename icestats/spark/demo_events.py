@@ -144,7 +144,7 @@ def _late_device(rng: np.random.Generator, nth: int, index: int) -> int:
 
 
 def _prices(rng: np.random.Generator, count: int) -> tuple[Floats, np.ndarray[Any, np.dtype[np.bool_]]]:
-    price = np.round(np.exp(3.0 + 1.1 * rng.standard_normal(count)), 2)
+    price = np.asarray(np.round(np.exp(3.0 + 1.1 * rng.standard_normal(count)), 2), dtype=np.float64)
     fate = rng.random(count)
     price[fate < 0.003] = np.nan
     return price, fate > 0.98
@@ -167,10 +167,8 @@ def _messages(rng: np.random.Generator, count: int) -> pa.Array:
     for chance in (1.0, 0.4, 0.2, 0.1):
         chosen = (rng.random(count) * len(_PHRASES)).astype(np.int64)
         parts.append(phrases.take(pa.array(chosen, mask=rng.random(count) >= chance)))
-    numbers = pc.binary_join_element_wise(
-        "#", pa.array((rng.random(count) * 100_000).astype(np.int64)).cast("string"), ""
-    )
-    parts.append(pc.if_else(pa.array(fate > 0.7), pc.binary_join_element_wise("#", numbers, ""), nothing))
+    digits = pa.array((rng.random(count) * 100_000).astype(np.int64)).cast("string")
+    parts.append(pc.if_else(pa.array(fate > 0.7), pc.binary_join_element_wise("#", digits, ""), nothing))
     joined = pc.binary_join_element_wise(*parts, "; ", null_handling="skip")
     joined = pc.if_else(pa.array(fate < 0.01), "", joined)
     return pc.if_else(pa.array((fate >= 0.01) & (fate < 0.04)), nothing, joined)

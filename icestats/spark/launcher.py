@@ -56,8 +56,8 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
     if _is_loopback(properties["spark.master"]):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         environment["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
-    settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     close_gateway()
+    settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
     with os.fdopen(descriptor, "wb") as output, _environment(environment):
         try:

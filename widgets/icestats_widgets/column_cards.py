@@ -91,4 +91,6 @@ def render_value(type_text: str, data: bytes | None) -> str:
         text = value_label(type_text, decode_value(type_text, data))
     except ValueError:
         text = data.decode("utf-8", "replace") if type_text == "string" else data.hex()
+    if not text:
+        return '""'
     return text if len(text) <= LONGEST_BOUND else text[: LONGEST_BOUND - 1] + "…"

@@ -14,6 +14,8 @@ MIDDLE = (0.01, 0.99)
 """Ranks that the middle lies between; finer ones would be finer than the sketch."""
 MOST_BINS = 100_000
 """More bins over the whole range than this are not asked for; bins of equal height are drawn instead."""
+LARGEST = 1e300
+"""Positions beyond are as good as infinite: plotly has no axis for them."""
 WORTH_CUTTING = 0.5
 """A middle that takes more of the range than this is drawn with its tails."""
 
@@ -54,7 +56,7 @@ def read_histogram_part(
         Draw everything.
     """
     plain = read(bins, kind)
-    if plain.type in ("string", "boolean") or len(plain.counts) < 2:
+    if plain.type in ("string", "boolean") or plain.n == 0:
         return HistogramPart(plain, 0.0, 0.0, kind)
     window = None if whole_range else find_middle(plain)
     if window is None:
@@ -71,18 +73,21 @@ def find_middle(histogram: Histogram) -> tuple[float, float] | None:
     """Return the positions on the axis between which the middle of the values lies; None where it is not worth it."""
     finite = _finite(histogram)
     middle = [_at(histogram, histogram.quantiles[rank]) for rank in MIDDLE]
-    lower = middle[0] if math.isfinite(middle[0]) else finite[0]
-    upper = middle[1] if math.isfinite(middle[1]) else finite[-1]
+    lower = middle[0] if _is_drawable(middle[0]) else finite[0]
+    upper = middle[1] if _is_drawable(middle[1]) else finite[-1]
     return (lower, upper) if 0 < upper - lower < WORTH_CUTTING * (finite[-1] - finite[0]) else None
 
 
 def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind) -> HistogramPart:
     """Return the bins of a histogram between `lower` and `upper`; bins that reach to infinity are never drawn."""
     positions = [_at(histogram, edge) for edge in histogram.edges]
-    pairs = list(pairwise(positions))
-    kept = [i for i, (a, b) in enumerate(pairs) if a < upper and b > lower and math.isfinite(a) and math.isfinite(b)]
+    kept = [
+        i
+        for i, (a, b) in enumerate(pairwise(positions))
+        if a < upper and b > lower and _is_drawable(a) and _is_drawable(b)
+    ]
     if not kept:
-        return HistogramPart(histogram, 0.0, 0.0, asked)
+        return HistogramPart(replace(histogram, edges=(), counts=()), 0.0, sum(histogram.counts), asked)
     first, last = kept[0], kept[-1]
     part = replace(histogram, edges=histogram.edges[first : last + 2], counts=tuple(histogram.counts[first : last + 1]))
     return HistogramPart(part, sum(histogram.counts[:first]), sum(histogram.counts[last + 1 :]), asked)
@@ -90,7 +95,11 @@ def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind)
 
 def _finite(histogram: Histogram) -> list[float]:
     positions = [_at(histogram, edge) for edge in histogram.edges]
-    return [p for p in positions if math.isfinite(p)] or [0.0, 0.0]
+    return [p for p in positions if _is_drawable(p)] or [0.0, 0.0]
+
+
+def _is_drawable(position: float) -> bool:
+    return abs(position) < LARGEST
 
 
 def _at(histogram: Histogram, edge: object) -> float:

@@ -65,6 +65,9 @@ class HistogramView(View):
         if histogram.n == 0:
             self.show_note("No values: every row is null or NaN, or there are no rows.", is_error=False)
             return
+        if not histogram.counts:
+            self.show_note("No finite values: every value is an infinity, or too large to draw.", is_error=False)
+            return
         self.show_figure(build_histogram_figure(part), f"Histogram of {histogram.column}")
 
     def to_arrow(self) -> pa.Table | None:
@@ -89,8 +92,8 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
         error,
     ]
     if part.is_cut:
-        outside = [f"{count:,.0f} {where}" for count, where in ((part.below, "below"), (part.above, "above")) if count]
-        texts.append(f"the middle is drawn: about {' and '.join(outside)} lie outside")
+        outside = [f"{count:,.0f} values {where}" for count, where in ((part.below, "below"), (part.above, "above")) if count]
+        texts.append(f"the middle is drawn: about {' and '.join(outside)} are not")
     if part.asked != histogram.kind:
         why = "" if histogram.type == "string" else ": the tails are too far for bins of the same width"
         texts.append(f"{histogram.kind} bins{why}")

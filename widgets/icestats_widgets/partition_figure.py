@@ -21,7 +21,7 @@ HEIGHT = 380
 MOST_PLACES = 400
 """Places along an axis; further partitions are left out, which the caption says."""
 COLOURS = "Viridis"
-_SKEWED = 10
+_SKEWED = 5
 """Where the largest is so many times the middle one, colours stand for the logarithm."""
 _MOST_GAPS = 40
 TIME_TRANSFORMS = ("year", "month", "day", "hour")

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SECONDS = 60
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_there_are_notebooks() -> None:
+    """The tests below look at something."""
+    assert "01_explore" in {path.stem for path in NOTEBOOKS}
+
+
+@pytest.mark.spark
+def test_it_runs_from_top_to_bottom(notebook: Path, demo_statistics: Path) -> None:
+    """On the demo warehouse no cell raises, each in time."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--nbmake",
+        f"--nbmake-timeout={SECONDS}",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    run = subprocess.run(
+        [*command, "-c", os.devnull, "--rootdir", str(FOLDER), str(notebook)],
+        env={**os.environ, "ICESTATS_HOME": str(demo_statistics)},
+        capture_output=True,
+        text=True,
+        timeout=4 * SECONDS,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "1 passed" in run.stdout
+
+
+def test_its_outputs_are_stripped(notebook: Path) -> None:
+    """No output and no execution count is committed."""
+    cells = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
+    assert cells
+    assert [(cell.outputs, cell.execution_count) for cell in cells] == [([], None)] * len(cells)
+
+
+def test_its_script_says_the_same(notebook: Path) -> None:
+    """The paired .py has the same cells in the same order."""
+    pair = jupytext.read(notebook.with_suffix(".py"))
+    cells = nbformat.read(notebook, as_version=4).cells
+    assert [(cell.cell_type, cell.source) for cell in pair.cells] == [(cell.cell_type, cell.source) for cell in cells]
