@@ -17,7 +17,8 @@ from icestats.overview import Overview, build_overview
 from icestats.plan.scan_files import check_row_filter, read_kept_file_paths
 from icestats.presentation import render_html, render_text
 from icestats.read.manifest_list import read_manifest_list
-from icestats.read.manifests import RollUps, manifests_to_read, partition_type, read_files, read_rollups
+from icestats.read.manifests import RollUps, manifests_to_read, partition_type, read_files
+from icestats.read.rollup_cache import read_cached_rollups
 from icestats.read.statistics_files import (
     CommittedBlob,
     build_sketches,
@@ -346,7 +347,8 @@ class Table:
 
     @cached_property
     def _rollups(self) -> RollUps:
-        return read_rollups(manifests_to_read(self._manifest_files), self.metadata, self._source.storage, self.schema)
+        manifests = manifests_to_read(self._manifest_files)
+        return read_cached_rollups(manifests, self.metadata, self._source.storage, self.schema)
 
     @cached_property
     def _blobs(self) -> tuple[CommittedBlob, ...]:

@@ -33,7 +33,7 @@ def merge_partitions(
     groups, arrays, spec_ids = _decode_all(store, variants, columns)
     if not len(groups):
         return groups, arrays, spec_ids
-    ranks = np.stack([*(_ranks(array) for array in arrays), spec_ids])
+    ranks = np.stack([*(rank_values(array) for array in arrays), spec_ids])
     order = np.lexsort(ranks[::-1])
     ranks = ranks[:, order]
     first = np.ones(len(order), np.bool_)
@@ -59,11 +59,12 @@ def _decode_all(
     return groups, arrays, spec_ids
 
 
-def _ranks(array: pa.Array) -> Words:
+def rank_values(array: pa.Array) -> Words:
+    """Return the dense rank of each value, nulls first, floating-point values as Java orders them."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.int64)
     if pa.types.is_floating(array.type):
-        # Total order, as Java has it: -0.0 before 0.0, NaN last.
+        # -0.0 before 0.0, NaN last.
         bits = array.cast(pa.float64()).view(pa.int64())
         words = bits.fill_null(0).to_numpy()
         words = np.where(words < 0, words ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), words)

@@ -41,7 +41,7 @@ function build_row(model, row) {
 
 function render({ model, el }) {
   const table = document.createElement("table");
-  table.className = "icestats-columns";
+  table.className = "icestats-columns icestats-columns-list";
   table.setAttribute("aria-label", "Columns");
   const head = table.createTHead().insertRow();
   for (const title of ["column", ...FIGURES.map(([, title]) => title)]) {

@@ -92,7 +92,8 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
         error,
     ]
     if part.is_cut:
-        outside = [f"{count:,.0f} values {where}" for count, where in ((part.below, "below"), (part.above, "above")) if count]
+        ends = ((part.below, "below"), (part.above, "above"))
+        outside = [f"{count:,.0f} values {where}" for count, where in ends if count]
         texts.append(f"the middle is drawn: about {' and '.join(outside)} are not")
     if part.asked != histogram.kind:
         why = "" if histogram.type == "string" else ": the tails are too far for bins of the same width"

@@ -1,0 +1,167 @@
+"""Roll-ups of parts of a table -> the roll-up of the whole: sums add up, the extremes of bounds are kept.
+
+Every figure of a roll-up is a sum, a count or an extreme, so parts may be merged in any order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.errors import UnsupportedError
+from icestats.metadata import Field
+from icestats.read.manifests import RollUps
+from icestats.read.partition_order import rank_values
+from icestats.schemas import ROLLUP_CELLS
+from icestats.types import parse_type
+
+_Places = npt.NDArray[np.int64]
+
+_SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
+_LATEST = ("last_updated_at", "last_updated_snapshot_id")
+
+
+def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_paths: Sequence[str]) -> RollUps:
+    """Merge the roll-ups of distinct manifests.
+
+    Parameters
+    ----------
+    parts : sequence of RollUps
+        Each with the cells of `columns`; no manifest is in two of them.
+    columns : sequence of Field
+        The columns of the cells, in their order.
+    manifest_paths : sequence of str
+        All manifests of all parts, in the order that the result has them in.
+
+    Raises
+    ------
+    UnsupportedError
+        A sum exceeds 64 bits.
+    """
+    manifests, manifest_cells = _merge_manifests(parts, manifest_paths, len(columns))
+    if len(parts) == 1:
+        return replace(parts[0], manifests=manifests, manifest_cells=manifest_cells)
+    partitions, places = _merge_groups(pa.concat_tables([part.partitions for part in parts]).combine_chunks())
+    whole = np.zeros(len(parts), np.int64)
+    return RollUps(
+        manifests=manifests,
+        manifest_cells=manifest_cells,
+        partitions=partitions,
+        partition_cells=_merge_cells([part.partition_cells for part in parts], places, len(partitions), columns),
+        table_cells=_merge_cells([part.table_cells for part in parts], whole, 1, columns),
+    )
+
+
+def _merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], width: int) -> tuple[pa.Table, pa.Table]:
+    manifests = pa.concat_tables([part.manifests for part in parts]).combine_chunks()
+    cells = pa.concat_tables([part.manifest_cells for part in parts]).combine_chunks()
+    position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
+    order = np.array([position[path] for path in manifest_paths], np.int64)
+    if np.array_equal(order, np.arange(len(manifests))):
+        return manifests, cells
+    return manifests.take(pa.array(order)), cells.take(pa.array((order[:, None] * width + np.arange(width)).ravel()))
+
+
+def _merge_groups(groups: pa.Table) -> tuple[pa.Table, _Places]:
+    """Merge rows of the same partition; also return each row's place in the result."""
+    key, count = _row_keys(groups)
+    first = np.full(count, len(key), np.int64)
+    np.minimum.at(first, key, np.arange(len(key)))
+    merged = groups.take(pa.array(first))
+    for name in groups.column_names:
+        if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
+            merged = _replace(merged, name, _sums(groups[name].to_numpy(), key, count))
+    latest = _latest_rows(groups, key, count)
+    for name in _LATEST:
+        merged = _replace(merged, name, groups[name].take(pa.array(latest)).combine_chunks())
+    return merged, key
+
+
+def _row_keys(groups: pa.Table) -> tuple[_Places, int]:
+    """Number the partitions in their order: by the partition's fields, nulls first, then by spec."""
+    partition = groups["partition"].combine_chunks()
+    ranks = [rank_values(partition.field(i)) for i in range(partition.type.num_fields)]
+    _, key = np.unique(np.stack([*ranks, groups["spec_id"].to_numpy()], axis=1), axis=0, return_inverse=True)
+    key = key.reshape(-1).astype(np.int64)
+    return key, int(key.max(initial=-1)) + 1
+
+
+def _latest_rows(groups: pa.Table, key: _Places, count: int) -> _Places:
+    times = pc.fill_null(groups["last_updated_at"].cast(pa.int64()), -1).to_numpy()
+    ids = pc.fill_null(groups["last_updated_snapshot_id"], -1).to_numpy()
+    order = np.lexsort((ids, times, key))
+    latest = np.empty(count, np.int64)
+    latest[key[order]] = order
+    return latest
+
+
+def _replace(table: pa.Table, name: str, values: npt.NDArray[np.int64] | pa.Array) -> pa.Table:
+    index = table.column_names.index(name)
+    return table.set_column(index, table.schema.field(index), pa.array(values))
+
+
+def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArray[np.int64]:
+    sums = np.zeros((count, *values.shape[1:]), np.int64)
+    np.add.at(sums, key, values)
+    if values.size and np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
+        raise UnsupportedError("a sum over the table's files exceeds 64 bits: its metadata cannot be right")
+    return sums
+
+
+def _merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
+    cells = pa.concat_tables(parts).combine_chunks()
+    shape = (len(key), len(columns))
+    merged: dict[str, pa.Array] = {
+        "field_id": pa.array(np.tile(np.array([c.field_id for c in columns], np.int32), count))
+    }
+    for name in _SUMMED_CELLS:
+        merged[name] = pa.array(_sums(cells[name].to_numpy().reshape(shape), key, count).ravel())
+    for name, pick in (("lower_bound", min), ("upper_bound", max)):
+        merged[name] = _merge_bounds(cells[name].combine_chunks(), key, count, columns, pick)
+    return pa.table(merged, schema=ROLLUP_CELLS)
+
+
+def _merge_bounds(
+    bounds: pa.Array, key: _Places, count: int, columns: Sequence[Field], pick: Callable[..., int]
+) -> pa.Array:
+    width = len(columns)
+    orders = [_order_of(column.type) for column in columns]
+    present = np.asarray(bounds.is_valid()).reshape(len(key), width)
+    chosen = np.full((count, width), -1, np.int64)
+    rows = np.arange(len(key))[:, None] * width + np.arange(width)
+    # The first of each group; then only what a second one disputes is decoded and compared.
+    for row in range(len(key)):
+        group = chosen[key[row]]
+        disputed = np.flatnonzero(present[row] & (group >= 0))
+        group[present[row] & (group < 0)] = rows[row][present[row] & (group < 0)]
+        for column in disputed:
+            rivals = (int(group[column]), int(rows[row, column]))
+            order = orders[column]
+            group[column] = pick(rivals, key=lambda index, order=order: order(bounds[index].as_py()))
+    flat = chosen.ravel()
+    return bounds.take(pa.array(np.where(flat < 0, 0, flat), mask=flat < 0))
+
+
+def _order_of(type_text: str) -> Callable[[bytes], int | bytes]:
+    """Return what orders single values of a type; values are of that very type, not of a narrower one."""
+    name = parse_type(type_text).name
+    if name in ("string", "binary", "fixed", "uuid", "boolean"):
+        return bytes
+    if name == "decimal":
+        return lambda data: int.from_bytes(data, "big", signed=True)
+    if name in ("float", "double"):
+        return _float_order
+    return lambda data: int.from_bytes(data, "little", signed=True)
+
+
+def _float_order(data: bytes) -> int:
+    # As Java orders: -0.0 before 0.0.
+    width = len(data)
+    bits = int(struct.unpack("<i" if width == 4 else "<q", data)[0])
+    return bits if bits >= 0 else bits ^ ((1 << (8 * width - 1)) - 1)
