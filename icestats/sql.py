@@ -14,7 +14,7 @@ Reader = Callable[[list[str] | None, Any], pa.Table]
 """Reads a view's rows for some columns (None: all) and an Arrow expression (None: no filter)."""
 
 
-class LazyView(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
+class LazyView(ds.Dataset):
     """An Arrow dataset whose rows are read when it is scanned, by a reader that is told the filter.
 
     DuckDB scans Arrow datasets through `schema` and `scanner(columns=..., filter=...)`, and asks no more of them.

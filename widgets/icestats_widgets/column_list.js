@@ -1,10 +1,11 @@
 // A table of columns, one of which is selected. Everything is set as text: strings of the table stay strings.
-const FIGURES = [
-  ["nulls", "nulls"],
-  ["ndv", "distinct"],
-  ["lower", "lower bound"],
-  ["upper", "upper bound"],
+// Class and title of a cell, and the figures in it, one a line.
+const CELLS = [
+  ["nulls", "nulls", ["nulls"]],
+  ["ndv", "distinct", ["ndv"]],
+  ["bounds", "bounds", ["lower", "upper"]],
 ];
+const QUIET = new Set(["unknown", "none", "…"]);
 
 function cell(tag, text, name) {
   const element = document.createElement(tag);
@@ -24,13 +25,15 @@ function build_row(model, row) {
   button.dataset.column = row.name;
   head.append(button, cell("span", row.type, "type"));
   line.append(head);
-  for (const [name] of FIGURES) {
-    const figure = cell("td", row[name], name);
-    figure.title = `${row[name]}\n${row[`about_${name}`]}`;
-    if (row[name] === "unknown" || row[name] === "none" || row[name] === "…") {
-      figure.classList.add("icestats-quiet");
+  for (const [name, , figures] of CELLS) {
+    const box = cell("td", "", name);
+    for (const name of figures) {
+      const figure = cell("div", row[name], "figure");
+      figure.title = `${row[name]}\n${row[`about_${name}`]}`;
+      figure.classList.toggle("icestats-quiet", QUIET.has(row[name]));
+      box.append(figure);
     }
-    line.append(figure);
+    line.append(box);
   }
   line.addEventListener("click", () => {
     model.set("selected", row.name);
@@ -44,7 +47,7 @@ function render({ model, el }) {
   table.className = "icestats-columns icestats-columns-list";
   table.setAttribute("aria-label", "Columns");
   const head = table.createTHead().insertRow();
-  for (const title of ["column", ...FIGURES.map(([, title]) => title)]) {
+  for (const title of ["column", ...CELLS.map(([, title]) => title)]) {
     const th = cell("th", title, "head");
     th.scope = "col";
     head.append(th);

@@ -71,7 +71,7 @@ class ComputeView(View):
         self.preview.disabled = phase not in ("found", "previewed")
         self.commit.disabled = phase != "previewed"
         finished, total = self.state.progress
-        self.progress.layout.visibility = "visible" if phase in ("starting", "scanning", "cancelling") else "hidden"
+        self.progress.layout.display = None if phase in ("starting", "scanning", "cancelling") else "none"
         self.progress.max, self.progress.value = max(total, 1), finished
         counted = f" {finished:,} of {total:,} tasks" if phase == "scanning" and total else ""
         self.status.value = self._status(_SAYS[phase] + counted)

@@ -21,7 +21,7 @@ MARKED_RANKS = {0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.95: "9
 """Quantiles that are drawn; those that have room are named."""
 _NAME_WIDTH = 0.11
 _MOST_TICKS = 16
-_SIDE = 0.86
+_SIDE = 0.83
 """Where on the width the nulls begin."""
 
 
@@ -211,6 +211,7 @@ def _layout(histogram: Histogram, bars: _Bars, high: list[float]) -> dict[str, A
             anchor="y2",
             tickmode="array",
             tickvals=list(range(len(names))),
+            tickangle=0,
             ticktext=names,
             range=[-0.6, len(names) - 0.4],
             showgrid=False,

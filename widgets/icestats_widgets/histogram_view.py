@@ -94,7 +94,7 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     if part.is_cut:
         ends = ((part.below, "below"), (part.above, "above"))
         outside = [f"{count:,.0f} values {where}" for count, where in ends if count]
-        texts.append(f"the middle is drawn: about {' and '.join(outside)} are not")
+        texts.append(f"the middle is drawn; about {' and '.join(outside)} it are left out")
     if part.asked != histogram.kind:
         why = "" if histogram.type == "string" else ": the tails are too far for bins of the same width"
         texts.append(f"{histogram.kind} bins{why}")

@@ -183,7 +183,11 @@ def _heat_map(across: _Axis, down: _Axis, cells: Mapping[tuple[Any, ...], list[i
         [_heat(list(range(len(across.values))), list(range(len(down.values))), grid, hovers, value)],
         build_layout(
             HEIGHT,
-            xaxis=build_axis(escape_label(across.field.name), showgrid=False, **across.ticks(8)),
+            xaxis=build_axis(
+                escape_label(across.field.name),
+                showgrid=False,
+                **across.ticks(3 if len(across.label(across.values[-1])) > 4 else 8),
+            ),
             yaxis=build_axis(escape_label(down.field.name), showgrid=False, **down.ticks(17)),
         ),
     )

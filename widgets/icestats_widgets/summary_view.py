@@ -24,7 +24,8 @@ class SummaryView(View):
 
     def draw(self) -> None:
         """Show the figures."""
-        self.heading.value = f"<h3>{escape(self.state.table.name)}</h3>"
+        table = self.state.table
+        self.heading.value = f"<h3 title='{escape(table.metadata.location)}'>{escape(table.name)}</h3>"
         overview = self.state.overview
         if overview is None:
             self.show_note(self.state.notes.get("manifests", "The manifest list has not been read."))
@@ -57,9 +58,6 @@ def render_summary(overview: Overview) -> str:
 def _describe(overview: Overview) -> str:
     snapshot = overview.snapshot
     if snapshot is None:
-        return f"format v{overview.format_version} · no snapshot · {overview.location}"
+        return f"format v{overview.format_version} · no snapshot"
     when = render_time(snapshot.timestamp_ms)
-    return (
-        f"format v{overview.format_version} · snapshot {snapshot.snapshot_id} · {snapshot.operation} · {when} · "
-        f"{overview.location}"
-    )
+    return f"format v{overview.format_version} · snapshot {snapshot.snapshot_id} · {snapshot.operation} · {when}"

@@ -1,0 +1,1 @@
+"""One way to read a table's metadata a module: `python -m benchmarks.peers.NAME LOCATION`, each in a process of its own."""

@@ -1,0 +1,56 @@
+"""DataFusion: Arrow batches of the four maps from the data manifests, summed with NumPy; no bounds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from datafusion import SessionConfig, SessionContext
+
+from benchmarks.peers.reporting import MAPS, Sums, argument, group_sums, report
+from benchmarks.peers.table_location import manifest_list_path
+
+_LARGEST_FIELD_ID = 100_000
+_QUERY = "select " + ", ".join(f"data_file['{name}']" for name in MAPS) + " from manifests where status <> 2"
+
+
+def link_data_manifests(location: str, folder: str) -> None:
+    """Make a folder of the data manifests alone, which is what a listing of DataFusion can be of."""
+    found = SessionContext().read_avro(manifest_list_path(location)).to_pydict()
+    for path, content in zip(found["manifest_path"], found["content"], strict=True):
+        if content == 0:
+            (Path(folder) / Path(path).name).symlink_to(path)
+
+
+def read(folder: str) -> np.ndarray:
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    context = SessionContext(SessionConfig().with_target_partitions(threads))
+    context.register_avro("manifests", folder)
+    totals = np.zeros((len(MAPS), 2, _LARGEST_FIELD_ID), np.int64)
+    for batch in context.sql(_QUERY).execute_stream():
+        for number, column in enumerate(batch.to_pyarrow().columns):
+            entries = column.flatten()
+            keys, values = entries.field(0).to_numpy(), entries.field(1).to_numpy()
+            np.add.at(totals[number, 0], keys, values)
+            totals[number, 1] += np.bincount(keys, minlength=_LARGEST_FIELD_ID)
+    return totals
+
+
+def sums(totals: np.ndarray) -> Sums:
+    return group_sums(
+        (name, key, totals[number, 0, key], totals[number, 1, key])
+        for number, name in enumerate(MAPS)
+        for key in np.flatnonzero(totals[number, 1])
+    )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        link_data_manifests(argument(), folder)
+        report(lambda: read(folder), sums)
+
+
+if __name__ == "__main__":
+    main()

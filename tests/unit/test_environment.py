@@ -1,0 +1,39 @@
+"""What stands in two places is the same in both."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import icestats
+from icestats.spark import session
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_binder_has_the_roots_environment():
+    assert (ROOT / "binder/environment.yml").read_bytes() == (ROOT / "environment.yml").read_bytes()
+
+
+def test_every_dependency_is_bounded_and_explained():
+    """Bounded in pyproject.toml, and named with its reason in ARCHITECTURE.md."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    reasons = (ROOT / "ARCHITECTURE.md").read_text()
+    for requirement in project["dependencies"]:
+        assert "<" in requirement, requirement
+        name = requirement.partition("[")[0].partition(">")[0]
+        assert name in reasons, name
+
+
+def test_the_version_is_in_the_changelog():
+    assert f"## {icestats.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_a_session_module_starts_no_spark():
+    """Importing it costs nothing: pyspark is imported when a session is asked for."""
+    import subprocess
+    import sys
+
+    code = "import icestats.spark.session, icestats, sys; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert session.get_session.__module__ == "icestats.spark.session"
