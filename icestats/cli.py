@@ -5,13 +5,14 @@ Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -27,7 +28,7 @@ from icestats.records import (
 )
 from icestats.table import Table
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Command = Callable[..., Any]
 
 
 def main() -> None:
@@ -65,23 +66,46 @@ def _complain(message: str, hint: str = "") -> None:
     print(f"icestats: {' '.join(message.split()).rstrip('.')}{hint}", file=sys.stderr)  # noqa: T201 - the error line
 
 
-def _source_options(command: _Command) -> _Command:
-    command = click.option("--ref", metavar="NAME", help="A branch or a tag.")(command)
-    command = click.option("--snapshot", metavar="ID", help="A snapshot's id; by default the current one.")(command)
-    return click.argument("source")(command)
+def _with_table(command: _Command) -> Any:
+    """Give a command the options that choose a table and its snapshot; it gets the opened `table`."""
 
+    @functools.wraps(command)
+    def run(source: str, snapshot: str | None, ref: str | None, as_of: str | None, **others: Any) -> Any:
+        return command(table=load(source, snapshot=snapshot, ref=ref, as_of=as_of), **others)
 
-def _output_options(command: _Command) -> _Command:
-    command = click.option(
-        "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of stdout."
-    )(command)
-    return click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True)(
-        command
+    options = (
+        click.argument("source"),
+        click.option("--snapshot", metavar="ID", help="A snapshot's id; by default the current one."),
+        click.option("--ref", metavar="NAME", help="A branch or a tag."),
+        click.option("--as-of", metavar="TIME", help="The snapshot that was current then: ISO 8601, UTC."),
     )
+    return _apply(options, run)
 
 
-def _load(source: str, snapshot: str | None, ref: str | None) -> Table:
-    return load(source, snapshot=snapshot, ref=ref)
+def _with_output(command: _Command) -> Any:
+    """Give a command the options that say where its answer goes; it returns an `Output`."""
+
+    @functools.wraps(command)
+    def run(output_format: str, output: Path | None, **others: Any) -> None:
+        write_output(command(**others), output_format, output)
+
+    file = click.Path(dir_okay=False, path_type=Path)
+    options = (
+        click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True),
+        click.option("--output", type=file, help="A file instead of stdout."),
+    )
+    return _apply(options, run)
+
+
+def _apply(options: Sequence[Callable[[Any], Any]], command: Any) -> Any:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_text_or_json = click.option(
+    "--format", "output_format", type=click.Choice(("table", "json")), default="table", show_default=True
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -95,7 +119,7 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--format", "output_format", type=click.Choice(("table", "json")), default="table", show_default=True)
+@_text_or_json
 def demo(output_format: str) -> None:
     """Build the demo warehouse (once), and compute and commit statistics for its tables."""
     from icestats.demo_walk import walk_demo
@@ -108,11 +132,10 @@ def demo(output_format: str) -> None:
 
 
 @cli.command()
-@_source_options
-@click.option("--format", "output_format", type=click.Choice(("table", "json")), default="table", show_default=True)
-def show(source: str, snapshot: str | None, ref: str | None, output_format: str) -> None:
+@_with_table
+@_text_or_json
+def show(table: Table, output_format: str) -> None:
     """Show what the manifest list and metadata.json say: figures and findings."""
-    table = _load(source, snapshot, ref)
     if output_format == "json":
         write_json(table.overview().to_json(), None)
     else:
@@ -120,111 +143,96 @@ def show(source: str, snapshot: str | None, ref: str | None, output_format: str)
 
 
 @cli.command()
-@_source_options
-@_output_options
-def manifests(source: str, snapshot: str | None, ref: str | None, output_format: str, output: Path | None) -> None:
+@_with_table
+@_with_output
+def manifests(table: Table) -> Output:
     """List the manifests with the roll-up of their live files."""
-    table = _load(source, snapshot, ref)
     found = table.manifests()
-    write_output(Output(found, lambda: build_manifest_records(found, table.schema)), output_format, output)
+    return Output(found, lambda: build_manifest_records(found, table.schema))
 
 
 @cli.command()
-@_source_options
-@_output_options
-def partitions(source: str, snapshot: str | None, ref: str | None, output_format: str, output: Path | None) -> None:
+@_with_table
+@_with_output
+def partitions(table: Table) -> Output:
     """List the partitions with the roll-up of their live files."""
-    table = _load(source, snapshot, ref)
     found = table.partitions()
-    specs = table.metadata.specs
-    write_output(Output(found, lambda: build_partition_records(found, table.schema, specs)), output_format, output)
+    return Output(found, lambda: build_partition_records(found, table.schema, table.metadata.specs))
 
 
 @cli.command()
-@_source_options
-@_output_options
-def columns(source: str, snapshot: str | None, ref: str | None, output_format: str, output: Path | None) -> None:
+@_with_table
+@_with_output
+def columns(table: Table) -> Output:
     """List the columns with their roll-up over the table, and where each figure is from."""
-    found = _load(source, snapshot, ref).columns()
-    write_output(Output(found, lambda: build_column_records(found)), output_format, output)
+    found = table.columns()
+    return Output(found, lambda: build_column_records(found))
 
 
 @cli.command()
-@_source_options
-@_output_options
+@_with_table
+@_with_output
 @click.option("--where", "row_filter", metavar="FILTER", help="Only data files that a scan with this filter reads.")
 @click.option("--columns", metavar="A,B", help="Columns whose statistics are wanted.")
-def files(
-    source: str,
-    snapshot: str | None,
-    ref: str | None,
-    output_format: str,
-    output: Path | None,
-    row_filter: str | None,
-    columns: str | None,
-) -> None:
+def files(table: Table, row_filter: str | None, columns: str | None) -> Output:
     """List the live files, data and delete files alike."""
-    found = _load(source, snapshot, ref).files(columns=_names(columns) or (), row_filter=row_filter)
-    write_output(Output(found, lambda: build_plain_records(found)), output_format, output)
+    found = table.files(columns=_names(columns) or (), row_filter=row_filter)
+    return Output(found, lambda: build_plain_records(found))
 
 
 @cli.command()
-@_source_options
-@_output_options
-def sketches(source: str, snapshot: str | None, ref: str | None, output_format: str, output: Path | None) -> None:
+@_with_table
+@click.argument("query")
+@_with_output
+def sql(table: Table, query: str) -> Output:
+    """Run a DuckDB query over the views manifests, files, partitions, columns, snapshots and refs."""
+    found = table.sql(query)
+    return Output(found, lambda: build_plain_records(found))
+
+
+@cli.command()
+@_with_table
+@_with_output
+def sketches(table: Table) -> Output:
     """List the blobs of the committed statistics files."""
-    found = _load(source, snapshot, ref).sketches()
-    write_output(Output(found, lambda: build_sketch_records(found)), output_format, output)
+    found = table.sketches()
+    return Output(found, lambda: build_sketch_records(found))
 
 
 @cli.command()
-@_source_options
+@_with_table
+@_with_output
+def orphans(table: Table) -> Output:
+    """List statistics files below the table's location that its metadata does not refer to."""
+    found = table.orphans()
+    return Output(found, lambda: build_plain_records(found))
+
+
+@cli.command()
+@_with_table
 @click.argument("column")
-@_output_options
+@_with_output
 @click.option("--bins", type=click.IntRange(1, 10_000), default=40, show_default=True)
 @click.option("--kind", type=click.Choice(("equi-width", "equi-height")), default="equi-width", show_default=True)
 @click.option("--where", metavar="FILTER", help="A filter on partitions; needs sketches by partition.")
-def histogram(
-    source: str,
-    column: str,
-    snapshot: str | None,
-    ref: str | None,
-    output_format: str,
-    output: Path | None,
-    bins: int,
-    kind: Any,
-    where: str | None,
-) -> None:
+def histogram(table: Table, column: str, bins: int, kind: Any, where: str | None) -> Output:
     """Draw a column's histogram from its committed KLL sketch; no data file is touched."""
-    found = _load(source, snapshot, ref).histogram(column, bins=bins, kind=kind, where=where)
-    if output_format == "json":
-        write_json(found.to_json(), output)
-    else:
-        write_output(Output(found.to_arrow()), output_format, output)
+    found = table.histogram(column, bins=bins, kind=kind, where=where)
+    return Output(found.to_arrow(), document=found.to_json())
 
 
 @cli.command()
-@_source_options
+@_with_table
 @click.option("--columns", metavar="A,B", help="Top-level columns; by default all that have sketches.")
 @click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
 @click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
 @click.option("--commit/--dry-run", default=False, help="Write and register, or only say what would be (default).")
-@click.option("--format", "output_format", type=click.Choice(("table", "json")), default="table", show_default=True)
-def compute(
-    source: str,
-    snapshot: str | None,
-    ref: str | None,
-    columns: str | None,
-    k: int,
-    lg_k: int,
-    commit: bool,
-    output_format: str,
-) -> None:
+@_text_or_json
+def compute(table: Table, columns: str | None, k: int, lg_k: int, commit: bool, output_format: str) -> None:
     """Scan the table once with PySpark: Theta, KLL and column statistics; commit them if asked."""
     from icestats.progress import terminal_progress
 
-    table = _load(source, snapshot, ref)
-    with terminal_progress(f"scanning {source}") as progress:
+    with terminal_progress(f"scanning {table.name}") as progress:
         found = table.compute(columns=_names(columns), k=k, lg_k=lg_k, progress=progress)
     report = found.commit(dry_run=not commit)
     if output_format == "json":

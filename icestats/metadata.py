@@ -165,6 +165,8 @@ class TableMetadata:
     default_spec_id: int
     snapshots: Mapping[int, Snapshot]
     current_snapshot_id: int | None
+    snapshot_log: tuple[tuple[int, int], ...]
+    """When which snapshot became the current one: milliseconds since 1970 and snapshot id, oldest first."""
     refs: Mapping[str, SnapshotRef]
     properties: Mapping[str, str]
     statistics: tuple[StatisticsFile, ...]
@@ -202,6 +204,27 @@ class TableMetadata:
             known = ", ".join(str(s) for s in list(self.snapshots)[-5:]) or "none"
             raise SnapshotNotFoundError(f"no snapshot {snapshot_id}: the table has {known} (the newest 5 at most)")
         return self.snapshots[snapshot_id]
+
+    def find_snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
+        """Return the snapshot that was the current one at a point in time.
+
+        Parameters
+        ----------
+        timestamp_ms : int
+            Milliseconds since 1970-01-01 UTC.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            The table had none then, or it has been expired.
+        """
+        current = [snapshot_id for changed_ms, snapshot_id in self.snapshot_log if changed_ms <= timestamp_ms]
+        if not current:
+            first = f"its history begins at {self.snapshot_log[0][0]} ms" if self.snapshot_log else "it has no history"
+            raise SnapshotNotFoundError(f"no snapshot was current at {timestamp_ms} ms since 1970: {first}")
+        if current[-1] not in self.snapshots:
+            raise SnapshotNotFoundError(f"snapshot {current[-1]}, current at {timestamp_ms} ms, has been expired")
+        return self.snapshots[current[-1]]
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot and its ancestors, newest first, as far as they have not been expired."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 
 from icestats.catalog import open_source
@@ -15,6 +16,7 @@ def load(
     catalog: str | Mapping[str, str] | None = None,
     snapshot: int | str | None = None,
     ref: str | None = None,
+    as_of: str | dt.datetime | None = None,
 ) -> Table:
     """Open an Iceberg table. Reads its metadata.json only; starts no JVM and changes nothing.
 
@@ -30,6 +32,8 @@ def load(
         A snapshot's id; by default the current one.
     ref : str, optional
         A branch or a tag instead.
+    as_of : str or datetime.datetime, optional
+        A point in time instead, ISO 8601 where text, UTC where it names no zone: the snapshot that was current then.
 
     Raises
     ------
@@ -43,8 +47,23 @@ def load(
     >>> table.schema.find("price").type
     'double'
     """
-    if snapshot is not None and ref is not None:
-        raise CallError(f"snapshot {snapshot} and ref {ref!r} were both given: give one of them")
+    pins = {"snapshot": snapshot, "ref": ref, "as_of": as_of}
+    given = [f"{name} {value!r}" for name, value in pins.items() if value is not None]
+    if len(given) > 1:
+        raise CallError(f"{' and '.join(given)} were given: give one of them")
     if isinstance(snapshot, str) and not snapshot.lstrip("-").isdecimal():
         raise CallError(f"snapshot {snapshot!r} is no snapshot id: expected a whole number; branches and tags are refs")
-    return Table(open_source(name_or_location, catalog), None if snapshot is None else int(snapshot), ref)
+    source = open_source(name_or_location, catalog)
+    snapshot_id = None if snapshot is None else int(snapshot)
+    if as_of is not None:
+        snapshot_id = source.metadata.find_snapshot_as_of(_milliseconds(as_of)).snapshot_id
+    return Table(source, snapshot_id, ref)
+
+
+def _milliseconds(moment: str | dt.datetime) -> int:
+    try:
+        found = dt.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    except ValueError as error:
+        raise CallError(f"as_of {moment!r} is no point in time: expected ISO 8601, such as 2026-09-01T10:00") from error
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    return (zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)

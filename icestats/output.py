@@ -22,6 +22,8 @@ class Output:
 
     table: pa.Table | None = None
     records: Callable[[], list[dict[str, Any]]] | None = None
+    document: dict[str, Any] | None = None
+    """The whole answer as one JSON object, where it is more than rows."""
 
 
 def write_json(document: Any, path: Path | None) -> None:
@@ -37,6 +39,9 @@ def write_output(output: Output, output_format: str, path: Path | None) -> None:
         buffer = io.BytesIO()
         pq.write_table(output.table, buffer)
         _write(buffer.getvalue(), path)
+        return
+    if output_format == "json" and output.document is not None:
+        write_json(output.document, path)
         return
     records = _records(output)
     if output_format == "json":

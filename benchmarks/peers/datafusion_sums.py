@@ -10,9 +10,8 @@ import numpy as np
 from datafusion import SessionConfig, SessionContext
 
 from benchmarks.peers.reporting import MAPS, Sums, argument, group_sums, report
-from benchmarks.peers.table_location import manifest_list_path
+from benchmarks.peers.table_location import last_field_id, manifest_list_path
 
-_LARGEST_FIELD_ID = 100_000
 _QUERY = "select " + ", ".join(f"data_file['{name}']" for name in MAPS) + " from manifests where status <> 2"
 
 
@@ -24,17 +23,18 @@ def link_data_manifests(location: str, folder: str) -> None:
             (Path(folder) / Path(path).name).symlink_to(path)
 
 
-def read(folder: str) -> np.ndarray:
+def read(location: str, folder: str) -> np.ndarray:
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     context = SessionContext(SessionConfig().with_target_partitions(threads))
     context.register_avro("manifests", folder)
-    totals = np.zeros((len(MAPS), 2, _LARGEST_FIELD_ID), np.int64)
+    size = last_field_id(location) + 1
+    totals = np.zeros((len(MAPS), 2, size), np.int64)
     for batch in context.sql(_QUERY).execute_stream():
         for number, column in enumerate(batch.to_pyarrow().columns):
             entries = column.flatten()
             keys, values = entries.field(0).to_numpy(), entries.field(1).to_numpy()
             np.add.at(totals[number, 0], keys, values)
-            totals[number, 1] += np.bincount(keys, minlength=_LARGEST_FIELD_ID)
+            totals[number, 1] += np.bincount(keys, minlength=size)
     return totals
 
 
@@ -49,7 +49,7 @@ def sums(totals: np.ndarray) -> Sums:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         link_data_manifests(argument(), folder)
-        report(lambda: read(folder), sums)
+        report(lambda: read(argument(), folder), sums)
 
 
 if __name__ == "__main__":

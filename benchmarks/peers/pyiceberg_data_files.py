@@ -18,8 +18,8 @@ def sums(files: pa.Table) -> Sums:
     rows = []
     for name in MAPS:
         chunks = files[name].chunks
-        keys = np.concatenate([chunk.flatten().field(0).to_numpy() for chunk in chunks])
-        values = np.concatenate([chunk.flatten().field(1).to_numpy() for chunk in chunks])
+        keys = np.concatenate([chunk.keys.to_numpy() for chunk in chunks])
+        values = np.concatenate([chunk.items.to_numpy() for chunk in chunks])
         for key in np.unique(keys):
             found = values[keys == key]
             rows.append((name, key, found.sum(), len(found)))

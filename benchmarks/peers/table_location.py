@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 
 def metadata_path(location: str) -> str:
@@ -13,7 +14,18 @@ def metadata_path(location: str) -> str:
 
 def manifest_list_path(location: str) -> str:
     """Return the manifest list of the current snapshot."""
-    metadata = json.loads(Path(metadata_path(location)).read_bytes())
+    metadata = _read_metadata(location)
     current = metadata["current-snapshot-id"]
     paths: list[str] = [s["manifest-list"] for s in metadata["snapshots"] if s["snapshot-id"] == current]
     return paths[0]
+
+
+def last_field_id(location: str) -> int:
+    """Return the highest field id of a column."""
+    field_id: int = _read_metadata(location)["last-column-id"]
+    return field_id
+
+
+def _read_metadata(location: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = json.loads(Path(metadata_path(location)).read_bytes())
+    return metadata

@@ -39,8 +39,16 @@ _BOUND_KINDS = {
 
 def build_kinds(columns: Sequence[Field]) -> Words:
     """Return for each column how its bounds compare, and the length that they may have."""
-    types = [parse_type(column.type) for column in columns]
-    return np.array([(_BOUND_KINDS.get(t.name, k.NO_BOUNDS), t.length) for t in types], np.int64).reshape(-1, 2)
+    return np.array([_kind(column.type) for column in columns], np.int64).reshape(-1, 2)
+
+
+def _kind(type_text: str) -> tuple[int, int]:
+    try:
+        found = parse_type(type_text)
+    except ValueError:
+        # A type of a later spec: its order is unknown.
+        return k.NO_BOUNDS, 0
+    return _BOUND_KINDS.get(found.name, k.NO_BOUNDS), found.length
 
 
 def build_frame(field_ids: Sequence[int], slot_count: int) -> Frame:

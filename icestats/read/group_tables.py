@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.errors import UnsupportedError
 from icestats.metadata import Field
 from icestats.read import kernel_layout as k
 from icestats.read.group_store import GroupStore
@@ -89,7 +90,7 @@ def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
     write_bounds(groups, order, side, lengths, out)
     validity = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
     if offsets[-1] > 0x7FFF_FFFF:
-        raise MemoryError(f"the bounds of {len(lengths):,} cells have {offsets[-1]:,} bytes, more than 2 GiB")
+        raise UnsupportedError(f"the bounds of {len(lengths):,} cells have {offsets[-1]:,} bytes, more than 2 GiB")
     return pa.Array.from_buffers(
         pa.binary(), len(lengths), [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
     )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from icestats.errors import MetadataError
-from icestats.metadata import Schema, TableMetadata
+from icestats.metadata import Field, Schema, TableMetadata
 from icestats.read.avro_file import parse_schema, read_header
 from icestats.read.manifest_pool import ManifestToRead, Progress, default_threads, read_manifest
 from icestats.read.partition_columns import (
@@ -24,6 +25,9 @@ from icestats.read.partition_columns import (
 )
 from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS, partition_groups_schema
 from icestats.storage import FileReader
+
+if TYPE_CHECKING:
+    from icestats.read.manifest_rollup import ManifestRollup
 
 __all__ = ["ManifestToRead", "RollUps", "manifests_to_read", "partition_type", "read_files", "read_rollups"]
 
@@ -108,15 +112,7 @@ def read_rollups(
     in a map twice, the last counts. Floating-point bounds are ordered as Java orders them, -0.0 before 0.0. Types
     without order (geometry, geography, variant) have no bounds.
     """
-    from icestats.read.group_tables import (
-        build_cells,
-        build_manifest_groups,
-        build_partition_groups,
-        merge_all,
-        struct_array,
-    )
     from icestats.read.manifest_rollup import ManifestRollup
-    from icestats.read.partition_order import merge_partitions
 
     unknown = [name for name in by if name not in GROUPINGS]
     if unknown:
@@ -126,6 +122,31 @@ def read_rollups(
     times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots.values()}
     run = ManifestRollup(manifests, columns, metadata.specs, fields, times, by_partition="partition" in by)
     run.run(storage, threads or default_threads(), progress)
+    try:
+        return _build_rollups(run, manifests, columns, fields, by)
+    except (ValueError, OverflowError) as error:
+        # Partition values carry no path any more: the manifest that has the wrong one is looked for.
+        for manifest in manifests:
+            read_files([manifest], metadata, storage)
+        raise MetadataError(str(error), metadata.location) from error
+
+
+def _build_rollups(
+    run: ManifestRollup,
+    manifests: Sequence[ManifestToRead],
+    columns: Sequence[Field],
+    fields: Sequence[PartitionColumn],
+    by: Collection[str],
+) -> RollUps:
+    from icestats.read.group_tables import (
+        build_cells,
+        build_manifest_groups,
+        build_partition_groups,
+        merge_all,
+        struct_array,
+    )
+    from icestats.read.partition_order import merge_partitions
+
     store = run.store
     order = np.arange(len(manifests), dtype=np.int64)
     table_cells = build_cells(merge_all(store, order), np.zeros(1, np.int64), columns)
@@ -136,9 +157,10 @@ def read_rollups(
     partition_cells = ROLLUP_CELLS.empty_table()
     if "partition" in by:
         places, arrays, spec_ids = merge_partitions(store, run.programs.variants, fields)
-        values = struct_array(fields, arrays, len(places))
-        partitions = build_partition_groups(store, places, values, spec_ids)
-        partition_cells = build_cells(store, places, columns)
+        if len(places):
+            values = struct_array(fields, arrays, len(places))
+            partitions = build_partition_groups(store, places, values, spec_ids)
+            partition_cells = build_cells(store, places, columns)
     return RollUps(groups, cells, partitions, partition_cells, table_cells)
 
 

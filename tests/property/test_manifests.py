@@ -21,7 +21,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icestats.metadata import Field, PartitionField, PartitionSpec, Schema, Snapshot, TableMetadata
+from icestats.metadata import Field, PartitionField, PartitionSpec
+from icestats.metadata_json import build_metadata
 from icestats.read.manifests import ManifestToRead, read_files, read_rollups
 
 COLUMNS = (
@@ -40,31 +41,43 @@ COLUMNS = (
     Field(2_000_000_000, "a_geometry", "geometry", False, True),
     Field(13, "a_time", "time", False, True),
 )
-SCHEMA = Schema(0, COLUMNS)
 SPECS = {
-    0: PartitionSpec(0, (PartitionField(1000, 7, "a_date", "identity"), PartitionField(1001, 5, "letter", "truncate[1]"))),
-    1: PartitionSpec(1, (PartitionField(1001, 5, "letter", "truncate[1]"), PartitionField(1002, 1, "bucket", "bucket[4]"))),
+    0: PartitionSpec(
+        0, (PartitionField(1000, 7, "a_date", "identity"), PartitionField(1001, 5, "letter", "truncate[1]"))
+    ),
+    1: PartitionSpec(
+        1, (PartitionField(1001, 5, "letter", "truncate[1]"), PartitionField(1002, 1, "bucket", "bucket[4]"))
+    ),
     2: PartitionSpec(2, ()),
 }
 PARTITION_AVRO = {1000: {"type": "int", "logicalType": "date"}, 1001: "string", 1002: "int"}
 SNAPSHOTS = {100: 1_000, 101: 3_000, 102: 2_000, 103: 3_000}
 METRICS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 METRIC_IDS = {108: (117, 118), 109: (119, 120), 110: (121, 122), 137: (138, 139), 125: (126, 127), 128: (129, 130)}
-METADATA = TableMetadata(
-    format_version=3,
-    table_uuid="",
-    location="",
-    last_updated_ms=0,
-    schemas={0: SCHEMA},
-    current_schema_id=0,
-    specs=SPECS,
-    default_spec_id=0,
-    snapshots={i: Snapshot(i, None, 0, ms, None, (), 0, {}) for i, ms in SNAPSHOTS.items()},
-    current_snapshot_id=103,
-    refs={},
-    properties={},
-    statistics=(),
-    partition_statistics=(),
+METADATA = build_metadata(
+    {
+        "format-version": 3,
+        "location": "s3://bucket/table",
+        "schemas": [
+            {
+                "schema-id": 0,
+                "fields": [{"id": c.field_id, "name": c.name, "type": c.type, "required": False} for c in COLUMNS],
+            }
+        ],
+        "current-schema-id": 0,
+        "partition-specs": [
+            {
+                "spec-id": spec.spec_id,
+                "fields": [
+                    {"field-id": f.field_id, "source-id": f.source_id, "name": f.name, "transform": f.transform}
+                    for f in spec.fields
+                ],
+            }
+            for spec in SPECS.values()
+        ],
+        "snapshots": [{"snapshot-id": i, "timestamp-ms": ms} for i, ms in SNAPSHOTS.items()],
+    },
+    "v1.metadata.json",
 )
 
 
@@ -139,9 +152,7 @@ class Writer:
         return out + long(0)
 
     def array(self, item: Node, **more: Any) -> Node:
-        return Node(
-            {"type": "array", "items": item.schema, **more}, lambda v: self.blocks([item.encode(x) for x in v])
-        )
+        return Node({"type": "array", "items": item.schema, **more}, lambda v: self.blocks([item.encode(x) for x in v]))
 
     def record(self, fields: list[tuple[str, int | None, Node]]) -> Node:
         self.rng.shuffle(fields)
@@ -149,7 +160,8 @@ class Writer:
             "type": "record",
             "name": self.name(),
             "fields": [
-                {"name": name, "type": node.schema, **({} if i is None else {"field-id": i})} for name, i, node in fields
+                {"name": name, "type": node.schema, **({} if i is None else {"field-id": i})}
+                for name, i, node in fields
             ],
         }
         return Node(schema, lambda v: b"".join(node.encode(v.get(name)) for name, _, node in fields))
@@ -312,7 +324,7 @@ def bound(rng: random.Random, kind: str) -> bytes:
         "uuid": bytes([rng.choice([0, 127, 128, 255])]) + bytes(14) + bytes([rng.randrange(256)]),
         "fixed[5]": rng.randbytes(rng.choice([5, 5, 2])),
         "geometry": rng.randbytes(16),
-    }.get(kind, b"prefix of sixteen " [: rng.choice([0, 3, 15, 16, 17, 18])] + rng.randbytes(rng.choice([0, 1, 2, 30])))
+    }.get(kind, b"prefix of sixteen "[: rng.choice([0, 3, 15, 16, 17, 18])] + rng.randbytes(rng.choice([0, 1, 2, 30])))
 
 
 def metrics(rng: random.Random) -> dict[str, list[tuple[int, Any]] | None]:
@@ -421,37 +433,40 @@ def build_case(seed: int) -> Case:
 
 def order_of(kind: str, raw: bytes) -> tuple[Any, bytes] | None:
     """What a bound compares by, and its bytes in the current type; None for no bound."""
-    size = len(raw)
-    if kind in ("int", "date"):
-        return (int.from_bytes(raw, "little", signed=True), raw) if size == 4 else None
-    if kind in ("long", "time"):
-        if size != 8 and not (kind == "long" and size == 4):
-            return None
-        number = int.from_bytes(raw, "little", signed=True)
-        return number, number.to_bytes(8, "little", signed=True)
-    if kind == "timestamp":
-        if size not in (4, 8):
-            return None
-        number = int.from_bytes(raw, "little", signed=True) * (86_400_000_000 if size == 4 else 1)
-        return (number, number.to_bytes(8, "little", signed=True)) if -(2**63) <= number < 2**63 else None
     if kind in ("float", "double"):
-        if size != 4 and not (kind == "double" and size == 8):
-            return None
-        value = struct.unpack("<f" if size == 4 else "<d", raw)[0]
-        if math.isnan(value):
-            return None
-        return (value, math.copysign(1, value)), struct.pack("<f" if kind == "float" else "<d", value)
+        return order_of_real(kind, raw)
     if kind.startswith("decimal"):
         number = int.from_bytes(raw, "big", signed=True)
         length = ((number if number >= 0 else ~number).bit_length() + 8) // 8
-        return (number, number.to_bytes(length, "big", signed=True)) if size and length <= 16 else None
+        return (number, number.to_bytes(length, "big", signed=True)) if raw and length <= 16 else None
     if kind == "boolean":
-        return (raw != b"\x00", bytes([raw != b"\x00"])) if size == 1 else None
-    if kind == "uuid":
-        return (raw, raw) if size == 16 else None
-    if kind == "fixed[5]":
-        return (raw, raw) if size <= 5 else None
-    return None if kind == "geometry" else (raw, raw)
+        return (raw != b"\x00", bytes([raw != b"\x00"])) if len(raw) == 1 else None
+    if kind in INTEGER_SIZES:
+        return order_of_integer(kind, raw)
+    valid = {"uuid": len(raw) == 16, "fixed[5]": len(raw) <= 5, "geometry": False}.get(kind, True)
+    return (raw, raw) if valid else None
+
+
+INTEGER_SIZES = {"int": (4,), "date": (4,), "long": (8, 4), "time": (8,), "timestamp": (8, 4)}
+
+
+def order_of_integer(kind: str, raw: bytes) -> tuple[Any, bytes] | None:
+    if len(raw) not in INTEGER_SIZES[kind]:
+        return None
+    number = int.from_bytes(raw, "little", signed=True)
+    if kind == "timestamp" and len(raw) == 4:
+        number *= 86_400_000_000
+    fits = -(2**63) <= number < 2**63
+    return (number, number.to_bytes(INTEGER_SIZES[kind][0], "little", signed=True)) if fits else None
+
+
+def order_of_real(kind: str, raw: bytes) -> tuple[Any, bytes] | None:
+    if len(raw) != 4 and not (kind == "double" and len(raw) == 8):
+        return None
+    value = struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0]
+    if math.isnan(value):
+        return None
+    return (value, math.copysign(1, value)), struct.pack("<f" if kind == "float" else "<d", value)
 
 
 def slow_cell(files: list[dict[str, Any]], column: Field) -> dict[str, Any]:

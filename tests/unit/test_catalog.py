@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import functools
 import gzip
 import json
 from pathlib import Path
@@ -40,6 +42,21 @@ def test_snapshots_branches_and_tags_are_found(small_table, catalog_properties):
     small_table.manage_snapshots().create_tag(first, "first").commit()
     assert icestats.load("db.small", catalog=catalog_properties, ref="first").snapshot.snapshot_id == first
     assert icestats.load("db.small", catalog=catalog_properties, snapshot=str(first)).snapshot.snapshot_id == first
+
+
+def test_a_point_in_time_is_the_snapshot_that_was_current_then(small_table, catalog_properties):
+    first, second = small_table.history()
+    moment = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC)
+    open_as_of = functools.partial(icestats.load, "db.small", catalog=catalog_properties)
+    assert open_as_of(as_of=moment).snapshot.snapshot_id == first.snapshot_id
+    assert open_as_of(as_of="2999-01-01").snapshot.snapshot_id == second.snapshot_id
+    assert open_as_of(as_of=moment.replace(tzinfo=None).isoformat()).snapshot.snapshot_id == first.snapshot_id
+    with pytest.raises(icestats.SnapshotNotFoundError, match="no snapshot was current"):
+        open_as_of(as_of="2001-01-01T00:00")
+    with pytest.raises(icestats.CallError, match="no point in time"):
+        open_as_of(as_of="yesterday")
+    with pytest.raises(icestats.CallError, match="give one of them"):
+        open_as_of(as_of="2001-01-01", ref="main")
 
 
 def test_wrong_calls_say_what_exists(small_table, catalog_properties, tmp_path, monkeypatch):

@@ -71,6 +71,25 @@ def test_bars_of_equal_height_keep_their_area() -> None:
     assert areas == pytest.approx(list(part.histogram.counts))
 
 
+def test_the_axis_ends_where_the_middle_does() -> None:
+    """Bins of equal height reach to the farthest value; what is shown does not."""
+    made = sketch("double", pa.array([*(i / 10 for i in range(1000)), 1e6]))
+    part = part_of(made, "double", kind="equi-height", whole=False)
+    assert part.is_cut
+    figure = build_histogram_figure(part)
+    assert figure.data[1].x[-1] == 1e6
+    assert figure.layout.xaxis.range[1] < 200
+    assert build_histogram_figure(part_of(made, "double", kind="equi-height")).layout.xaxis.range[1] == 1e6
+
+
+def test_tails_too_far_for_equal_widths_get_bins_of_equal_height() -> None:
+    """A single bar says nothing; what is drawn instead is said."""
+    made = sketch("double", pa.array([*(i / 10 for i in range(1000)), 1e12]))
+    part = part_of(made, "double", whole=False)
+    assert (part.asked, part.histogram.kind) == ("equi-width", "equi-height")
+    assert len(part.histogram.counts) > 5
+
+
 @pytest.mark.parametrize(
     ("type_text", "item_type", "items", "first"),
     [

@@ -111,7 +111,7 @@ def render_statistics(statistics: Statistics) -> str:
         cells = [
             f"{row['value_count']:,}",
             f"{row['null_value_count']:,}",
-            f"{row['nan_value_count']:,}",
+            f"{row['nan_value_count']:,}" if row["type"] in ("float", "double") else "–",
             ndv,
             render_value(row["type"], row["min_value"]),
             render_value(row["type"], row["max_value"]),

@@ -21,7 +21,7 @@ MARKED_RANKS = {0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.95: "9
 """Quantiles that are drawn; those that have room are named."""
 _NAME_WIDTH = 0.11
 _MOST_TICKS = 16
-_SIDE = 0.83
+_SIDE = 0.8
 """Where on the width the nulls begin."""
 
 
@@ -55,10 +55,10 @@ def build_histogram_figure(part: HistogramPart) -> go.Figure:
     bars = _string_bars(histogram) if _is_labelled(histogram) else _number_bars(histogram)
     low = [max(0.0, height - error) for height, error in zip(bars.heights, bars.errors, strict=True)]
     high = [height + error for height, error in zip(bars.heights, bars.errors, strict=True)]
-    lines, marks = _quantiles(histogram, bars)
+    lines, marks = _quantiles(part, bars)
     return go.Figure(
         [_values(bars), _band("at least", bars, low), _band("at most", bars, high), lines, marks, _missing(histogram)],
-        _layout(histogram, bars, high),
+        _layout(part, bars, high),
     )
 
 
@@ -130,13 +130,15 @@ def _band(name: str, bars: _Bars, heights: list[float]) -> go.Scatter:
     )
 
 
-def _quantiles(histogram: Histogram, bars: _Bars) -> tuple[go.Scatter, go.Scatter]:
+def _quantiles(part: HistogramPart, bars: _Bars) -> tuple[go.Scatter, go.Scatter]:
+    histogram = part.histogram
+    first, last = part.window or (min(bars.edges, default=0.0), max(bars.edges, default=0.0))
     found: list[tuple[float, float, Any]] = []
     if bars.edges and not _is_labelled(histogram):
         for rank in MARKED_RANKS:
             value = histogram.quantiles.get(rank)
             at = None if value is None else axis_position(histogram.type, value)
-            if at is not None and bars.edges[0] <= at <= bars.edges[-1]:
+            if at is not None and first <= at <= last:
                 found.append((rank, at, value))
     lines = go.Scatter(
         name="quantile lines",
@@ -154,7 +156,7 @@ def _quantiles(histogram: Histogram, bars: _Bars) -> tuple[go.Scatter, go.Scatte
         yaxis="y3",
         mode="markers+text",
         marker={"symbol": "triangle-down", "size": 8, "color": TEXT},
-        text=_names([(rank, at) for rank, at, _ in found], bars),
+        text=_names([(rank, at) for rank, at, _ in found], last - first),
         textposition="top center",
         cliponaxis=False,
         customdata=[(MARKED_RANKS[rank], escape_label(brief_label(histogram.type, value))) for rank, _, value in found],
@@ -163,9 +165,9 @@ def _quantiles(histogram: Histogram, bars: _Bars) -> tuple[go.Scatter, go.Scatte
     return lines, marks
 
 
-def _names(found: list[tuple[float, float]], bars: _Bars) -> list[str]:
+def _names(found: list[tuple[float, float]], span: float) -> list[str]:
     # The median is named first; what would run into a name stays without one.
-    room = _NAME_WIDTH * (bars.edges[-1] - bars.edges[0]) if bars.edges else 0.0
+    room = _NAME_WIDTH * span
     named: dict[float, float] = {}
     for rank, at in sorted(found, key=lambda mark: abs(mark[0] - 0.5)):
         if all(abs(at - other) > room for other in named.values()):
@@ -196,7 +198,8 @@ def _missing(histogram: Histogram) -> go.Bar:
     )
 
 
-def _layout(histogram: Histogram, bars: _Bars, high: list[float]) -> dict[str, Any]:
+def _layout(part: HistogramPart, bars: _Bars, high: list[float]) -> dict[str, Any]:
+    histogram = part.histogram
     has_nan = parse_type(histogram.type).name in ("float", "double")
     missing = max(histogram.null_count or 0, histogram.nan_count or 0 if has_nan else 0, 1)
     names = ["null", "NaN"] if has_nan else ["null"]
@@ -204,7 +207,7 @@ def _layout(histogram: Histogram, bars: _Bars, high: list[float]) -> dict[str, A
         HEIGHT,
         margin={"l": 56, "r": 16, "t": 28, "b": 40},
         bargap=0,
-        xaxis=_x_axis(histogram, bars),
+        xaxis=_x_axis(part, bars),
         yaxis=build_axis(bars.y_title, range=[0, max(high, default=1.0) * 1.08 or 1.0], tickformat="~s"),
         xaxis2=build_axis(
             domain=[_SIDE + 0.02, 1.0],
@@ -222,8 +225,9 @@ def _layout(histogram: Histogram, bars: _Bars, high: list[float]) -> dict[str, A
     )
 
 
-def _x_axis(histogram: Histogram, bars: _Bars) -> dict[str, Any]:
-    span = [bars.edges[0], bars.edges[-1]] if bars.edges else [0.0, 1.0]
+def _x_axis(part: HistogramPart, bars: _Bars) -> dict[str, Any]:
+    histogram = part.histogram
+    span = list(part.window or (bars.edges[:1] + bars.edges[-1:])) or [0.0, 1.0]
     common = {"domain": [0.0, _SIDE], "range": span, "showgrid": False, "ticks": "outside", "tickcolor": GRID}
     title = escape_label(histogram.column)
     if _is_labelled(histogram):

@@ -33,10 +33,13 @@ class HistogramPart:
     asked: Kind
     """The kind that was asked for; the histogram's own differs where tails are too far for bins of the same width."""
 
+    window: tuple[float, float] | None = None
+    """What of the axis is shown where the outermost bins reach further; None: all bins."""
+
     @property
     def is_cut(self) -> bool:
-        """Whether some values lie outside of what is drawn."""
-        return self.below + self.above > 0
+        """Whether something lies outside of what is drawn."""
+        return self.below + self.above > 0 or self.window is not None
 
 
 def read_histogram_part(
@@ -66,7 +69,8 @@ def read_histogram_part(
     needed = bins * (finite[-1] - finite[0]) / (upper - lower)
     if kind == "equi-width" and needed < MOST_BINS:
         return cut_histogram(read(math.ceil(needed), "equi-width"), lower, upper, kind)
-    return cut_histogram(read(bins, "equi-height"), lower, upper, kind)
+    cut = cut_histogram(read(bins, "equi-height"), lower, upper, kind)
+    return replace(cut, window=window)
 
 
 def find_middle(histogram: Histogram) -> tuple[float, float] | None:

@@ -91,10 +91,12 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
         f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, metadata, snapshot)}",
         error,
     ]
-    if part.is_cut:
+    if part.below + part.above > 0:
         ends = ((part.below, "below"), (part.above, "above"))
         outside = [f"{count:,.0f} values {where}" for count, where in ends if count]
         texts.append(f"the middle is drawn; about {' and '.join(outside)} it are left out")
+    if part.window is not None:
+        texts.append("the axis shows the middle; the outermost bins reach further")
     if part.asked != histogram.kind:
         why = "" if histogram.type == "string" else ": the tails are too far for bins of the same width"
         texts.append(f"{histogram.kind} bins{why}")
