@@ -88,18 +88,34 @@ def _cell(value: Any) -> Any:
 
 
 def _text(records: list[dict[str, Any]]) -> str:
-    """Aligned columns; nested values are left to the other formats."""
+    """Aligned columns: a partition's fields one by one, lists on one line; what is nested deeper is left out."""
     if not records:
         return "nothing to list\n"
-    names = [name for name in records[0] if not any(isinstance(record[name], dict | list) for record in records)]
-    rows = [[_short(record[name], _absence(record, name)) for name in names] for record in records]
+    flat = [_flattened(record) for record in records]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    rows = [
+        [_short(row.get(name), _absence(record, name)) for name in names]
+        for record, row in zip(records, flat, strict=True)
+    ]
     widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
-    numeric = [all(isinstance(record[name], int | float | None) for record in records) for name in names]
+    numeric = [all(isinstance(row.get(name), int | float | None) for row in flat) for name in names]
     lines = []
     for row in [names, *rows]:
         cells = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _flattened(record: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if name == "partition" and isinstance(value, dict):
+            flat |= {field: "null" if part is None else part for field, part in value.items()}
+        elif isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
+            flat[name] = ", ".join(map(str, value))
+        elif not isinstance(value, list | dict):
+            flat[name] = value
+    return flat
 
 
 def _absence(record: dict[str, Any], name: str) -> str:

@@ -16,6 +16,10 @@ from icestats.types import parse_type
 Number = TypeVar("Number", np.int64, np.uint8)
 LOCAL_SIZE = 16 << 20
 """What the accumulators of one thread take before they are merged into the table's, in bytes."""
+LOCAL_GROUPS = 16
+"""... but as many groups as this, however many columns there are."""
+ARENA_SIZE = 1 << 20
+"""Room for bounds that are longer than two words, to begin with, in bytes."""
 _LOOKUP_SIZE = 1 << 16
 _BOUND_KINDS = {
     "boolean": k.BOOL,
@@ -83,14 +87,14 @@ class GroupStore:
         How many groups there is room for.
     """
 
-    def __init__(self, kinds: Words, capacity: int, arena_size: int = 1 << 20) -> None:
+    def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
         self.groups = Groups(
             meters=np.zeros(3, np.int64),
             rows=_rows(capacity),
             cells=np.zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
             valueless=np.zeros((capacity, len(kinds)), np.int64),
             kinds=kinds,
-            arena=np.zeros(arena_size, np.uint8),
+            arena=np.zeros(arena_size or ARENA_SIZE, np.uint8),
             tags=np.zeros(capacity, np.int64),
             keys=np.zeros((capacity, 2), np.int64),
             key_arena=np.zeros(64 * capacity, np.uint8),
@@ -100,7 +104,8 @@ class GroupStore:
     @classmethod
     def local(cls, kinds: Words) -> GroupStore:
         """Return the accumulators of one thread: as many groups as `LOCAL_SIZE` holds."""
-        return cls(kinds, max(16, LOCAL_SIZE // (8 * (k.CELL_WIDTH + 1) * max(len(kinds), 1) + 8 * k.ROW_WIDTH)))
+        group_size = 8 * ((k.CELL_WIDTH + 1) * len(kinds) + k.ROW_WIDTH)
+        return cls(kinds, max(LOCAL_GROUPS, LOCAL_SIZE // group_size))
 
     def __len__(self) -> int:
         return int(self.groups.meters[k.GROUPS_USED])

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from icestats.metadata import Field, PartitionField, PartitionSpec
 from icestats.metadata_json import build_metadata
+from icestats.read import group_store
 from icestats.read.manifests import ManifestToRead, read_files, read_rollups
 
 COLUMNS = (
@@ -552,12 +553,21 @@ def test_what_these_tests_write_is_avro(seed: int) -> None:
         assert [r["data_file"]["file_path"] for r in read] == [r["data_file"]["file_path"] for r in rows]
 
 
-@settings(max_examples=150)
+@pytest.mark.parametrize("crowded", [False, True])
+@settings(max_examples=100)
 @given(SEEDS)
-def test_roll_ups_equal_the_slow_way(seed: int) -> None:
-    """Every figure of every manifest, partition and column equals what a plain reading of the entries gives."""
+def test_roll_ups_equal_the_slow_way(crowded: bool, seed: int) -> None:
+    """Every figure of every manifest, partition and column equals what a plain reading of the entries gives.
+
+    Crowded: accumulators have room for two groups and hardly any bound, so that they are emptied and grow all the time.
+    """
     case = build_case(seed)
-    rollups = read_rollups(case.manifests, METADATA, case, threads=2)
+    with pytest.MonkeyPatch.context() as patch:
+        if crowded:
+            patch.setattr(group_store, "LOCAL_SIZE", 1)
+            patch.setattr(group_store, "LOCAL_GROUPS", 2)
+            patch.setattr(group_store, "ARENA_SIZE", 1)
+        rollups = read_rollups(case.manifests, METADATA, case, threads=2)
     rows = rollups.manifests.to_pylist()
     for i in range(len(case.manifests)):
         mine = [row for j, _, row in live(case) if j == i]

@@ -74,6 +74,16 @@ def test_columns_as_json_say_where_each_figure_is_from(run, location):
     assert columns["price"]["null_value_count"] == 29
 
 
+def test_text_names_partitions_and_tells_unknown_from_not_applicable(run, location):
+    head, first = run("partitions", location)[1].decode().splitlines()[:2]
+    assert head.split()[:2] == ["at_day", "id_bucket"]
+    assert first.split()[0] == "2025-09-01"
+    rows = {line.split()[1]: line for line in run("columns", location)[1].decode().splitlines()}
+    assert "not applicable" in rows["id"]
+    assert "not applicable" not in rows["price"]
+    assert "unknown" in rows["price"]
+
+
 @pytest.mark.parametrize("verb", ["manifests", "partitions", "columns", "files"])
 def test_csv_and_parquet_hold_the_same_rows(run, location, verb, tmp_path):
     rows = json.loads(run(verb, location, "--format", "json")[1])

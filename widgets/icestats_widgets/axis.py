@@ -106,10 +106,10 @@ def key_interval(transform: str, type_text: str, lower: float, upper: float) -> 
         start, end = _month(lower, transform), _month(upper + 1, transform)
         return None if start is None or end is None else (start, end)
     if transform == "hour":
-        return lower * MS_AN_HOUR, (upper + 1) * MS_AN_HOUR
+        return float(lower * MS_AN_HOUR), float((upper + 1) * MS_AN_HOUR)
     name = parse_type(type_text).name
     if name == "date":
-        return lower * MS_A_DAY, (upper + 1) * MS_A_DAY
+        return float(lower * MS_A_DAY), float((upper + 1) * MS_A_DAY)
     if is_time_type(type_text):
         scale = 1_000_000 if name.endswith("_ns") else 1000
         return lower / scale, upper / scale
