@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import fastavro
@@ -27,9 +26,8 @@ def _list(element_id: int, kind: Any) -> dict[str, Any]:
     return {"type": "array", "items": kind, "element-id": element_id}
 
 
-@cache
-def manifest_entry() -> Any:
-    """Return the schema of an entry, whose partition is a day and a bucket."""
+def _manifest_entry() -> Any:
+    """The schema of an entry, whose partition is a day and a bucket."""
     partition = _record(
         "r102",
         _field("event_time_day", 1000, {"type": "int", "logicalType": "date"}, optional=True),
@@ -66,6 +64,7 @@ def manifest_entry() -> Any:
     return fastavro.parse_schema(entry)
 
 
+MANIFEST_ENTRY = _manifest_entry()
 MANIFEST_FILE = fastavro.parse_schema(
     _record(
         "manifest_file",

@@ -1,1 +1,1 @@
-"""One way to read a table's metadata a module: `python -m benchmarks.peers.NAME LOCATION`, each in a process of its own."""
+"""Ways to read a table's metadata, a module each: `python -m benchmarks.peers.NAME LOCATION` in a fresh process."""

@@ -7,12 +7,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from datafusion import SessionConfig, SessionContext
+from datafusion import SessionConfig, SessionContext, col, lit
 
 from benchmarks.peers.reporting import MAPS, Sums, argument, group_sums, report
 from benchmarks.peers.table_location import last_field_id, manifest_list_path
-
-_QUERY = "select " + ", ".join(f"data_file['{name}']" for name in MAPS) + " from manifests where status <> 2"
 
 
 def link_data_manifests(location: str, folder: str) -> None:
@@ -29,7 +27,8 @@ def read(location: str, folder: str) -> np.ndarray:
     context.register_avro("manifests", folder)
     size = last_field_id(location) + 1
     totals = np.zeros((len(MAPS), 2, size), np.int64)
-    for batch in context.sql(_QUERY).execute_stream():
+    live = context.table("manifests").filter(col("status") != lit(2))
+    for batch in live.select(*(col("data_file")[name] for name in MAPS)).execute_stream():
         for number, column in enumerate(batch.to_pyarrow().columns):
             entries = column.flatten()
             keys, values = entries.field(0).to_numpy(), entries.field(1).to_numpy()

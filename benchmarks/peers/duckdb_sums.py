@@ -14,13 +14,20 @@ from benchmarks.peers.table_location import manifest_list_path
 
 # One list of all entries, the map's number in the last two bits of its keys: DuckDB has no unnest of several maps in
 # one scan, and a union of four queries reads the manifests four times.
-_ENTRIES = " || ".join(
-    f"coalesce(list_transform(map_entries(data_file.{name}), lambda e: {{'key': e.key * 4 + {number}, 'value': e.value}}), [])"
-    for number, name in enumerate(MAPS)
-)
-_QUERY = f"""
+_MACRO = """
+    create macro tagged(entries, number) as
+    coalesce(list_transform(map_entries(entries), lambda e: {'key': e.key * 4 + number, 'value': e.value}), [])
+"""
+_QUERY = """
     select entry.key % 4, entry.key // 4, sum(entry.value), count(*)
-    from (select unnest({_ENTRIES}) as entry from read_avro(getvariable('manifests')) where status <> 2)
+    from (
+        select unnest(
+            tagged(data_file.column_sizes, 0) || tagged(data_file.value_counts, 1)
+            || tagged(data_file.null_value_counts, 2) || tagged(data_file.nan_value_counts, 3)
+        ) as entry
+        from read_avro(getvariable('manifests'))
+        where status <> 2
+    )
     group by all
 """
 
@@ -31,6 +38,7 @@ def main() -> None:
         connection = duckdb.connect(config={"threads": threads, "extension_directory": folder})
         import_extension("avro", con=connection)
         connection.load_extension("avro")
+        connection.execute(_MACRO)
 
         def read() -> list[Any]:
             found = connection.execute(

@@ -32,6 +32,6 @@ def group_sums(rows: Iterable[tuple[str, int, int, int]]) -> Sums:
     return found
 
 
-def argument(place: int = 1) -> str:
-    """Return an argument of the process: the first is the table's location."""
-    return sys.argv[place]
+def argument(place: int = 1, default: str = "") -> str:
+    """Return an argument of the process; the first is the table's location."""
+    return sys.argv[place] if place < len(sys.argv) else default

@@ -1,0 +1,10 @@
+"""icestats: its import."""
+
+from __future__ import annotations
+
+import importlib
+
+from benchmarks.peers.reporting import report
+
+if __name__ == "__main__":
+    report(lambda: importlib.import_module("icestats"))

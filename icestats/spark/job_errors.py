@@ -1,0 +1,68 @@
+"""What Spark says of a job that failed, in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from icestats.errors import IcestatsError, SparkUnavailableError
+
+_CANCELLED = re.compile(r"cancelled (part of cancelled job group|because|as part of)|SparkContext was shut down", re.I)
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version: (\S+) than that in driver: (\S+?),")
+_NO_INTERPRETER = re.compile(r'Cannot run program "([^"]+)"')
+_PYTHON_ERROR = re.compile(r"^([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
+
+
+@contextmanager
+def explained_errors(doing: str) -> Iterator[None]:
+    """Turn what Spark raises in a block into one line.
+
+    Parameters
+    ----------
+    doing : str
+        What the job does, as the subject of the message: `the Spark job that ...`.
+
+    Raises
+    ------
+    SparkUnavailableError
+        The executors' Python is missing, is of another version, or lacks a module.
+    IcestatsError
+        The job was cancelled, or failed for a reason of its own.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise explain_failure(doing, str(error)) from error
+
+
+def explain_failure(doing: str, text: str) -> IcestatsError:
+    """Build the error for what Spark says of a failed job.
+
+    Examples
+    --------
+    >>> explain_failure("the job", "ModuleNotFoundError: No module named 'numba'").__class__.__name__
+    'SparkUnavailableError'
+    """
+    if _CANCELLED.search(text):
+        return IcestatsError(f"{doing} was cancelled: nothing has been changed")
+    if found := _VERSIONS.search(text):
+        return SparkUnavailableError(
+            f"{doing} failed: the executors have Python {found[1]} and the driver {found[2]}: name an interpreter of "
+            "the driver's version in PYSPARK_PYTHON"
+        )
+    if found := _MISSING_MODULE.search(text):
+        return SparkUnavailableError(
+            f"{doing} failed: the executors' Python has no {found[1]!r}: install what icestats depends on there, or "
+            "name an interpreter that has it in PYSPARK_PYTHON"
+        )
+    if found := _NO_INTERPRETER.search(text):
+        return SparkUnavailableError(
+            f"{doing} failed: the executors have no {found[1]}: name their interpreter in PYSPARK_PYTHON"
+        )
+    telling = _PYTHON_ERROR.findall(text) or text.splitlines() or ["no reason given"]
+    return IcestatsError(f"{doing} failed: {' '.join(telling[0].split())[:300]}")

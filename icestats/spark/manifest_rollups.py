@@ -1,0 +1,192 @@
+"""Roll-ups of manifests by Spark, for tables whose metadata one machine should not read.
+
+Each task reads some manifests with the same function as one machine does, and gives their roll-up back as Arrow IPC
+streams; the driver merges them.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from icestats.errors import IcestatsError
+from icestats.metadata import Schema, TableMetadata
+from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
+from icestats.read.rollup_merge import merge_rollups
+from icestats.spark.job_errors import explained_errors
+from icestats.spark.session import cancel_jobs, watch_jobs
+from icestats.spark.shipping import ship_package
+from icestats.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[int, int], None]
+"""Called with the number of finished tasks and of all tasks."""
+
+BUNDLE_BYTES = 32 << 20
+"""Length of the manifests that one task reads, at most where there are several."""
+_TABLES = tuple(field.name for field in fields(RollUps))
+_ANSWER = pa.schema([(name, pa.binary()) for name in (*_TABLES, "error")])
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What an executor needs in order to read manifests."""
+
+    metadata: TableMetadata
+    properties: Mapping[str, str]
+    schema: Schema
+
+
+def job_group(metadata: TableMetadata) -> str:
+    """Return the id of the job group that reads a table's manifests, as `cancel_jobs` takes it."""
+    return f"icestats: metadata of {metadata.location}"
+
+
+def read_rollups_with_spark(
+    spark: SparkSession,
+    manifests: Sequence[ManifestToRead],
+    metadata: TableMetadata,
+    storage: Storage,
+    schema: Schema,
+    *,
+    progress: Progress | None = None,
+) -> RollUps:
+    """Roll up the statistics of all live files by manifest, by partition and over the table, on Spark's executors.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where the manifests are read. Executors without icestats are sent it (`ship_package`); it needs no Iceberg.
+    manifests : sequence of ManifestToRead
+        Manifests of data and of deletes.
+    metadata : TableMetadata
+        Partition specs, schemas and the times of snapshots.
+    storage : Storage
+        Its properties, credentials among them, are what the executors read with.
+    schema : Schema
+        Its columns are rolled up.
+    progress : callable, optional
+        Called from another thread with finished and total tasks; what it raises cancels the job and is raised.
+
+    Returns
+    -------
+    RollUps
+        Those of `read_rollups`, row for row.
+
+    Raises
+    ------
+    MetadataError
+        A manifest is missing, cut or damaged: the first of these in the order of the manifests' tasks.
+    UnsupportedError
+        Two specs use one partition field id for different things.
+    SparkUnavailableError
+        The executors' Python lacks what icestats depends on.
+    IcestatsError
+        The job was cancelled, or failed.
+    """
+    if not manifests:
+        return read_rollups(manifests, metadata, storage, schema)
+    ship_package(spark)
+    bundles = bundle_manifests(manifests, 2 * spark.sparkContext.defaultParallelism)
+    rows = [(bytearray(pickle.dumps(bundle)),) for bundle in bundles]
+    work = spark.sparkContext.parallelize(rows, len(rows)).toDF("manifests binary")
+    job = _Job(metadata, storage.properties, schema)
+    columns = ", ".join(f"{name} binary" for name in _ANSWER.names)
+    answers = work.mapInArrow(functools.partial(_read_bundles, job), columns)
+    parts = [_unpack(row) for row in _collect(spark, job_group(metadata), answers, progress)]
+    return merge_rollups(parts, schema.columns, [manifest.path for manifest in manifests])
+
+
+def bundle_manifests(manifests: Sequence[ManifestToRead], least_count: int) -> list[Sequence[ManifestToRead]]:
+    """Cut manifests into bundles of about the same length, in their order: neighbours share partitions.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestToRead
+        What is to be read.
+    least_count : int
+        How many bundles there are at least, as far as there are manifests.
+
+    Examples
+    --------
+    >>> paths = [ManifestToRead(str(i), length, 0, "data") for i, length in enumerate([10, 10, 90, 5, 5])]
+    >>> [[manifest.path for manifest in bundle] for bundle in bundle_manifests(paths, 2)]
+    [['0', '1'], ['2', '3', '4']]
+    """
+    total = sum(max(manifest.length, 1) for manifest in manifests)
+    count = min(len(manifests), max(least_count, -(-total // BUNDLE_BYTES)))
+    bundles: list[list[ManifestToRead]] = [[] for _ in range(count)]
+    before = 0
+    for manifest in manifests:
+        # By the middle of the manifest, so that a long one does not draw its neighbours to it.
+        length = max(manifest.length, 1)
+        bundles[min(count - 1, (2 * before + length) * count // (2 * total))].append(manifest)
+        before += length
+    return [bundle for bundle in bundles if bundle]
+
+
+def _collect(spark: SparkSession, group: str, answers: Any, progress: Progress | None) -> list[Any]:
+    raised: list[BaseException] = []
+
+    def report(done: int, total: int) -> None:
+        # Runs in a thread of its own, where an exception would be lost.
+        try:
+            if progress is not None and not raised:
+                progress(done, total)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            raised.append(error)
+            cancel_jobs(spark, group)
+
+    try:
+        with explained_errors("the Spark job that reads the manifests"), watch_jobs(spark, group, report):
+            rows: list[Any] = answers.collect()
+    except BaseException:
+        cancel_jobs(spark, group)
+        if raised:
+            raise raised[0] from None
+        raise
+    if raised:
+        raise raised[0]
+    return rows
+
+
+def _read_bundles(job: _Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    pa.set_cpu_count(1)
+    storage = Storage(job.properties)
+    for batch in batches:
+        for value in batch.column(0):
+            manifests: list[ManifestToRead] = pickle.loads(value.as_py())  # noqa: S301 - written by this job's own driver
+            yield _answer(manifests, job, storage)
+
+
+def _answer(manifests: Sequence[ManifestToRead], job: _Job, storage: Storage) -> pa.RecordBatch:
+    row: dict[str, bytes | None] = dict.fromkeys(_ANSWER.names)
+    try:
+        rollups = read_rollups(manifests, job.metadata, storage, job.schema, threads=1)
+    except IcestatsError as error:
+        row["error"] = pickle.dumps(error)
+    else:
+        row |= {name: _write_stream(getattr(rollups, name)) for name in _TABLES}
+    return pa.RecordBatch.from_pylist([row], _ANSWER)
+
+
+def _write_stream(table: pa.Table) -> bytes:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = stream.getvalue().to_pybytes()
+    return data
+
+
+def _unpack(row: Any) -> RollUps:
+    if row.error is not None:
+        error: IcestatsError = pickle.loads(row.error)  # noqa: S301 - written by this job's own executors
+        raise error
+    return RollUps(**{name: pa.ipc.open_stream(pa.py_buffer(row[name])).read_all() for name in _TABLES})

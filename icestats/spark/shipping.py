@@ -1,0 +1,69 @@
+"""The package for executors that have none: sent once a Spark context, as source files that they unpack."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import threading
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGE = "icestats"
+
+_lock = threading.Lock()
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Send this very icestats to the executors of a context, unless they are threads of the driver.
+
+    Call it before a job whose functions are of icestats; the second call and every further one does nothing.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session that will run the jobs.
+
+    Notes
+    -----
+    Spark unpacks the archive beside the files of the job, from where Python imports it before one that is installed:
+    driver and executors have the same version. It is not imported from a zip, as numba keeps compiled code only of
+    functions that are in files. What icestats depends on is not sent: the executors' Python, which `PYSPARK_PYTHON` or
+    `spark.pyspark.python` names, has to have numpy, pandas, pyarrow, numba, platformdirs, deflate, cramjam, zstandard,
+    fastavro, datasketches and pyiceberg; a job that lacks one fails with a SparkUnavailableError that names it.
+    """
+    context = spark.sparkContext
+    if (context.master or "local").split("[")[0] == "local":
+        return
+    with _lock:
+        if any(archive.endswith(f"#{PACKAGE}") for archive in context.listArchives):
+            return
+        # Executors that come later fetch it from the driver: it stays until Python ends.
+        folder = Path(tempfile.mkdtemp(prefix="icestats-shipped-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        context.addArchive(f"{write_package(folder / f'{PACKAGE}.zip')}#{PACKAGE}")
+
+
+def write_package(path: Path) -> Path:
+    """Write the source files of icestats into a zip archive, whose top is the inside of the package.
+
+    Parameters
+    ----------
+    path : Path
+        The archive to write.
+
+    Returns
+    -------
+    Path
+        The same.
+    """
+    source = Path(__file__).parent.parent
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(source.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(source).as_posix())
+    return path
