@@ -1,4 +1,7 @@
-"""Run the benchmarks that are named, or all of them, and print a Markdown table of each."""
+"""Run the benchmarks that are named, or all of them, and print a Markdown table of each.
+
+Options behind a name go to that benchmark: `python -m benchmarks metadata_reading --runs 1`.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,23 @@ import os
 import platform
 import sys
 
-NAMES = ("first_picture",)
+NAMES = ("first_picture", "metadata_reading")
 
 
 def main() -> None:
-    names = sys.argv[1:] or NAMES
+    arguments = sys.argv[1:]
+    first_option = next((place for place, text in enumerate(arguments) if text.startswith("-")), len(arguments))
+    names, options = arguments[:first_option] or NAMES, arguments[first_option:]
     for name in names:
         if name not in NAMES:
             sys.exit(f"benchmarks: no benchmark {name!r}: expected some of {', '.join(NAMES)}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     for name in names:
-        importlib.import_module(f"benchmarks.{name}").main()
+        module = importlib.import_module(f"benchmarks.{name}")
+        if options:
+            module.main(options)
+        else:
+            module.main()
 
 
 if __name__ == "__main__":

@@ -26,12 +26,14 @@ def varint(values: Longs) -> Piece:
     """Return zig-zag integers."""
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
     width = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
-    groups = rest[..., None] >> (np.uint64(7) * np.arange(width, dtype=np.uint64))
+    groups = rest[..., None] >> np.arange(0, 7 * width, 7, dtype=np.uint64)
     following = np.zeros(groups.shape, np.bool_)
     following[..., :-1] = groups[..., 1:] > 0
     counted = np.ones(groups.shape, np.bool_)
     counted[..., 1:] = groups[..., 1:] > 0
-    return (groups & np.uint64(0x7F)).astype(np.uint8) | following.astype(np.uint8) << 7, counted
+    cells: Bytes = (groups & np.uint64(0x7F)).astype(np.uint8)
+    cells[following] |= 0x80
+    return cells, counted
 
 
 def text(strings: Sequence[bytes]) -> Piece:

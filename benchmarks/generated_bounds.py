@@ -63,6 +63,7 @@ def _single_values(type_text: str, values: Any) -> Piece:
 def _unscaled(values: Longs, zeros: int) -> tuple[Bytes, Longs]:
     """Decimals: the fewest big-endian bytes, and behind them some zeros, which make the value larger."""
     data = values.astype(">i8").view(np.uint8).reshape(-1, 8)
-    needed = 1 + sum(((values < -(1 << bits)) | (values >= 1 << bits)).astype(np.int64) for bits in range(7, 63, 8))
+    limits = 1 << np.arange(7, 63, 8)
+    needed = 1 + ((values[:, None] < -limits) | (values[:, None] >= limits)).sum(1)
     places = np.arange(8 + zeros) + (8 - needed)[:, None]
     return np.where(places < 8, np.take_along_axis(data, np.minimum(places, 7), 1), 0).astype(np.uint8), needed + zeros

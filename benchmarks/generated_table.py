@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +91,11 @@ def build_columns(count: int) -> list[dict[str, Any]]:
         {"id": field_id, "name": name, "required": field_id < 3, "type": type_text}
         for field_id, (name, type_text) in enumerate([*own, *cycle], 1)
     ]
+
+
+def generate(folder: Path, shape: Shape) -> Path:
+    """Write the table of a shape below a folder, unless it is there, and return its location."""
+    location = folder / "-".join(str(size) for size in ("table", *astuple(shape)))
+    if not (location / "metadata" / "v1.metadata.json").exists():
+        write_table(location, shape)
+    return location

@@ -21,6 +21,8 @@ class Run:
 
     seconds: float
     """Wall seconds of the call alone, as the process itself timed it: after its imports."""
+    call_cpu_seconds: float
+    """User and system seconds of the call alone, its child processes left out."""
     process_seconds: float
     """Wall seconds of the whole process."""
     cpu_seconds: float
@@ -35,11 +37,11 @@ class ProcessError(Exception):
 
 
 def run_module(
-    module: str, *arguments: str, python: str = sys.executable, environment: Mapping[str, str] | None = None
+    module: str, *arguments: str, python: str | None = None, environment: Mapping[str, str] | None = None
 ) -> Run:
     """Run `python -m module arguments` once, with the local cache off unless `environment` says where it is."""
     variables = {**os.environ, "ICESTATS_CACHE": "off", **(environment or {})}
-    command = [python, "-m", module, *arguments]
+    command = [python or sys.executable, "-m", module, *arguments]
     started = time.perf_counter()
     with subprocess.Popen(
         command, cwd=FOLDER, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -55,4 +57,4 @@ def run_module(
     said = json.loads(lines[-1])
     # Kilobytes of 1,024 bytes, on a Mac bytes.
     peak_mb = used.ru_maxrss / 1e6 if sys.platform == "darwin" else used.ru_maxrss * 1024 / 1e6
-    return Run(said["seconds"], taken, used.ru_utime + used.ru_stime, peak_mb, said["sums"])
+    return Run(said["seconds"], said["cpu_seconds"], taken, used.ru_utime + used.ru_stime, peak_mb, said["sums"])

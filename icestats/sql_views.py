@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from icestats.metadata import Schema, TableMetadata
 from icestats.read.manifest_ranges import select_manifests
-from icestats.schemas import REFS, SNAPSHOTS
+from icestats.read.partition_columns import partition_type
+from icestats.schemas import COLUMNS, MANIFESTS, REFS, SNAPSHOTS, files_schema, partitions_schema
 from icestats.sql import LazyView
 
 FilesReader = Callable[[pa.Table, Sequence[int]], pa.Table]
@@ -21,49 +23,52 @@ _METRICS = frozenset(
 )
 
 
-def build_whole_view(schema: pa.Schema, read: Callable[[], pa.Table]) -> LazyView:
-    """Build a view that is read as a whole."""
-    return LazyView(schema, lambda *_: read())
+@dataclass(frozen=True, slots=True)
+class TableReaders:
+    """How the views are read."""
+
+    manifest_files: Callable[[], pa.Table]
+    manifests: Callable[[], pa.Table]
+    partitions: Callable[[], pa.Table]
+    columns: Callable[[], pa.Table]
+    files: FilesReader
 
 
-def build_files_view(
-    files_schema: pa.Schema,
-    manifest_files: Callable[[], pa.Table],
-    metadata: TableMetadata,
-    schema: Schema,
-    read: FilesReader,
-) -> LazyView:
-    """Build the view `files`.
+def build_views(metadata: TableMetadata, schema: Schema, readers: TableReaders) -> dict[str, LazyView]:
+    """Build all views of a table.
 
     Parameters
     ----------
-    files_schema : pyarrow.Schema
-        Of the view.
-    manifest_files : callable
-        Gives `schemas.MANIFEST_FILES`.
     metadata : TableMetadata
-        Partition specs.
+        Partition specs, snapshots and refs.
     schema : Schema
-        The columns whose statistics the view has.
-    read : callable
-        Reads the files of some manifests.
+        The columns whose statistics the view `files` has.
+    readers : TableReaders
+        How the views are read.
     """
+    partition = partition_type(metadata.specs, metadata.schemas.values())
+    return {
+        "manifests": _whole_view(MANIFESTS, readers.manifests),
+        "files": _files_view(files_schema(partition), metadata, schema, readers),
+        "partitions": _whole_view(partitions_schema(partition), readers.partitions),
+        "columns": _whole_view(COLUMNS, readers.columns),
+        "snapshots": _whole_view(SNAPSHOTS, lambda: _snapshots(metadata)),
+        "refs": _whole_view(REFS, lambda: _refs(metadata)),
+    }
 
-    def read_view(columns: list[str] | None, row_filter: Any) -> pa.Table:
-        manifests = select_manifests(manifest_files(), row_filter, files_schema, metadata.specs, schema)
+
+def _whole_view(schema: pa.Schema, read: Callable[[], pa.Table]) -> LazyView:
+    return LazyView(schema, lambda *_: read())
+
+
+def _files_view(view_schema: pa.Schema, metadata: TableMetadata, schema: Schema, readers: TableReaders) -> LazyView:
+    def read(columns: list[str] | None, row_filter: Any) -> pa.Table:
+        manifests = select_manifests(readers.manifest_files(), row_filter, view_schema, metadata.specs, schema)
         # A filter may need statistics that the query does not return; Arrow does not say which columns it names.
         needs_metrics = columns is None or row_filter is not None or not _METRICS.isdisjoint(columns)
-        return read(manifests, [field.field_id for field in schema.columns] if needs_metrics else [])
+        return readers.files(manifests, [field.field_id for field in schema.columns] if needs_metrics else [])
 
-    return LazyView(files_schema, read_view)
-
-
-def build_metadata_views(metadata: TableMetadata) -> Mapping[str, LazyView]:
-    """Build the views `snapshots` and `refs`."""
-    return {
-        "snapshots": build_whole_view(SNAPSHOTS, lambda: _snapshots(metadata)),
-        "refs": build_whole_view(REFS, lambda: _refs(metadata)),
-    }
+    return LazyView(view_schema, read)
 
 
 def _snapshots(metadata: TableMetadata) -> pa.Table:

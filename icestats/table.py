@@ -17,7 +17,7 @@ from icestats.overview import Overview, build_overview
 from icestats.plan.scan_files import check_row_filter, read_kept_file_paths
 from icestats.presentation import render_html, render_text
 from icestats.read.manifest_list import read_manifest_list
-from icestats.read.manifests import RollUps, manifests_to_read, partition_type, read_files
+from icestats.read.manifests import RollUps, manifests_to_read, read_files
 from icestats.read.rollup_cache import read_cached_rollups
 from icestats.read.statistics_files import (
     CommittedBlob,
@@ -27,13 +27,11 @@ from icestats.read.statistics_files import (
     read_kll,
 )
 from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
-from icestats.schemas import COLUMNS, MANIFESTS, files_schema, partitions_schema
-from icestats.sql import LazyView, run_query
-from icestats.sql_views import build_files_view, build_metadata_views, build_whole_view
 from icestats.statistics import Statistics, compute_statistics
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 
 if TYPE_CHECKING:
+    from icestats.sql import LazyView
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
@@ -296,6 +294,9 @@ class Table:
         >>> table.sql("select sum(record_count) as records from files").to_pylist()
         [{'records': Decimal('336776')}]
         """
+        # Arrow's datasets import pandas, which the first picture must not wait for.
+        from icestats.sql import run_query
+
         return run_query(query, self._views)
 
     def orphans(self) -> pa.Table:
@@ -330,16 +331,10 @@ class Table:
 
     @cached_property
     def _views(self) -> dict[str, LazyView]:
-        partition = partition_type(self.metadata.specs, self.metadata.schemas.values())
-        return {
-            "manifests": build_whole_view(MANIFESTS, self.manifests),
-            "files": build_files_view(
-                files_schema(partition), self.manifest_files, self.metadata, self.schema, self._read_files
-            ),
-            "partitions": build_whole_view(partitions_schema(partition), self.partitions),
-            "columns": build_whole_view(COLUMNS, self.columns),
-            **build_metadata_views(self.metadata),
-        }
+        from icestats.sql_views import TableReaders, build_views
+
+        readers = TableReaders(self.manifest_files, self.manifests, self.partitions, self.columns, self._read_files)
+        return build_views(self.metadata, self.schema, readers)
 
     @cached_property
     def _manifest_files(self) -> pa.Table:

@@ -89,7 +89,7 @@ flights.explore()
 
 # %%
 partitions = flights.partitions()
-partitions.select(["partition", "data_record_count", "data_file_count", "total_data_file_size_in_bytes"]).slice(0, 5).to_pandas()
+partitions.select(["partition", "data_record_count", "data_file_count"]).slice(0, 5).to_pandas()
 
 # %% [markdown]
 # ## Compute and commit what is missing

@@ -41,7 +41,7 @@ def sums(totals: np.ndarray) -> Sums:
     return group_sums(
         (name, key, totals[number, 0, key], totals[number, 1, key])
         for number, name in enumerate(MAPS)
-        for key in np.flatnonzero(totals[number, 1])
+        for key in np.flatnonzero(totals[number, 1]).tolist()
     )
 
 

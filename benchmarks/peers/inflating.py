@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import fastavro
 from deflate import deflate_decompress
@@ -47,7 +48,8 @@ def _read_long(data: memoryview, place: int) -> tuple[int, int]:
 
 def main() -> None:
     with Path(manifest_list_path(argument())).open("rb") as file:
-        paths = [manifest["manifest_path"] for manifest in fastavro.reader(file) if manifest["content"] == 0]
+        manifest_files: list[Any] = list(fastavro.reader(file))
+    paths = [manifest["manifest_path"] for manifest in manifest_files if manifest["content"] == 0]
     manifests = [read_blocks(path) for path in paths]
 
     def run() -> int:

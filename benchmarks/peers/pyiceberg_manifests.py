@@ -36,7 +36,9 @@ def add(total: tuple[np.ndarray, np.ndarray], maps: list[Mapping[int, int]]) -> 
 
 def sums(totals: Totals) -> Sums:
     return group_sums(
-        (name, key, total[key], count[key]) for name, (total, count) in totals.items() for key in np.flatnonzero(count)
+        (name, key, total[key], count[key])
+        for name, (total, count) in totals.items()
+        for key in np.flatnonzero(count).tolist()
     )
 
 

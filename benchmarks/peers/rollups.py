@@ -1,6 +1,6 @@
 """icestats: all roll-ups by manifest, by partition and over the table, bounds included.
 
-`LOCATION [CALLS [WITHOUT]]`: the last of some calls is timed, and so many manifests at the end of the list left out.
+`LOCATION [CALLS [all-but-one]]`: the last of some calls is timed; `all-but-one` leaves out the last data manifest.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from icestats.read.rollup_cache import read_cached_rollups
 from icestats.storage import Storage
 
 
-def read(without: int) -> RollUps:
+def read() -> RollUps:
     """Read as `Table` does: through the local cache, which ICESTATS_CACHE may turn off."""
     table = icestats.load(metadata_path(argument(1)))
     manifests = manifests_to_read(table.manifest_files())
-    return read_cached_rollups(manifests[: len(manifests) - without], table.metadata, Storage(), table.schema)
+    if argument(3) == "all-but-one":
+        manifests.remove([manifest for manifest in manifests if manifest.content == "data"][-1])
+    return read_cached_rollups(manifests, table.metadata, Storage(), table.schema)
 
 
 def sums(rollups: RollUps) -> Sums:
@@ -31,4 +33,4 @@ def sums(rollups: RollUps) -> Sums:
 
 
 if __name__ == "__main__":
-    report(lambda: read(int(argument(3, "0"))), sums, calls=int(argument(2, "1")))
+    report(read, sums, calls=int(argument(2, "1")))

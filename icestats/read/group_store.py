@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -21,6 +23,7 @@ LOCAL_GROUPS = 16
 ARENA_SIZE = 1 << 20
 """Room for bounds that are longer than two words, to begin with, in bytes."""
 _LOOKUP_SIZE = 1 << 16
+_MAPPED_SIZE = 1 << 20
 _BOUND_KINDS = {
     "boolean": k.BOOL,
     "int": k.INT4,
@@ -91,8 +94,8 @@ class GroupStore:
         self.groups = Groups(
             meters=np.zeros(3, np.int64),
             rows=_rows(capacity),
-            cells=np.zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
-            valueless=np.zeros((capacity, len(kinds)), np.int64),
+            cells=_zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
+            valueless=_zeros((capacity, len(kinds)), np.int64),
             kinds=kinds,
             arena=np.zeros(arena_size or ARENA_SIZE, np.uint8),
             tags=np.zeros(capacity, np.int64),
@@ -181,6 +184,14 @@ def _table_size(capacity: int) -> int:
 
 
 def _grown(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
-    grown = np.zeros((size, *array.shape[1:]), array.dtype)
+    grown = _zeros((size, *array.shape[1:]), array.dtype.type)
     grown[: len(array)] = array
     return grown
+
+
+def _zeros(shape: tuple[int, ...], kind: type[Number]) -> npt.NDArray[Number]:
+    # Large arrays are mapped: malloc would keep the memory of each that is outgrown, and fragment.
+    size = np.dtype(kind).itemsize * math.prod(shape)
+    if size < _MAPPED_SIZE:
+        return np.zeros(shape, kind)
+    return np.frombuffer(mmap.mmap(-1, size), kind).reshape(shape)

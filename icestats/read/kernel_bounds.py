@@ -18,6 +18,7 @@ MAGNITUDE = 0x7FFF_FFFF_FFFF_FFFF
 MICROS_A_DAY = 86_400_000_000
 NANOS_A_DAY = 86_400_000_000_000
 MAX_NANO_DAYS = 106_751
+MAX_MICRO_DAYS = 106_751_991
 
 
 @inlined
@@ -88,8 +89,6 @@ def rare_words(
     kind: Integer, limit: Integer, data: Bytes, start: Integer, length: Integer
 ) -> tuple[Flag, Integer, Integer]:
     """Return the two words of a bound of one of the rarer types."""
-    if kind == k.BIG_DECIMAL:
-        return decimal_words(data, start, length)
     if kind == k.BOOL:
         return length == 1, np.int64(length == 1 and data[start] != 0), 0
     if kind == k.UUID:
@@ -107,15 +106,13 @@ def rare_words(
 
 @inlined
 def date_words(kind: Integer, data: Bytes, start: Integer, length: Integer) -> tuple[Flag, Integer, Integer]:
-    """Return a timestamp, or the date that it was before its column was promoted."""
-    if length == 8:
-        return True, little_endian(data, start, 8), 0
+    """Return the timestamp of a date from before its column was promoted."""
     if length != 4:
         return False, 0, 0
     days = little_endian(data, start, 4)
     if kind == k.DATE_NANOS:
         return -MAX_NANO_DAYS <= days <= MAX_NANO_DAYS, days * NANOS_A_DAY, 0
-    return -106_751_991 <= days <= 106_751_991, days * MICROS_A_DAY, 0
+    return -MAX_MICRO_DAYS <= days <= MAX_MICRO_DAYS, days * MICROS_A_DAY, 0
 
 
 @inlined
@@ -125,14 +122,10 @@ def bound_words(
     """Return whether the bytes are a bound, and its two words."""
     if kind == k.TEXT:
         return True, text_word(data, start, length), text_word(data, start + 8, max(length - 8, 0))
-    if kind == k.LONG8 or (kind == k.LONG4_8 and length == 8):
-        if length != 8:
-            return False, 0, 0
+    if length == 8 and k.LONG4_8 <= kind <= k.DATE_NANOS:
         return True, little_endian(data, start, 8), 0
     if kind == k.INT4 or kind == k.LONG4_8:
-        if length != 4:
-            return False, 0, 0
-        return True, little_endian(data, start, 4), 0
+        return length == 4, little_endian(data, start, 4) if length == 4 else 0, 0
     if kind == k.REAL4_8 or kind == k.REAL4:
         if length == 8 and kind == k.REAL4_8:
             bits = little_endian(data, start, 8)
@@ -142,6 +135,8 @@ def bound_words(
             return False, 0, 0
         ok, word = real_word(bits)
         return ok, word, 0
+    if kind == k.BIG_DECIMAL:
+        return decimal_words(data, start, length)
     return rare_words(kind, limit, data, start, length)
 
 

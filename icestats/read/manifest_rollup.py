@@ -19,6 +19,8 @@ from icestats.read.manifest_programs import ManifestProgram, ManifestPrograms
 from icestats.read.partition_columns import PartitionColumn
 from icestats.storage import FileReader
 
+TASKS = 512
+"""Manifests are handed to threads one at a time, or in so many parts where there are more."""
 _NO_BYTES = np.zeros(0, np.uint8)
 _NO_BYTES.flags.writeable = False
 
@@ -89,7 +91,8 @@ class ManifestRollup:
             for index in task:
                 self._read(storage, index)
 
-        tasks = [[index] for index in range(len(self.manifests))]
+        step = 1 + len(self.manifests) // TASKS
+        tasks = [range(i, min(i + step, len(self.manifests))) for i in range(0, len(self.manifests), step)]
         run_tasks(tasks, read, threads, len(self.manifests), progress)
         for store, _ in decoders:
             self._flush(store, "the table's manifests")

@@ -4,8 +4,9 @@ One file holds the roll-up of a set of manifests. A snapshot's roll-up is the ca
 part of its manifests, merged with what is read of the rest. ICESTATS_CACHE names the folder, or is `off`.
 
     bytes 0..8    b"ICESTAT1"
-    bytes 8..40   blake2b-256 of all that follows
-    bytes 40..48  length of the JSON header, little endian
+    bytes 8..40   blake2b-256 of the JSON header
+    bytes 40..72  blake2b-256 of all that follows the header
+    bytes 72..80  length of the header, little endian
     then          the JSON header, and one Arrow IPC stream for each table, each behind its length in 8 bytes
 """
 
@@ -20,10 +21,11 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 
-from icestats.metadata import Schema, TableMetadata
+from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.read.manifest_pool import Progress
 from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollup_merge import merge_rollups
@@ -34,7 +36,17 @@ CACHE_VERSION = 1
 MOST_ENTRIES_A_TABLE = 3
 MOST_CACHE_BYTES = 2 << 30
 """The least recently used entries are removed beyond this."""
-_HEAD = len(MAGIC) + 32
+_HEAD = len(MAGIC) + 32 + 32 + 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What an entry is of: manifests, and the snapshots that the table's metadata had when they were read."""
+
+    manifests: frozenset[tuple[str, int]]
+    snapshot_ids: frozenset[int]
+    newest: tuple[int, int]
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +110,7 @@ def read_cached_rollups(
         missing = [m for m in manifests if (m.path, m.length) not in known.manifests]
         added = read_rollups(missing, metadata, storage, schema, progress=progress)
         rollups = merge_rollups([known.rollups, added], schema.columns, paths)
-    _write_entry(folder, wanted, rollups)
+    _write_entry(folder, wanted, rollups, metadata)
     return rollups
 
 
@@ -116,63 +128,103 @@ def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
 
 def _find_entry(folder: Path, wanted: frozenset[tuple[str, int]], metadata: TableMetadata) -> _Entry | None:
     """Return the entry of the most manifests among those that are wanted; what is damaged is removed."""
-    best: tuple[int, Path] | None = None
+    parts: list[tuple[int, Path]] = []
     for path in folder.glob("*.rollup"):
         try:
-            manifests = _read_header(path)
+            with path.open("rb") as file:
+                header = _read_header(file)
         except (OSError, ValueError):
             _remove(path)
             continue
-        if manifests <= wanted and (best is None or len(manifests) > best[0]):
-            best = (len(manifests), path)
-    if best is None:
-        return None
-    try:
-        entry = _read_entry(best[1])
-    except (OSError, ValueError, pa.ArrowException):
-        _remove(best[1])
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(best[1])
-    return entry if _is_current(entry.rollups, metadata) else None
+        if header.manifests <= wanted and _knows_no_more(metadata, header):
+            parts.append((len(header.manifests), path))
+    for _, path in sorted(parts, reverse=True):
+        try:
+            entry = _read_entry(path)
+        except (OSError, ValueError, pa.ArrowException):
+            _remove(path)
+            continue
+        if _knows_latest(metadata, entry.rollups):
+            with contextlib.suppress(OSError):
+                os.utime(path)
+            return entry
+    return None
 
 
-def _is_current(rollups: RollUps, metadata: TableMetadata) -> bool:
+def _knows_no_more(metadata: TableMetadata, header: _Header) -> bool:
+    # Metadata from before snapshots were expired knows when they added files; the entry's did not.
+    added = (s for s in metadata.snapshots.values() if s.snapshot_id not in header.snapshot_ids)
+    return all(_age(snapshot) > header.newest for snapshot in added)
+
+
+def _knows_latest(metadata: TableMetadata, rollups: RollUps) -> bool:
     # A snapshot that has been expired since would not be found by a reader without the cache.
     ids = rollups.partitions["last_updated_snapshot_id"].unique().to_pylist()
     return all(snapshot_id is None or snapshot_id in metadata.snapshots for snapshot_id in ids)
 
 
-def _read_header(path: Path) -> frozenset[tuple[str, int]]:
-    with path.open("rb") as file:
-        head = file.read(_HEAD + 8)
-        if head[: len(MAGIC)] != MAGIC:
-            raise ValueError("not a roll-up")
-        header = json.loads(file.read(int.from_bytes(head[_HEAD:], "little")))
-    return frozenset((str(path), int(length)) for path, length in header["manifests"])
+def _age(snapshot: Snapshot) -> tuple[int, int]:
+    # Sequence numbers are all 0 in tables of format version 1.
+    return snapshot.sequence_number, snapshot.timestamp_ms
+
+
+def _read_header(file: BinaryIO) -> _Header:
+    head = file.read(_HEAD)
+    size = int.from_bytes(head[72:], "little")
+    if head[: len(MAGIC)] != MAGIC or size > os.fstat(file.fileno()).st_size:
+        raise ValueError("not a roll-up")
+    data = file.read(size)
+    if _digest(data) != head[8:40]:
+        raise ValueError("the header's checksum is wrong")
+    header = json.loads(data)
+    manifests = frozenset((path, length) for path, length in header["manifests"])
+    return _Header(manifests, frozenset(header["snapshot_ids"]), tuple(header["newest"]), size)
 
 
 def _read_entry(path: Path) -> _Entry:
-    data = path.read_bytes()
-    body = memoryview(data)[_HEAD:]
-    if hashlib.blake2b(body, digest_size=32).digest() != data[len(MAGIC) : _HEAD]:
+    with path.open("rb") as file:
+        header = _read_header(file)
+        file.seek(0)
+        data = file.read()
+    body = memoryview(data)[_HEAD + header.size_bytes :]
+    if _digest(body) != data[40:72]:
         raise ValueError("the checksum is wrong")
-    manifests = _read_header(path)
-    start = 8 + int.from_bytes(body[:8], "little")
+    start = 0
     tables = {}
     for field in fields(RollUps):
         length = int.from_bytes(body[start : start + 8], "little")
         stream = pa.py_buffer(body[start + 8 : start + 8 + length])
         tables[field.name] = pa.ipc.open_stream(stream).read_all()
         start += 8 + length
-    return _Entry(manifests, RollUps(**tables))
+    return _Entry(header.manifests, RollUps(**tables))
 
 
-def _write_entry(folder: Path, manifests: frozenset[tuple[str, int]], rollups: RollUps) -> None:
+def _write_entry(
+    folder: Path, manifests: frozenset[tuple[str, int]], rollups: RollUps, metadata: TableMetadata
+) -> None:
     """Write an entry beside its name and put it in place whole; a cache that cannot be written is no error."""
-    header = json.dumps({"manifests": sorted(manifests)}).encode()
+    listed = sorted(manifests)
+    newest = max(map(_age, metadata.snapshots.values()), default=(0, 0))
+    document = {"manifests": listed, "snapshot_ids": sorted(metadata.snapshots), "newest": newest}
+    header = json.dumps(document).encode()
+    body = _pack(rollups)
+    name = hashlib.blake2b(json.dumps(listed).encode(), digest_size=16).hexdigest()
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
+            try:
+                file.write(MAGIC + _digest(header) + _digest(body) + len(header).to_bytes(8, "little") + header)
+                file.write(body)
+                file.close()
+                Path(file.name).replace(folder / f"{name}.rollup")
+            except BaseException:
+                _remove(Path(file.name))
+                raise
+        _remove_oldest(folder)
+
+
+def _pack(rollups: RollUps) -> memoryview:
     body = io.BytesIO()
-    body.write(len(header).to_bytes(8, "little") + header)
     for field in fields(RollUps):
         table: pa.Table = getattr(rollups, field.name)
         stream = pa.BufferOutputStream()
@@ -181,20 +233,11 @@ def _write_entry(folder: Path, manifests: frozenset[tuple[str, int]], rollups: R
         data = stream.getvalue()
         body.write(data.size.to_bytes(8, "little"))
         body.write(data)
-    payload = body.getbuffer()
-    name = hashlib.blake2b(header, digest_size=16).hexdigest()
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-            try:
-                file.write(MAGIC + hashlib.blake2b(payload, digest_size=32).digest())
-                file.write(payload)
-                file.close()
-                Path(file.name).replace(folder / f"{name}.rollup")
-            except OSError:
-                _remove(Path(file.name))
-                raise
-        _remove_oldest(folder)
+    return body.getbuffer()
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=32).digest()
 
 
 def _remove_oldest(folder: Path) -> None:

@@ -47,7 +47,9 @@ def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_p
     manifests, manifest_cells = _merge_manifests(parts, manifest_paths, len(columns))
     if len(parts) == 1:
         return replace(parts[0], manifests=manifests, manifest_cells=manifest_cells)
-    partitions, places = _merge_groups(pa.concat_tables([part.partitions for part in parts]).combine_chunks())
+    # The type of a field whose source column is gone is known only to parts that have a manifest of its spec.
+    groups = pa.concat_tables([part.partitions for part in parts], promote_options="permissive")
+    partitions, places = _merge_groups(groups.combine_chunks())
     whole = np.zeros(len(parts), np.int64)
     return RollUps(
         manifests=manifests,

@@ -19,7 +19,9 @@ import pyarrow as pa
 from icestats.catalog import Source, load_iceberg_table
 from icestats.errors import ColumnNotFoundError, UnsupportedError
 from icestats.metadata import Field, Snapshot
+from icestats.spark.job_errors import explained_errors
 from icestats.spark.session import watch_jobs
+from icestats.spark.shipping import ship_package
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
 from icestats.stats.table_statistics import TableStatistics
 
@@ -113,6 +115,10 @@ def compute_table_statistics(
         The table has no such column.
     UnsupportedError
         The table has equality deletes, which PyIceberg cannot apply.
+    SparkUnavailableError
+        The executors lack Python or a module.
+    IcestatsError
+        The job was cancelled, or a data file could not be read.
     """
     started = time.perf_counter()
     fields, skipped = select_columns(source.metadata.schema_of(snapshot).top_level, columns)
@@ -125,7 +131,9 @@ def compute_table_statistics(
     job = _Scan(table.metadata, table.io, scan.projection(), fields, k, lg_k)
     merged = job.new_accumulators()
     if fields and tasks:
-        with watch_jobs(spark, f"icestats: statistics of {source.name}", progress):
+        ship_package(spark)
+        group = f"icestats: statistics of {source.name}"
+        with explained_errors(f"the scan of {source.name}"), watch_jobs(spark, group, progress):
             for payload in _run(spark, job, tasks):
                 _merge(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
     results = {field.name: accumulator.result() for field, accumulator in zip(fields, merged, strict=True)}

@@ -102,7 +102,7 @@ def test_a_click_on_a_column_draws_its_histogram(explorer: Explorer, events: ice
         whole = events.histogram(column)
         assert sum(trace(explorer.histogram, "values").y) + part.below + part.above == pytest.approx(whole.n)
         assert part.histogram.n == whole.n
-    assert figure._widget_data == figure._data
+        assert figure._widget_data == figure._data
 
 
 @pytest.mark.spark
@@ -175,8 +175,11 @@ def test_a_column_that_does_not_exist(events: icestats.Table) -> None:
     with pytest.raises(icestats.ColumnNotFoundError, match="no column 'nope'"):
         Explorer(events, column="nope")
     explorer = Explorer(events)
+    assert explorer.wait()
+    assert explorer.state.histogram is not None
     explorer.state.column = "nope"
     assert explorer.wait()
+    assert explorer.state.histogram is None
     assert "no column &#x27;nope&#x27;" in explorer.histogram.body.children[0].value
 
 

@@ -38,6 +38,7 @@ class HistogramView(View):
         link((self.state, "bins"), (bins, "value"))
         link((self.state, "whole_range"), (whole, "value"))
         self.set_controls(kind, bins, whole)
+        self._shown: HistogramPart | None = None
 
     def draw(self) -> None:
         """Show the histogram."""
@@ -68,7 +69,9 @@ class HistogramView(View):
         if not histogram.counts:
             self.show_note("No finite values: every value is an infinity, or too large to draw.", is_error=False)
             return
-        self.show_figure(build_histogram_figure(part), f"Histogram of {histogram.column}")
+        if self.figure is None or self._shown is not part:
+            self.show_figure(build_histogram_figure(part), f"Histogram of {histogram.column}")
+            self._shown = part
 
     def to_arrow(self) -> pa.Table | None:
         """Return the bins that are drawn."""

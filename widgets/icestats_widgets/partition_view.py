@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import is_
+from typing import Any
+
 import ipywidgets
 import pyarrow as pa
 from traitlets import link
@@ -23,6 +26,7 @@ class PartitionView(View):
         choice = ipywidgets.ToggleButtons(options=PARTITION_VALUES, tooltips=["Show " + v for v in PARTITION_VALUES])
         link((self.state, "partition_value"), (choice, "value"))
         self.set_controls(choice)
+        self._drawn: tuple[Any, Any] | None = None
 
     def draw(self) -> None:
         """Show the partitions."""
@@ -38,6 +42,9 @@ class PartitionView(View):
             self.show_note("No partitions: nothing has been written to this table yet.", is_error=False)
             return
         table = self.state.table
+        drawn = (partitions, self.state.partition_value)
+        if self.figure is not None and self._drawn is not None and all(map(is_, drawn, self._drawn)):
+            return
         picture = build_partition_figure(
             partitions, table.metadata.specs, table.metadata.default_spec_id, table.schema, self.state.partition_value
         )
@@ -46,6 +53,7 @@ class PartitionView(View):
             self.show_note("The table is not partitioned: all its files are in one place.", is_error=False)
             return
         self.say(f"{picture.caption}: {self.state.partition_value} of data files")
+        self._drawn = drawn
         self.show_figure(picture.figure, f"Partitions: {self.state.partition_value} of data files")
 
     def to_arrow(self) -> pa.Table | None:

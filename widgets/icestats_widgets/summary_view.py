@@ -17,6 +17,7 @@ class SummaryView(View):
 
     name = "summary"
     follows = ("overview", "table")
+    hears = ("manifests",)
 
     def build(self) -> None:
         """Make the widgets that stay."""

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
@@ -31,6 +32,9 @@ class View(ipywidgets.VBox):
     """The part's name in `ExplorerState.notes` and `ExplorerState.loading`."""
     title = ""
     follows: Sequence[str] = ()
+    """Traits of the state that it draws."""
+    hears: Sequence[str] = ()
+    """Parts whose notes, and whose loading, it shows; by default its own."""
 
     def __init__(self, state: ExplorerState) -> None:
         self.state = state
@@ -47,7 +51,8 @@ class View(ipywidgets.VBox):
         self.add_class("icestats-part")
         self.add_class(f"icestats-{self.name}")
         self.build()
-        state.observe(lambda _: self.redraw(), [*self.follows, "notes", "loading"])
+        state.observe(lambda _: self.redraw(), list(self.follows))
+        state.observe(self._hear, ["notes", "loading"])
         self.redraw()
 
     def build(self) -> None:
@@ -73,6 +78,15 @@ class View(ipywidgets.VBox):
             except Exception as error:
                 _logger.debug("%s cannot be drawn", self.name, exc_info=True)
                 self.show_note(explain_error(error))
+
+    def _hear(self, change: Any) -> None:
+        for part in self.hears or (self.name,):
+            if change.name == "notes" and change.old.get(part) == change.new.get(part):
+                continue
+            if change.name == "loading" and (part in change.old) == (part in change.new):
+                continue
+            self.redraw()
+            return
 
     def say(self, text: str) -> None:
         """Set the line under the heading."""

@@ -1,0 +1,104 @@
+"""The benchmark's table, the conditions it was made under, and the page that both stand on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import statistics
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+from benchmarks.measured_process import Run
+from benchmarks.metadata_cases import AGAIN, FLOOR, ROLLUPS, Case, Runs
+from benchmarks.peer_environment import REQUIREMENTS
+from benchmarks.peers.table_location import last_field_id, manifest_list_path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, PLOT = DOCS / "benchmarks.md", DOCS / "images" / "metadata_reading.svg"
+BEGIN, END = "<!-- metadata_reading: written by the benchmark -->", "<!-- end of metadata_reading -->"
+HEAD = ("way", "seconds", "times roll-ups", "whole process", "CPU", "peak MB", "sums")
+PACKAGES = ("icestats", "numba", "deflate", "pyarrow", "pyiceberg", "pyspark")
+
+
+def describe_conditions(location: str, rounds: int) -> str:
+    """Say what was read, on what, with what."""
+    with Path(manifest_list_path(location)).open("rb") as file:
+        manifests: list[Any] = list(fastavro.reader(file))
+    data = [manifest for manifest in manifests if manifest["content"] == 0]
+    files = sum(manifest["added_files_count"] + manifest["existing_files_count"] for manifest in data)
+    size = sum(manifest["manifest_length"] for manifest in data)
+    packages = [f"{name} {version(name)}" for name in PACKAGES]
+    packages += re.findall(r"^(?:duckdb|datafusion)==.*", REQUIREMENTS.read_text(), re.MULTILINE)
+    load = f"; load average {os.getloadavg()[0]:.1f} before the first run" if hasattr(os, "getloadavg") else ""
+    return (
+        f"{files:,} data files in {len(data):,} data manifests ({size / 1e6:,.0f} MB), {len(manifests) - len(data)} "
+        f"manifests of deletes, {last_field_id(location)} columns. {_processor()}, {os.cpu_count()} cores, "
+        f"{platform.system()}; Python {platform.python_version()}, {', '.join(packages).replace('==', ' ')}. "
+        f"Medians of {rounds} runs (PyIceberg and compiling: one), cases taking turns{load}."
+    )
+
+
+def build_table(runs: Runs) -> str:
+    """Build the Markdown table."""
+    lines = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 2) + "---|"]
+    lines += ["| " + " | ".join(_row(case, runs)) + " |" for case in runs]
+    first, again = (_ratio(runs, case, FLOOR) for case in (ROLLUPS, AGAIN))
+    if first and again:
+        lines.append(f"\nAll roll-ups take {first} times as long as inflating alone, a second call {again} times.")
+    return "\n".join(lines)
+
+
+def write_page(text: str, plot: str | None) -> None:
+    """Put the text between the page's markers, and the plot beside it."""
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    if plot is not None:
+        PLOT.write_text(plot)
+
+
+def _row(case: Case, runs: Runs) -> tuple[str, ...]:
+    found = runs[case]
+    if isinstance(found, str):
+        return (case.title, f"not measured: {found}", *[""] * (len(HEAD) - 2))
+    seconds = _median(found, lambda run: run.seconds)
+    ratio = "" if case.module in ("rollups", "importing") else _ratio(runs, case, ROLLUPS)
+    if case in (FLOOR, AGAIN):
+        rest = ("", f"{_median(found, lambda run: run.call_cpu_seconds):.2f}", "")
+    else:
+        process, cpu = (_median(found, get) for get in (lambda run: run.process_seconds, lambda run: run.cpu_seconds))
+        rest = (f"{process:.2f}", f"{cpu:.2f}", f"{_median(found, lambda run: run.peak_mb):,.0f}")
+    return (case.title, f"{seconds:.2f}", ratio, *rest, _compare(case, found, runs))
+
+
+def _ratio(runs: Runs, above: Case, below: Case) -> str:
+    parts = [runs.get(case, "") for case in (above, below)]
+    if any(isinstance(part, str) for part in parts):
+        return ""
+    first, second = (_median(part, lambda run: run.seconds) for part in parts if not isinstance(part, str))
+    return f"{first / second:.1f}"
+
+
+def _compare(case: Case, found: list[Run], runs: Runs) -> str:
+    ours = runs.get(ROLLUPS, "")
+    if case is ROLLUPS or isinstance(ours, str) or not found[0].sums:
+        return ""
+    return "equal" if all(run.sums == ours[0].sums for run in found) else "**differ**"
+
+
+def _median(runs: list[Run], get: Callable[[Run], float]) -> float:
+    return statistics.median(get(run) for run in runs)
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor() or platform.machine()

@@ -1,0 +1,218 @@
+"""Spark's executors read manifests to the same answer as one machine, even where they have no icestats."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numba
+import pyspark
+import pytest
+
+import icestats
+from icestats.read.manifests import ManifestToRead, RollUps, manifests_to_read, read_rollups
+from icestats.spark.java import find_java
+from icestats.spark.manifest_rollups import bundle_manifests, job_group, read_rollups_with_spark
+from icestats.spark.session import cancel_jobs
+
+pytestmark = pytest.mark.spark
+
+
+def what_to_read(table):
+    return manifests_to_read(table.manifest_files()), table.metadata, table._source.storage, table.schema
+
+
+def read(spark, table, progress=None, change=lambda manifests: manifests):
+    manifests, *rest = what_to_read(table)
+    return read_rollups_with_spark(spark, change(manifests), *rest, progress=progress)
+
+
+def differing(first: RollUps, second: RollUps) -> list[str]:
+    return [f.name for f in fields(RollUps) if not getattr(first, f.name).equals(getattr(second, f.name))]
+
+
+def damaged(folder: Path, manifest: ManifestToRead) -> ManifestToRead:
+    """A copy of a manifest that is cut before the end of a block."""
+    path = folder / "cut.avro"
+    path.write_bytes(Path(manifest.path.removeprefix("file:")).read_bytes()[:-40])
+    return replace(manifest, path=str(path), length=path.stat().st_size)
+
+
+@pytest.mark.parametrize("name", ["demo.events", "demo.flights"])
+def test_the_answer_is_that_of_one_machine_row_for_row(spark, demo_home, name):
+    table = icestats.load(name)
+    assert differing(read(spark, table), read_rollups(*what_to_read(table))) == []
+
+
+def test_no_manifests_are_no_job(spark, demo_home):
+    table = icestats.load("demo.flights")
+    before = spark.sparkContext.statusTracker().getJobIdsForGroup(job_group(table.metadata))
+    assert read(spark, table, change=lambda _: []).manifests.num_rows == 0
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup(job_group(table.metadata)) == before
+
+
+def test_progress_ends_with_all_tasks(spark, demo_home):
+    table = icestats.load("demo.events")
+    seen: list[tuple[int, int]] = []
+    read(spark, table, lambda done, total: seen.append((done, total)))
+    bundles = bundle_manifests(what_to_read(table)[0], 2 * spark.sparkContext.defaultParallelism)
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(bundles), len(bundles))
+
+
+def test_a_damaged_manifest_is_the_error_of_one_machine(spark, demo_home, tmp_path):
+    table = icestats.load("demo.events")
+    manifests, *rest = what_to_read(table)
+    manifests[3] = damaged(tmp_path, manifests[3])
+    with pytest.raises(icestats.MetadataError) as alone:
+        read_rollups(manifests, *rest)
+    with pytest.raises(icestats.MetadataError) as caught:
+        read_rollups_with_spark(spark, manifests, *rest)
+    assert str(caught.value) == str(alone.value)
+    assert (caught.value.path, caught.value.offset) == (manifests[3].path, alone.value.offset)
+    assert caught.value.offset is not None
+
+
+class StopReadingError(Exception):
+    """What a caller's own progress raises."""
+
+
+def test_a_job_is_stopped_by_cancelling_and_by_what_progress_raises(spark, demo_home, tmp_path):
+    """A manifest that never comes does not keep the call: it ends with one line, and no job goes on."""
+    table = icestats.load("demo.events")
+    never = tmp_path / "never.avro"
+    os.mkfifo(never)
+
+    def with_never(manifests):
+        return [*manifests[:-1], replace(manifests[-1], path=str(never), length=0)]
+
+    def cancel(done: int, total: int) -> None:
+        cancel_jobs(spark, job_group(table.metadata))
+
+    def stop(done: int, total: int) -> None:
+        raise StopReadingError(f"enough after {done} of {total}")
+
+    with pytest.raises(icestats.IcestatsError) as cancelled:
+        read(spark, table, cancel, with_never)
+    assert str(cancelled.value) == "the Spark job that reads the manifests was cancelled: nothing has been changed"
+    with pytest.raises(StopReadingError, match="enough after"):
+        read(spark, table, stop, with_never)
+    tracker = spark.sparkContext.statusTracker()
+    assert tracker.getActiveJobsIds() == []
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("watch ")]
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+    assert differing(read(spark, table), read_rollups(*what_to_read(table))) == []
+
+
+@pytest.mark.parametrize(("lengths", "least"), [([5] * 40, 4), ([0, 0, 0], 8), ([1 << 30, 1, 1], 2), ([7], 4)])
+def test_every_manifest_is_in_one_bundle_and_in_its_order(lengths, least):
+    manifests = [ManifestToRead(str(i), length, 0, "data") for i, length in enumerate(lengths)]
+    bundles = bundle_manifests(manifests, least)
+    assert [manifest for bundle in bundles for manifest in bundle] == manifests
+    assert all(bundles)
+    assert len(bundles) <= max(least, sum(lengths) >> 20)
+
+
+DRIVER = """
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import icestats
+from icestats.errors import MetadataError, SparkUnavailableError
+from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.spark.manifest_rollups import read_rollups_with_spark
+from icestats.spark.session import get_session, stop_session
+
+master, work, packages, numba = sys.argv[1:]
+spark = get_session(master=master, conf={
+    "spark.executor.memory": "512m", "spark.default.parallelism": "1", "spark.task.maxFailures": "1"})
+table = icestats.load("demo.events")
+manifests = manifests_to_read(table.manifest_files())
+rest = table.metadata, table._source.storage, table.schema
+try:
+    read_rollups_with_spark(spark, manifests, *rest)
+except SparkUnavailableError as error:
+    print("missing:", error)
+Path(packages, "numba").symlink_to(numba)
+found = read_rollups_with_spark(spark, manifests, *rest)
+expected = read_rollups(manifests, *rest)
+print("equal:", all(getattr(found, f.name).equals(getattr(expected, f.name)) for f in fields(RollUps)))
+cut = Path(work, "cut.avro")
+cut.write_bytes(Path(manifests[3].path.removeprefix("file:")).read_bytes()[:-40])
+manifests[3] = replace(manifests[3], path=str(cut), length=cut.stat().st_size)
+try:
+    read_rollups_with_spark(spark, manifests, *rest)
+except MetadataError as error:
+    print("damaged:", error.path == str(cut), error.offset is not None)
+print("computed:", icestats.load("demo.flights").compute(columns=["carrier"], spark=spark).found.row_count)
+print("shipped:", len(spark.sparkContext.listArchives))
+stop_session()
+"""
+
+
+def bare_python(folder: Path) -> Path:
+    """An interpreter of this version that has everything but icestats, and numba only once it is linked to."""
+    environment = folder / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    for found in Path(numba.__file__).parent.parent.iterdir():
+        if not re.match(r"_?icestats|_editable|numba$|.*\.pth$", found.name):
+            (packages / found.name).symlink_to(found)
+    return packages
+
+
+@contextmanager
+def started(kind: str, environment: dict[str, str], said: str, *arguments: str) -> Iterator[str]:
+    """Run Spark's master or worker until the block ends; give what it is at once it has said so."""
+    launcher = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    command = [launcher, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", "--webui-port", "0", *arguments]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        yield next((found[0] for line in process.stderr if (found := re.search(said, line))), "it did not start")
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_executors_without_icestats_are_sent_it(demo_home, tmp_path):
+    """On a master and a worker of their own: what is missing is named, then the answer is that of one machine."""
+    packages = bare_python(tmp_path)
+    python = tmp_path / "bare" / "bin" / "python"
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": str(python),
+    }
+    check = [python, "-c", "import pyarrow, icestats"]
+    absent = subprocess.run(check, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "No module named 'icestats'" in absent.stderr
+    worker = ("--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "work"))
+    with (
+        started("master.Master", environment, r"spark://127\.0\.0\.1:\d+", "--port", "0") as master,
+        started("worker.Worker", environment, "Successfully registered with master", *worker, master),
+    ):
+        command = [sys.executable, "-c", DRIVER, master, tmp_path, packages, Path(numba.__file__).parent]
+        own_path = {"PYTHONPATH": str(Path(icestats.__file__).parent.parent)}
+        done = subprocess.run(
+            list(map(str, command)),
+            env=environment | own_path,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            cwd=tmp_path,
+        )
+    assert done.returncode == 0, done.stderr
+    missing, *others = done.stdout.splitlines()
+    assert re.match(r"missing: the Spark job .* failed: the executors' Python has no 'numba': install .*", missing)
+    assert others == ["equal: True", "damaged: True True", "computed: 336776", "shipped: 1"]
