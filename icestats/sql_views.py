@@ -3,55 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
-from icestats.metadata import Schema, TableMetadata
+from icestats.metadata import TableMetadata
 from icestats.read.manifest_ranges import select_manifests
 from icestats.read.partition_columns import partition_type
 from icestats.schemas import COLUMNS, MANIFESTS, REFS, SNAPSHOTS, files_schema, partitions_schema
+from icestats.snapshot_reader import SnapshotReader
 from icestats.sql import LazyView
-
-FilesReader = Callable[[pa.Table, Sequence[int]], pa.Table]
-"""Reads `Table.files` of some manifests (`schemas.MANIFEST_FILES`) with the statistics of some field ids."""
 
 _METRICS = frozenset(
     {"column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TableReaders:
-    """How the views are read."""
-
-    manifest_files: Callable[[], pa.Table]
-    manifests: Callable[[], pa.Table]
-    partitions: Callable[[], pa.Table]
-    columns: Callable[[], pa.Table]
-    files: FilesReader
-
-
-def build_views(metadata: TableMetadata, schema: Schema, readers: TableReaders) -> dict[str, LazyView]:
-    """Build all views of a table.
+def build_views(reader: SnapshotReader) -> dict[str, LazyView]:
+    """Build the views of a snapshot.
 
     Parameters
     ----------
-    metadata : TableMetadata
-        Partition specs, snapshots and refs.
-    schema : Schema
-        The columns whose statistics the view `files` has.
-    readers : TableReaders
-        How the views are read.
+    reader : SnapshotReader
+        Reads what the views show.
     """
+    metadata = reader.source.metadata
     partition = partition_type(metadata.specs, metadata.schemas.values())
     return {
-        "manifests": _whole_view(MANIFESTS, readers.manifests),
-        "files": _files_view(files_schema(partition), metadata, schema, readers),
-        "partitions": _whole_view(partitions_schema(partition), readers.partitions),
-        "columns": _whole_view(COLUMNS, readers.columns),
+        "manifests": _whole_view(MANIFESTS, reader.read_manifests),
+        "files": _files_view(files_schema(partition), reader),
+        "partitions": _whole_view(partitions_schema(partition), reader.read_partitions),
+        "columns": _whole_view(COLUMNS, reader.read_columns),
         "snapshots": _whole_view(SNAPSHOTS, lambda: _snapshots(metadata)),
         "refs": _whole_view(REFS, lambda: _refs(metadata)),
     }
@@ -61,12 +44,14 @@ def _whole_view(schema: pa.Schema, read: Callable[[], pa.Table]) -> LazyView:
     return LazyView(schema, lambda *_: read())
 
 
-def _files_view(view_schema: pa.Schema, metadata: TableMetadata, schema: Schema, readers: TableReaders) -> LazyView:
+def _files_view(view_schema: pa.Schema, reader: SnapshotReader) -> LazyView:
+    specs, schema = reader.source.metadata.specs, reader.schema
+
     def read(columns: list[str] | None, row_filter: Any) -> pa.Table:
-        manifests = select_manifests(readers.manifest_files(), row_filter, view_schema, metadata.specs, schema)
+        manifests = select_manifests(reader.manifest_files, row_filter, view_schema, specs, schema)
         # A filter may need statistics that the query does not return; Arrow does not say which columns it names.
         needs_metrics = columns is None or row_filter is not None or not _METRICS.isdisjoint(columns)
-        return readers.files(manifests, [field.field_id for field in schema.columns] if needs_metrics else [])
+        return reader.read_files([field.field_id for field in schema.columns] if needs_metrics else [], manifests)
 
     return LazyView(view_schema, read)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,22 +15,12 @@ from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.overview import Overview, build_overview
 from icestats.plan.scan_files import check_row_filter, read_kept_file_paths
 from icestats.presentation import render_html, render_text
-from icestats.read.manifest_list import read_manifest_list
-from icestats.read.manifests import RollUps, manifests_to_read, read_files
-from icestats.read.rollup_cache import read_cached_rollups
-from icestats.read.statistics_files import (
-    CommittedBlob,
-    build_sketches,
-    read_committed_blobs,
-    read_committed_figures,
-    read_kll,
-)
-from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
+from icestats.read.statistics_files import build_sketches
+from icestats.snapshot_reader import SnapshotReader
 from icestats.statistics import Statistics, compute_statistics
-from icestats.stats.histogram import Histogram, Kind, build_histogram
+from icestats.stats.histogram import Histogram, Kind
 
 if TYPE_CHECKING:
-    from icestats.sql import LazyView
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
@@ -58,6 +47,7 @@ class Table:
         """The snapshot that everything is about; None for a table that has none yet."""
         self.schema: Schema = source.metadata.schema_of(self.snapshot)
         """The schema that the snapshot is read with."""
+        self._reader = SnapshotReader(source, self.snapshot, self.schema)
 
     @property
     def name(self) -> str:
@@ -81,7 +71,7 @@ class Table:
         pyarrow.Table
             `schemas.MANIFEST_FILES`: one row a manifest, in manifest list order.
         """
-        return self._manifest_files
+        return self._reader.manifest_files
 
     def manifests(self) -> pa.Table:
         """Return the manifests with the roll-up of their live files.
@@ -105,7 +95,7 @@ class Table:
         >>> sum(manifests["total_record_count"].to_pylist())
         336776
         """
-        return build_manifests(self._manifest_files, self._rollups, self.schema)
+        return self._reader.read_manifests()
 
     def partitions(self) -> pa.Table:
         """Return the partitions with the roll-up of their live files.
@@ -117,7 +107,7 @@ class Table:
             of the partition statistics file under their spec names, then the map columns of `manifests`. An
             unpartitioned table has one row.
         """
-        return build_partitions(self._rollups, self.schema)
+        return self._reader.read_partitions()
 
     def columns(self) -> pa.Table:
         """Return the columns with their roll-up over the table.
@@ -128,8 +118,7 @@ class Table:
             `schemas.COLUMNS`: one row a primitive field at any depth; `provenance` says for each figure whether it is
             exact, a bound, an estimate with its error, or unknown and why.
         """
-        figures = read_committed_figures(self._source.storage, self._blobs)
-        return build_column_table(self._manifest_files, self._rollups, self.schema, figures)
+        return self._reader.read_columns()
 
     def files(self, *, columns: Sequence[str] = (), row_filter: str | BooleanExpression | None = None) -> pa.Table:
         """Return the live files, data and delete files alike.
@@ -152,7 +141,7 @@ class Table:
             A column does not exist; the filter cannot be read or does not fit the schema.
         """
         field_ids = [self.schema.find(column).field_id for column in columns]
-        files = self._read_files(self._manifest_files, field_ids)
+        files = self._reader.read_files(field_ids)
         if row_filter is None or self.snapshot is None:
             return files
         kept = read_kept_file_paths(self._source, self.snapshot, row_filter)
@@ -171,7 +160,7 @@ class Table:
         MetadataError
             A statistics file is missing, cut or damaged.
         """
-        return build_sketches(self._blobs, self.schema)
+        return build_sketches(self._reader.blobs, self.schema)
 
     def histogram(
         self,
@@ -214,17 +203,7 @@ class Table:
                 f"no sketches by partition have been committed for column {column!r}, which a histogram of a part of "
                 "the table needs; without a filter it is drawn from the table's sketch"
             )
-        found = read_kll(self._source.storage, self._blobs, field)
-        return build_histogram(
-            found.sketch,
-            column=column,
-            type_text=field.type,
-            bins=bins,
-            kind=kind,
-            snapshot_id=found.snapshot_id,
-            null_count=found.null_count,
-            nan_count=found.nan_count,
-        )
+        return self._reader.read_histogram(field, bins=bins, kind=kind)
 
     def compute(
         self,
@@ -296,8 +275,9 @@ class Table:
         """
         # Arrow's datasets import pandas, which the first picture must not wait for.
         from icestats.sql import run_query
+        from icestats.sql_views import build_views
 
-        return run_query(query, self._views)
+        return run_query(query, build_views(self._reader))
 
     def orphans(self) -> pa.Table:
         """Return statistics files below the table's location that the current metadata does not refer to.
@@ -318,33 +298,10 @@ class Table:
 
     def overview(self) -> Overview:
         """Return the figures that the manifest list and metadata.json give: what a table draws of itself."""
-        return build_overview(self.name, self.metadata, self.snapshot, self._manifest_files)
+        return build_overview(self.name, self.metadata, self.snapshot, self._reader.manifest_files)
 
     def __repr__(self) -> str:
         return render_text(self.overview())
 
     def _repr_html_(self) -> str:
         return render_html(self.overview())
-
-    def _read_files(self, manifest_files: pa.Table, field_ids: Sequence[int]) -> pa.Table:
-        return read_files(manifests_to_read(manifest_files), self.metadata, self._source.storage, field_ids)
-
-    @cached_property
-    def _views(self) -> dict[str, LazyView]:
-        from icestats.sql_views import TableReaders, build_views
-
-        readers = TableReaders(self.manifest_files, self.manifests, self.partitions, self.columns, self._read_files)
-        return build_views(self.metadata, self.schema, readers)
-
-    @cached_property
-    def _manifest_files(self) -> pa.Table:
-        return read_manifest_list(self._source.storage, self.snapshot)
-
-    @cached_property
-    def _rollups(self) -> RollUps:
-        manifests = manifests_to_read(self._manifest_files)
-        return read_cached_rollups(manifests, self.metadata, self._source.storage, self.schema)
-
-    @cached_property
-    def _blobs(self) -> tuple[CommittedBlob, ...]:
-        return tuple(read_committed_blobs(self._source.storage, self.metadata, self.snapshot))

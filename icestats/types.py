@@ -151,10 +151,6 @@ def _time(data: bytes) -> dt.time:
     return (dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)).time()
 
 
-def _uuid(data: bytes) -> uuid.UUID:
-    return uuid.UUID(bytes=data)
-
-
 _DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
     "boolean": lambda data, _: _boolean(data),
     "int": lambda data, _: _int(data, (4,)),
@@ -169,7 +165,7 @@ _DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
     "timestamp_ns": lambda data, _: _int(data, (8,)),
     "timestamptz_ns": lambda data, _: _int(data, (8,)),
     "string": lambda data, _: data.decode("utf-8"),
-    "uuid": lambda data, _: _uuid(data),
+    "uuid": lambda data, _: uuid.UUID(bytes=data),
 }
 
 

@@ -73,7 +73,7 @@ class ManifestFiles:
         def read(task: Sequence[int]) -> list[pa.RecordBatch]:
             return self._read(storage, task)
 
-        results = run_tasks(self._tasks(), read, threads, len(self._manifests), progress)
+        results = run_tasks(self._tasks(), read, self._manifests, threads, progress)
         return pa.Table.from_batches([batch for batches in results for batch in batches], self.schema)
 
     def _tasks(self) -> Iterator[list[int]]:

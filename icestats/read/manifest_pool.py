@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icestats.errors import MetadataError
-from icestats.storage import FileReader
+from icestats.storage import FileReader, local_path
 
 Progress = Callable[[int, int], None]
 """Called with the number of manifests that are done, and of all."""
 Result = TypeVar("Result")
-READERS = 8
-"""Manifests that are read or wait to be decoded at one time, at least."""
+REMOTE_READERS = 8
+"""Manifests on remote storage that are read or wait to be decoded at one time, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,19 @@ def read_manifest(storage: FileReader, manifest: ManifestToRead) -> bytes:
 def run_tasks(
     tasks: Iterable[Sequence[int]],
     function: Callable[[Sequence[int]], Result],
+    manifests: Sequence[ManifestToRead],
     threads: int,
-    total: int,
     progress: Progress | None,
 ) -> list[Result]:
-    """Call a function for each task, a sequence of manifests, in parallel; results in their order.
+    """Call a function for each task, some of the manifests, in parallel; results in their order.
 
     The first exception, and one that `progress` raises, stops everything and is raised.
     """
-    done = 0
-    pool = ThreadPoolExecutor(max(threads, READERS), thread_name_prefix="icestats-manifests")
+    done, total = 0, len(manifests)
+    # Threads that wait for the interpreter's lock slow the others down: more of them pay only where reading takes time.
+    are_local = all(local_path(manifest.path) is not None for manifest in manifests)
+    readers = threads if are_local else max(threads, REMOTE_READERS)
+    pool = ThreadPoolExecutor(readers, thread_name_prefix="icestats-manifests")
     try:
         futures = {pool.submit(function, task): len(task) for task in tasks}
         for future in as_completed(futures):

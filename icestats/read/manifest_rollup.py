@@ -93,7 +93,7 @@ class ManifestRollup:
 
         step = 1 + len(self.manifests) // TASKS
         tasks = [range(i, min(i + step, len(self.manifests))) for i in range(0, len(self.manifests), step)]
-        run_tasks(tasks, read, threads, len(self.manifests), progress)
+        run_tasks(tasks, read, self.manifests, threads, progress)
         for store, _ in decoders:
             self._flush(store, "the table's manifests")
 

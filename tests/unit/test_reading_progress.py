@@ -1,0 +1,135 @@
+"""Reading tells how far it is, and stops where it is told to, with nothing left behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icestats
+from icestats.read.manifest_pool import READERS, default_threads
+from icestats.read.manifests import manifests_to_read, read_files, read_rollups
+from icestats.storage import Storage
+
+COUNT = 40
+
+
+class CountingStorage(Storage):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locations: list[str] = []
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        self.locations.append(location)
+        return super().read(location, offset, length)
+
+
+@pytest.fixture
+def many(small_table, catalog_properties) -> list[Any]:
+    """What reads a table of many manifests: they are the same two, over and over."""
+    table = icestats.load("db.small", catalog=catalog_properties)
+    manifests = manifests_to_read(table.manifest_files())
+    return [manifests * (COUNT // len(manifests)), table.metadata]
+
+
+def reading_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("icestats-manifests")]
+
+
+@pytest.mark.parametrize("function", [read_rollups, read_files])
+def test_progress_is_told_of_every_manifest_in_the_callers_thread(many, function):
+    seen: list[tuple[int, int]] = []
+    callers = set()
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+        callers.add(threading.current_thread())
+
+    function(*many, Storage(), progress=progress)
+    assert seen == sorted(seen)
+    assert seen[-1] == (COUNT, COUNT)
+    assert callers == {threading.current_thread()}
+    if function is read_rollups:
+        assert seen == [(done, COUNT) for done in range(1, COUNT + 1)]
+
+
+class StopReadingError(Exception):
+    """What a caller's own progress raises."""
+
+
+@pytest.mark.parametrize("error", [StopReadingError, KeyboardInterrupt])
+@pytest.mark.parametrize("function", [read_rollups, read_files])
+def test_what_progress_raises_stops_the_reading_and_its_threads(many, function, error):
+    storage = CountingStorage()
+    halt = threading.Event()
+
+    class Halted(CountingStorage):
+        """Lets no more through than were asked for before the stop."""
+
+        def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+            data = storage.read(location, offset, length)
+            if len(storage.locations) > READERS + default_threads():
+                halt.wait(30)
+            return data
+
+    def stop(done: int, total: int) -> None:
+        threading.Timer(0, halt.set).start()
+        raise error
+
+    with pytest.raises(error):
+        function(*many, Halted(), progress=stop)
+    assert reading_threads() == []
+    assert len(storage.locations) < COUNT
+    halt.wait(30)
+
+
+def test_the_first_damaged_manifest_stops_the_reading(many, tmp_path):
+    manifests, metadata = many
+    broken = tmp_path / "broken.avro"
+    broken.write_bytes(bytes(100))
+    manifests[0] = type(manifests[0])(str(broken), 100, manifests[0].spec_id, "data")
+    told: list[int] = []
+    with pytest.raises(icestats.MetadataError, match=r"broken\.avro at byte 0: not an Avro file"):
+        read_rollups(manifests, metadata, Storage(), progress=lambda done, total: told.append(done))
+    assert COUNT not in told
+    assert reading_threads() == []
+
+
+INTERRUPTED = """
+import signal, sys, threading
+import icestats
+from icestats.read.manifests import manifests_to_read
+from icestats.read.rollup_cache import read_cached_rollups
+
+table = icestats.load(sys.argv[1])
+work = manifests_to_read(table.manifest_files()), table.metadata, table._source.storage, table.schema
+
+def wait_for_the_signal(done, total):
+    print("reading", flush=True)
+    signal.pause()
+
+try:
+    read_cached_rollups(*work, progress=wait_for_the_signal)
+except KeyboardInterrupt:
+    print("stopped", [t.name for t in threading.enumerate() if t is not threading.main_thread()])
+"""
+
+
+def test_ctrl_c_stops_the_reading_and_leaves_nothing(small_table, tmp_path, monkeypatch):
+    """A process that is interrupted while it reads ends its threads and writes nothing into the cache."""
+    monkeypatch.setenv("ICESTATS_CACHE", str(tmp_path / "cache"))
+    command = [sys.executable, "-c", INTERRUPTED, small_table.metadata_location]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "reading\n", process.communicate()[1]
+    process.send_signal(signal.SIGINT)
+    said, complaint = process.communicate(timeout=60)
+    assert (said, complaint, process.returncode) == ("stopped []\n", "", 0)
+    assert not [path for path in Path(tmp_path / "cache").rglob("*") if path.is_file()]
