@@ -60,7 +60,7 @@ def committed_ms(job: Job, snapshot_id: Integer) -> Integer:
     return -1
 
 
-@compiled
+@inlined
 def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: Integer) -> Integer:
     """Add a live entry to its manifest and its partition; a result of `roll_up`."""
     slots = frame.slots
@@ -86,7 +86,7 @@ def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: Int
     return k.DONE if overflow >= 0 else k.FAILED
 
 
-@compiled
+@inlined
 def roll_up_block(
     data: Bytes, end: Integer, count: Integer, code: Words, frame: Frame, groups: Groups, job: Job, manifest: Integer
 ) -> Integer:

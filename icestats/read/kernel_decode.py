@@ -28,7 +28,7 @@ def find_column(frame: Frame, field_id: Integer) -> Integer:
     return -1
 
 
-@compiled
+@inlined
 def read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
     """Read a map of field id to count."""
     bit = np.uint8(1 << metric)
@@ -50,7 +50,7 @@ def read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, f
                 frame.flags[column] |= bit
 
 
-@compiled
+@inlined
 def read_bounds(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
     """Read a map of field id to bound."""
     bit = np.uint8(1 << metric)

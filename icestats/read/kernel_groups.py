@@ -128,7 +128,7 @@ def add_side(
     return True
 
 
-@compiled
+@inlined
 def add_columns(data: Bytes, frame: Frame, groups: Groups, first: Integer, second: Integer) -> Integer:
     """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over."""
     overflow = 0
@@ -157,7 +157,7 @@ def add_columns(data: Bytes, frame: Frame, groups: Groups, first: Integer, secon
     return overflow
 
 
-@compiled
+@inlined
 def add_row(
     row: Words, content: Integer, is_vector: Flag, records: Integer, size: Integer, snapshot_id: Integer, ms: Integer
 ) -> Integer:
