@@ -60,7 +60,8 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
         `catalog.namespace.table`, `namespace.table` (default catalog), or the location of a metadata.json or of a
         table's folder. `demo.events` and `demo.flights` are the tables of the embedded demo warehouse.
     catalog : str or mapping, optional
-        A catalog's name in PyIceberg's configuration, or its properties; then the name is `namespace.table`.
+        A catalog's name in PyIceberg's configuration, or its properties; then the name is `namespace.table`. For a
+        location: whose FileIO properties it is read with, or these properties (`s3.endpoint`, ...).
 
     Raises
     ------
@@ -72,15 +73,15 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
         The metadata is missing, cut or damaged.
     """
     name = str(name_or_location)
-    if catalog is None and _is_location(name):
-        return _open_location(name)
+    if _is_location(name) and (catalog is None or "/" in name):
+        return _open_location(name, _location_properties(catalog))
     return _open_in_catalog(name, *_resolve(name, catalog))
 
 
 def reopen_source(source: Source) -> Source:
     """Return a source as it is now: the same table, its newest metadata."""
     if source.identifier is None or source.catalog_name is None:
-        return open_source(source.name)
+        return open_source(source.name, source.catalog_properties or None)
     return _open_in_catalog(source.name, source.catalog_name, source.catalog_properties, source.identifier)
 
 
@@ -122,15 +123,24 @@ def _is_location(name: str) -> bool:
     return "/" in name or "\\" in name or name.endswith((".json", ".json.gz"))
 
 
-def _open_location(location: str) -> Source:
-    storage = Storage()
+def _location_properties(catalog: str | Mapping[str, str] | None) -> Mapping[str, str]:
+    if isinstance(catalog, str):
+        known = _known_catalogs()
+        if catalog.lower() not in known:
+            raise CatalogError(f"no catalog {catalog!r}: PyIceberg's configuration has {', '.join(sorted(known))}")
+        return known[catalog.lower()]
+    return {str(k): str(v) for k, v in (catalog or {}).items()}
+
+
+def _open_location(location: str, properties: Mapping[str, str]) -> Source:
+    storage = Storage(properties)
     path = local_path(location)
     if path is not None:
         path = path.expanduser().absolute()
         location = str(_find_metadata(path) if path.is_dir() else path)
         if not Path(location).exists():
             raise TableNotFoundError(f"no file {location}: expected the location of an Iceberg metadata.json")
-    return Source(location, None, None, {}, location, read_metadata(storage, location), storage)
+    return Source(location, None, None, properties, location, read_metadata(storage, location), storage)
 
 
 def _find_metadata(folder: Path) -> Path:

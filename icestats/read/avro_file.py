@@ -73,11 +73,11 @@ def read_header(data: bytes, path: str) -> AvroHeader:
     position = 4
     try:
         while True:
-            count, position = _long(data, position)
+            count, position = read_long(data, position)
             if count == 0:
                 break
             if count < 0:
-                _, position = _long(data, position)
+                _, position = read_long(data, position)
             for _ in range(abs(count)):
                 key, position = _take(data, position)
                 metadata[key.decode("utf-8", "replace")], position = _take(data, position)
@@ -125,7 +125,7 @@ def read_batches(data: bytes, header: AvroHeader, frame: Frame) -> Iterator[Batc
     blocks = _scan(data, header, frame)
     if header.codec == "null":
         _check_counts(blocks[:, 2] - blocks[:, 1], blocks, header.path)
-        yield Batch(np.frombuffer(data, np.uint8), np.ascontiguousarray(blocks[:, 1:]), blocks[:, 0])
+        yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(blocks[:, 1:]), blocks[:, 0])
         return
     room = max(FREE_SIZE, MAX_RATIO * len(data))
     first, size, parts = 0, 0, []
@@ -160,7 +160,8 @@ def _inflate(inflate: Inflate, data: memoryview, limit: int, path: str, offset: 
 def _batch(parts: list[Any], blocks: Words, path: str) -> Batch:
     lengths = np.fromiter((len(part) for part in parts), np.int64, len(parts))
     _check_counts(lengths, blocks, path)
-    whole = memoryview(parts[0] if len(parts) == 1 else b"".join(parts)).toreadonly()
+    # Arrays that cannot be written are another type to numba: each function would be compiled twice.
+    whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else bytearray().join(parts)
     places = np.empty((len(parts), 3), np.int64)
     places[:, 1] = np.cumsum(lengths)
     places[:, 0] = places[:, 1] - lengths
@@ -189,7 +190,8 @@ def kernel_error(frame: Frame, path: str, batch: Batch | None = None) -> Metadat
     return MetadataError(f"{what} ({where})", path, int(batch.offsets[block]))
 
 
-def _long(data: bytes, position: int) -> tuple[int, int]:
+def read_long(data: bytes, position: int) -> tuple[int, int]:
+    """Return the variable-length integer at a position, and where it ends; EOFError where it does not."""
     value = shift = 0
     while True:
         if position >= len(data) or shift > 63:
@@ -203,7 +205,7 @@ def _long(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _take(data: bytes, position: int) -> tuple[bytes, int]:
-    length, position = _long(data, position)
+    length, position = read_long(data, position)
     if length < 0 or length > len(data) - position:
         raise EOFError
     return data[position : position + length], position + length

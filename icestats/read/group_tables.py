@@ -103,7 +103,6 @@ def merge_all(store: GroupStore, order: Words) -> GroupStore:
     needed = 2 * int(store.groups.meters[k.ARENA_USED]) + 1
     whole = GroupStore(store.groups.kinds, 1, needed)
     nothing = np.zeros(0, np.uint8)
-    nothing.flags.writeable = False
     find_group(whole.groups, 0, nothing, 0, 0)
     pairs = np.stack([np.zeros_like(order), order], axis=1)
     if merge_pairs(whole.groups, store.groups, pairs) < 0:
@@ -120,7 +119,6 @@ def decode_partitions(
     starts, lengths = (np.ascontiguousarray(groups.keys[numbers, i]) for i in range(2))
     keys: Bytes = np.empty(int(lengths.sum()), np.uint8)
     gather_bytes(groups.key_arena, starts, lengths, keys)
-    keys.flags.writeable = False
     rows = RowStore(columns, capacity=len(numbers))
     rows.capture_keys(keys, len(numbers), variant.code)
     return rows.partitions()

@@ -5,14 +5,13 @@ Fields go by their id: v1 writers named some of them otherwise. Source: Iceberg 
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from icestats.errors import MetadataError
 from icestats.metadata import Snapshot
+from icestats.read.avro_records import read_records
 from icestats.schemas import MANIFEST_FILES
 from icestats.storage import FileReader
 
@@ -63,7 +62,9 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     if snapshot.manifest_list is None:
         return _from_inline(storage, snapshot)
     path = snapshot.manifest_list
-    records, names = _read_records(storage.read(path), path)
+    schema, records = read_records(storage.read(path), path)
+    by_id = {field.get("field-id"): field["name"] for field in schema["fields"]}
+    names = {name: by_id[field_id] for name, field_id in _FIELD_IDS.items() if field_id in by_id}
     missing = [name for name in _REQUIRED if name not in names]
     if missing:
         raise MetadataError(f"not a manifest list: it has no field {missing[0]} (id {_FIELD_IDS[missing[0]]})", path)
@@ -77,26 +78,6 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
         return pa.table(columns, schema=MANIFEST_FILES)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
-
-
-def _read_records(data: bytes, path: str) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
-    import fastavro
-
-    stream = io.BytesIO(data)
-    try:
-        reader = fastavro.reader(stream)
-        schema = reader.writer_schema
-        records = list(reader)
-    except Exception as error:
-        # fastavro raises whatever the damaged byte leads to: ValueError, KeyError, EOFError, zlib.error, ...
-        what = " ".join(str(error).split())[:200] or type(error).__name__
-        raise MetadataError(f"not a manifest list, or damaged: {what}", path, stream.tell()) from error
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise MetadataError("not a manifest list: its Avro schema is not a record", path)
-    by_id = {field.get("field-id"): field["name"] for field in schema["fields"]}
-    return cast("list[Mapping[str, Any]]", records), {
-        name: by_id[field_id] for name, field_id in _FIELD_IDS.items() if field_id in by_id
-    }
 
 
 def _content(value: int | None, path: str) -> str:

@@ -22,7 +22,6 @@ from icestats.storage import FileReader
 TASKS = 512
 """Manifests are handed to threads one at a time, or in so many parts where there are more."""
 _NO_BYTES = np.zeros(0, np.uint8)
-_NO_BYTES.flags.writeable = False
 
 
 def manifest_tag(index: int) -> int:

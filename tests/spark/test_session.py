@@ -92,8 +92,9 @@ def test_a_catalog_of_the_same_name_and_another_place_gets_a_session_of_its_own(
 
 
 def test_a_catalog_can_be_added_to_a_running_session(spark, tmp_path):
+    running = get_session()
     added = get_session({"added": spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}})
-    assert added._jsparkSession.equals(spark._jsparkSession)
+    assert added._jsparkSession.equals(running._jsparkSession)
     added.sql("CREATE NAMESPACE added.db")
     added.sql("CREATE TABLE added.db.t AS SELECT id FROM range(7)")
     assert added.table("added.db.t").count() == 7

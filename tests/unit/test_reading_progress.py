@@ -12,22 +12,25 @@ from typing import Any
 import pytest
 
 import icestats
-from icestats.read.manifest_pool import READERS, default_threads
+from icestats.read.manifest_pool import default_threads
 from icestats.read.manifests import manifests_to_read, read_files, read_rollups
 from icestats.storage import Storage
 
 COUNT = 40
 
 
-class CountingStorage(Storage):
-    """Counts what is read."""
+class GatedStorage(Storage):
+    """Lets one manifest through; the others wait for the gate."""
 
     def __init__(self) -> None:
         super().__init__()
         self.locations: list[str] = []
+        self.gate = threading.Event()
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         self.locations.append(location)
+        if len(self.locations) > 1:
+            assert self.gate.wait(60)
         return super().read(location, offset, length)
 
 
@@ -65,29 +68,29 @@ class StopReadingError(Exception):
 
 
 @pytest.mark.parametrize("error", [StopReadingError, KeyboardInterrupt])
-@pytest.mark.parametrize("function", [read_rollups, read_files])
-def test_what_progress_raises_stops_the_reading_and_its_threads(many, function, error):
-    storage = CountingStorage()
-    halt = threading.Event()
-
-    class Halted(CountingStorage):
-        """Lets no more through than were asked for before the stop."""
-
-        def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-            data = storage.read(location, offset, length)
-            if len(storage.locations) > READERS + default_threads():
-                halt.wait(30)
-            return data
+def test_what_progress_raises_stops_the_reading(many, error):
+    """Only what was being read at that moment is read to its end, and no thread goes on."""
+    storage = GatedStorage()
+    opening = threading.Timer(1, storage.gate.set)
 
     def stop(done: int, total: int) -> None:
-        threading.Timer(0, halt.set).start()
+        opening.start()
         raise error
 
     with pytest.raises(error):
-        function(*many, Halted(), progress=stop)
+        read_rollups(*many, storage, progress=stop)
+    opening.join()
+    assert len(storage.locations) <= 1 + default_threads()
     assert reading_threads() == []
-    assert len(storage.locations) < COUNT
-    halt.wait(30)
+
+
+def test_what_progress_raises_ends_the_listing_of_files(many):
+    def stop(done: int, total: int) -> None:
+        raise StopReadingError
+
+    with pytest.raises(StopReadingError):
+        read_files(*many, Storage(), progress=stop)
+    assert reading_threads() == []
 
 
 def test_the_first_damaged_manifest_stops_the_reading(many, tmp_path):
@@ -110,6 +113,9 @@ from icestats.read.rollup_cache import read_cached_rollups
 
 table = icestats.load(sys.argv[1])
 work = manifests_to_read(table.manifest_files()), table.metadata, table._source.storage, table.schema
+
+# Shells start what is to run in the background with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait_for_the_signal(done, total):
     print("reading", flush=True)

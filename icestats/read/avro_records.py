@@ -1,0 +1,107 @@
+"""A small Avro container file -> Python records: blocks inflated here, values decoded by fastavro.
+
+For manifest lists, which are read before anything else and must not wait for numba.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from icestats.errors import MetadataError
+from icestats.read.avro_codecs import find_codec
+from icestats.read.avro_file import (
+    FREE_SIZE,
+    MAX_BLOCK_SIZE,
+    MAX_RATIO,
+    SYNC_SIZE,
+    AvroHeader,
+    parse_schema,
+    read_header,
+    read_long,
+)
+
+
+def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Read a container file of records.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    path : str
+        Its location, for errors.
+
+    Returns
+    -------
+    schema : mapping
+        The writer's schema, as JSON.
+    records : list of mapping
+        The values by field name.
+
+    Raises
+    ------
+    MetadataError
+        The file is no Avro container of records, cut or damaged, or inflates beyond the limits of `avro_file`.
+    """
+    import fastavro
+
+    header = read_header(data, path)
+    document = parse_schema(header)
+    if not _is_record(document):
+        raise MetadataError("its Avro schema is not a record", path)
+    try:
+        schema = fastavro.parse_schema(document)
+    except Exception as error:
+        raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
+    records: list[Mapping[str, Any]] = []
+    for offset, count, block in _read_blocks(data, header):
+        stream = io.BytesIO(block)
+        if count > len(block):
+            raise MetadataError(f"a block has {count:,} records, but only {len(block):,} bytes", path, offset)
+        try:
+            records.extend(fastavro.schemaless_reader(stream, schema) for _ in range(count))  # type: ignore[misc]
+        except Exception as error:
+            # fastavro raises whatever the damaged byte leads to: ValueError, IndexError, EOFError, MemoryError, ...
+            raise MetadataError(f"a record cannot be read: {_line(error)}", path, offset) from error
+    return document, records
+
+
+def _is_record(document: Any) -> bool:
+    if not isinstance(document, dict) or document.get("type") != "record":
+        return False
+    fields = document.get("fields")
+    return isinstance(fields, list) and all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in fields)
+
+
+def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:
+    try:
+        inflate = find_codec(header.codec)
+    except ValueError as error:
+        raise MetadataError(str(error), header.path, 0) from error
+    view = memoryview(data)
+    room = max(FREE_SIZE, MAX_RATIO * len(data))
+    offset = header.size_bytes
+    while offset < len(data):
+        try:
+            count, start = read_long(data, offset)
+            size, start = read_long(data, start)
+        except EOFError:
+            raise MetadataError("the file is cut inside a block", header.path, offset) from None
+        end = start + size
+        if count < 0 or size < 0 or end + SYNC_SIZE > len(data):
+            raise MetadataError(f"a block says {size:,} bytes, more than the file has", header.path, offset)
+        if view[end : end + SYNC_SIZE] != header.sync:
+            raise MetadataError("a block does not end in the file's sync marker", header.path, offset)
+        try:
+            block = bytes(inflate(view[start:end], min(MAX_BLOCK_SIZE, room)))
+        except ValueError as error:
+            raise MetadataError(str(error), header.path, offset) from error
+        room -= len(block)
+        yield offset, count, block
+        offset = end + SYNC_SIZE
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,0 +1,113 @@
+"""Manifest lists: every codec, other writers' field names, and damage that never goes unnoticed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+
+import fastavro
+import pytest
+
+import icestats
+from icestats.metadata import Snapshot
+from icestats.read.manifest_list import read_manifest_list
+
+FIELDS = {
+    "manifest_path": (500, "string", "m0.avro"),
+    "manifest_length": (501, "long", 4096),
+    "partition_spec_id": (502, "int", 0),
+    "content": (517, "int", 1),
+    "added_data_files_count": (504, ["null", "int"], 3),
+    "added_snapshot_id": (503, ["null", "long"], 7),
+}
+
+
+class OneFile:
+    """A storage that holds one file."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def size(self, location: str) -> int:
+        return len(self.data)
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        return self.data[offset : None if length is None else offset + length]
+
+
+def snapshot() -> Snapshot:
+    return Snapshot(7, None, 1, 0, "snap-7.avro", (), None, {})
+
+
+def write(fields=FIELDS, rows: int = 2, codec: str = "deflate") -> bytes:
+    schema = {
+        "type": "record",
+        "name": "manifest_file",
+        "fields": [{"name": n, "field-id": i, "type": t} for n, (i, t, _) in fields.items()],
+    }
+    stream = io.BytesIO()
+    record = {name: value for name, (_, _, value) in fields.items()}
+    fastavro.writer(stream, schema, [record] * rows, codec=codec)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "bzip2", "xz"])
+def test_fields_go_by_their_id_in_every_codec(codec):
+    """`added_data_files_count` is v1's name of field 504."""
+    row = read_manifest_list(OneFile(write(codec=codec)), snapshot()).to_pylist()[1]
+    assert (row["manifest_path"], row["content"], row["added_files_count"]) == ("m0.avro", "deletes", 3)
+    assert row["existing_files_count"] is None
+
+
+def test_zstandard_is_read(small_table):
+    """Recompressed by hand, because fastavro writes no zstandard without another package."""
+    import zstandard
+
+    data = write(codec="null")
+    head = data.replace(b"\x14avro.codec\x08null", b"\x14avro.codec\x12zstandard")
+    sync = data[-16:]
+    body = data.index(sync) + 16
+    shift = len(head) - len(data)
+    count, block = data[body : body + 1], data[body + 2 : -16]
+    packed = zstandard.ZstdCompressor().compress(block)
+    size = bytes([(2 * len(packed)) & 0x7F | 0x80, (2 * len(packed)) >> 7])
+    changed = head[: body + shift] + count + size + packed + sync
+    assert read_manifest_list(OneFile(changed), snapshot()).num_rows == 2
+
+
+def test_a_list_without_a_required_field_is_named():
+    fields = {name: field for name, field in FIELDS.items() if name != "manifest_length"}
+    with pytest.raises(icestats.MetadataError, match="no field manifest_length"):
+        read_manifest_list(OneFile(write(fields)), snapshot())
+
+
+def test_damage_is_an_error_or_another_valid_list():
+    """2,000 flips and cuts: MetadataError with the path, or rows of the same shape; nothing else, nothing long."""
+    data, rng = write(rows=20), random.Random(1)
+    readable = 0
+    for _ in range(2000):
+        broken = bytearray(data)
+        if rng.random() < 0.3:
+            del broken[rng.randrange(len(broken)) :]
+        for _ in range(rng.randrange(1, 4)):
+            if broken:
+                broken[rng.randrange(len(broken))] ^= 1 << rng.randrange(8)
+        with contextlib.suppress(icestats.MetadataError):
+            read_manifest_list(OneFile(bytes(broken)), snapshot())
+            readable += 1
+    assert readable < 500
+
+
+@pytest.mark.parametrize("length", [2**60, -5])
+def test_a_block_of_an_impossible_length_is_refused(length):
+    data = write(codec="null")
+    body = data.index(data[-16:]) + 16
+    value, encoded = (length << 1) ^ (length >> 63), bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    with pytest.raises(icestats.MetadataError) as caught:
+        read_manifest_list(OneFile(data[: body + 1] + bytes(encoded) + data[body + 2 :]), snapshot())
+    assert caught.value.offset == body
