@@ -43,7 +43,7 @@ PEERS = (
     Case("datafusion", "DataFusion to Arrow, NumPy sums of four maps", "datafusion_sums", in_peer_environment=True),
     Case("duckdb", "DuckDB `read_avro`, sums of four maps", "duckdb_sums", in_peer_environment=True),
     Case("pyiceberg", "PyIceberg's manifest reader, NumPy sums of four maps", "pyiceberg_manifests", runs=1),
-    Case("spark", "Spark's `data_files`, sums of four maps", "spark_sums"),
+    Case("spark", "Spark's `data_files`, sums of four maps", "spark_sums", runs=1),
     Case("inspect", "PyIceberg's `inspect.data_files()`, no sums", "pyiceberg_data_files", runs=1),
 )
 CASES = (FLOOR, IMPORT, ROLLUPS, AGAIN, CACHED, ONE_NEW, COMPILE, FILES, *PEERS)

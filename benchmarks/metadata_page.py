@@ -39,7 +39,7 @@ def describe_conditions(location: str, rounds: int) -> str:
         f"{files:,} data files in {len(data):,} data manifests ({size / 1e6:,.0f} MB), {len(manifests) - len(data)} "
         f"manifests of deletes, {last_field_id(location)} columns. {_processor()}, {os.cpu_count()} cores, "
         f"{platform.system()}; Python {platform.python_version()}, {', '.join(packages).replace('==', ' ')}. "
-        f"Medians of {rounds} runs (PyIceberg and compiling: one), cases taking turns{load}."
+        f"Medians of {rounds} runs (PyIceberg, Spark and compiling: one), cases taking turns{load}."
     )
 
 

@@ -8,16 +8,16 @@ from benchmarks.peers.reporting import argument, group_sums, report
 from icestats.read.manifest_pool import default_threads
 from icestats.spark.session import get_session, stop_session
 
-# One scan: a join or a union of four queries reads the manifests four times.
+# One scan: a union of four queries reads the manifests four times.
 _QUERY = """
     select map_name, field_id, sum(value), count(*)
     from data_files
-    lateral view explode(map(
+    lateral view stack(4,
         'column_sizes', column_sizes,
         'value_counts', value_counts,
         'null_value_counts', null_value_counts,
         'nan_value_counts', nan_value_counts
-    )) as map_name, entries
+    ) as map_name, entries
     lateral view explode(entries) as field_id, value
     group by map_name, field_id
 """

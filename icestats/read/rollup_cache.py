@@ -33,6 +33,8 @@ from icestats.storage import FileReader
 
 MAGIC = b"ICESTAT1"
 CACHE_VERSION = 1
+LEAST_SHARE_WRITTEN = 0.02
+"""A part of the manifests that is smaller, in bytes, is read again rather than the whole roll-up written again."""
 MOST_ENTRIES_A_TABLE = 3
 MOST_CACHE_BYTES = 2 << 30
 """The least recently used entries are removed beyond this."""
@@ -110,6 +112,8 @@ def read_cached_rollups(
         missing = [m for m in manifests if (m.path, m.length) not in known.manifests]
         added = read_rollups(missing, metadata, storage, schema, progress=progress)
         rollups = merge_rollups([known.rollups, added], schema.columns, paths)
+        if sum(m.length for m in missing) < LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
+            return rollups
     _write_entry(folder, wanted, rollups, metadata)
     return rollups
 

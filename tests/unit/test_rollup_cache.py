@@ -157,6 +157,19 @@ def test_a_changed_schema_is_read_anew(catalog, load, folder):
     assert len(read(load()).table_cells) == 3
 
 
+def test_a_snapshot_with_its_own_schema_is_no_part_of_one_with_another(small_table, load, folder, catalog_properties):
+    """Time travel reads with the snapshot's own schema; the current snapshot has its manifests, but more columns."""
+    past = small_table.current_snapshot().snapshot_id
+    with small_table.update_schema() as update:
+        update.add_column("more", StringType())
+    small_table.append(more_rows(1_000).append_column("more", [["x"] * 5]))
+    for _ in range(2):
+        for table in (icestats.load("db.small", catalog=catalog_properties, snapshot=past), load()):
+            assert differing(read(table), read_all(table)) == []
+            assert len(read(table).table_cells) == len(table.schema.columns)
+    assert len(load().schema.columns) == 5
+
+
 def test_an_expired_snapshot_is_not_remembered(small_table, load, folder):
     """`last_updated_*` knows the snapshots that the metadata knows, whichever metadata was read before."""
     before = load()
