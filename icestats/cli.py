@@ -142,12 +142,19 @@ def show(table: Table, output_format: str) -> None:
         click.echo(repr(table))
 
 
+def _read(table: Table) -> Table:
+    from icestats.progress import terminal_progress
+
+    with terminal_progress(f"reading {table.name}", after_s=1.0) as progress:
+        return table.read(progress=progress)
+
+
 @cli.command()
 @_with_table
 @_with_output
 def manifests(table: Table) -> Output:
     """List the manifests with the roll-up of their live files."""
-    found = table.manifests()
+    found = _read(table).manifests()
     return Output(found, lambda: build_manifest_records(found, table.schema))
 
 
@@ -156,7 +163,7 @@ def manifests(table: Table) -> Output:
 @_with_output
 def partitions(table: Table) -> Output:
     """List the partitions with the roll-up of their live files."""
-    found = table.partitions()
+    found = _read(table).partitions()
     return Output(found, lambda: build_partition_records(found, table.schema, table.metadata.specs))
 
 
@@ -165,7 +172,7 @@ def partitions(table: Table) -> Output:
 @_with_output
 def columns(table: Table) -> Output:
     """List the columns with their roll-up over the table, and where each figure is from."""
-    found = table.columns()
+    found = _read(table).columns()
     return Output(found, lambda: build_column_records(found))
 
 

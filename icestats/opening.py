@@ -26,8 +26,9 @@ def load(
         `catalog.namespace.table`, `namespace.table` (the default catalog of PyIceberg's configuration), or the location
         of a metadata.json or of a table's folder. `demo.events` and `demo.flights` are the embedded demo warehouse's.
     catalog : str or mapping, optional
-        A catalog's name in PyIceberg's configuration, or its properties; SQL catalogs know their tables by the
-        catalog's name, which the property `name` gives ("catalog" by default).
+        A catalog's name in PyIceberg's configuration, or its properties; for a location FileIO's properties, such as
+        `s3.endpoint`. SQL catalogs know their tables by the catalog's name, which the property `name` gives
+        ("catalog" by default).
     snapshot : int or str, optional
         A snapshot's id; by default the current one.
     ref : str, optional

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from icestats.catalog import Source
 from icestats.metadata import Field, Schema, Snapshot
 from icestats.read.manifest_list import read_manifest_list
+from icestats.read.manifest_pool import Progress
 from icestats.read.manifests import RollUps, manifests_to_read, read_files
-from icestats.read.rollup_cache import read_cached_rollups
+from icestats.read.rollup_cache import Reader, read_cached_rollups
 from icestats.read.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
 from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
 from icestats.stats.histogram import Histogram, Kind, build_histogram
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class SnapshotReader:
@@ -43,8 +48,23 @@ class SnapshotReader:
     @cached_property
     def rollups(self) -> RollUps:
         """The roll-ups of the live files, from the local cache as far as it knows them."""
+        return self._read_rollups(None, None)
+
+    def fill_rollups(self, progress: Progress | None, spark: SparkSession | None = None) -> None:
+        """Read the roll-ups now unless that has been done, on Spark's executors where a session is given."""
+        if "rollups" not in self.__dict__:
+            self.__dict__["rollups"] = self._read_rollups(progress, spark)
+
+    def _read_rollups(self, progress: Progress | None, spark: SparkSession | None) -> RollUps:
+        metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
+
         manifests = manifests_to_read(self.manifest_files)
-        return read_cached_rollups(manifests, self.source.metadata, self.source.storage, self.schema)
+        reader: Reader | None = None
+        if spark is not None:
+            from icestats.spark.manifest_rollups import spark_reader
+
+            reader = spark_reader(spark, metadata, storage, schema)
+        return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
 
     @cached_property
     def blobs(self) -> tuple[CommittedBlob, ...]:

@@ -73,6 +73,35 @@ class Table:
         """
         return self._reader.manifest_files
 
+    def read(self, *, progress: Callable[[int, int], None] | None = None) -> Table:
+        """Read now what the first question about manifests, partitions or columns would read; return this table.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with the number of manifests that are done and of those that the local cache does not know; what it
+            raises stops the reading.
+        """
+        self._reader.fill_rollups(progress)
+        return self
+
+    def read_with_spark(
+        self, spark: SparkSession | None = None, *, progress: Callable[[int, int], None] | None = None
+    ) -> Table:
+        """Do as `read` does on Spark's executors, for a table whose metadata one machine should not read.
+
+        Parameters
+        ----------
+        spark : pyspark.sql.SparkSession, optional
+            The session to use; by default the running one, or a new local one.
+        progress : callable, optional
+            Called from another thread with finished and total tasks; what it raises cancels the job.
+        """
+        from icestats.spark.session import get_session
+
+        self._reader.fill_rollups(progress, get_session() if spark is None else spark)
+        return self
+
     def manifests(self) -> pa.Table:
         """Return the manifests with the roll-up of their live files.
 

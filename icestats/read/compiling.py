@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,8 @@ def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 def _compile(function: Callable[Parameters, Result], *, inlined: bool) -> Callable[Parameters, Result]:
     folder = None if inlined else cache_folder()
+    if folder is not None:
+        _move_to_lasting_path(function, folder)
     # Without numba's runtime nothing can be allocated, and arrays are not reference-counted: the atomic counting of
     # every view took 30 times as long as the work itself. `_nrt` is numba's own option for that.
     kept = folder is not None
@@ -46,6 +49,20 @@ def _compile(function: Callable[Parameters, Result], *, inlined: bool) -> Callab
         return cast("Callable[Parameters, Result]", _NJIT(**options)(function))
     finally:
         _CONFIG.CACHE_DIR = before
+
+
+def _move_to_lasting_path(function: Callable[Parameters, Result], folder: Path) -> None:
+    # numba looks compiled code up by the path of its source, and on Spark's executors that is another one each time.
+    source = Path(function.__code__.co_filename)
+    lasting = folder / source.name
+    try:
+        if not lasting.exists():
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
+                copy.write(source.read_bytes())
+            Path(copy.name).replace(lasting)
+    except OSError:
+        return
+    function.__code__ = function.__code__.replace(co_filename=str(lasting))
 
 
 @cache

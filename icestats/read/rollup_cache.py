@@ -18,7 +18,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
@@ -30,6 +30,9 @@ from icestats.read.manifest_pool import Progress
 from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollup_merge import merge_rollups
 from icestats.storage import FileReader
+
+Reader = Callable[[Sequence[ManifestToRead], Progress | None], RollUps]
+"""Reads the roll-ups of manifests."""
 
 MAGIC = b"ICESTAT1"
 CACHE_VERSION = 1
@@ -76,6 +79,7 @@ def read_cached_rollups(
     schema: Schema,
     *,
     progress: Progress | None = None,
+    reader: Reader | None = None,
 ) -> RollUps:
     """Return the roll-ups of manifests, reading only those that the cache does not know.
 
@@ -97,21 +101,26 @@ def read_cached_rollups(
     MetadataError
         A manifest is missing, cut or damaged.
     """
+
+    def read(wanted: Sequence[ManifestToRead]) -> RollUps:
+        if reader is not None:
+            return reader(wanted, progress)
+        return read_rollups(wanted, metadata, storage, schema, progress=progress)
+
     folder = cache_folder()
     if folder is None or not manifests:
-        return read_rollups(manifests, metadata, storage, schema, progress=progress)
+        return read(manifests)
     folder = folder / _fingerprint(metadata, schema)
     wanted = frozenset((manifest.path, manifest.length) for manifest in manifests)
     paths = [manifest.path for manifest in manifests]
     known = _find_entry(folder, wanted, metadata)
     if known is None:
-        rollups = read_rollups(manifests, metadata, storage, schema, progress=progress)
+        rollups = read(manifests)
     elif known.manifests == wanted:
         return merge_rollups([known.rollups], schema.columns, paths)
     else:
         missing = [m for m in manifests if (m.path, m.length) not in known.manifests]
-        added = read_rollups(missing, metadata, storage, schema, progress=progress)
-        rollups = merge_rollups([known.rollups, added], schema.columns, paths)
+        rollups = merge_rollups([known.rollups, read(missing)], schema.columns, paths)
         if sum(m.length for m in missing) < LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
             return rollups
     _write_entry(folder, wanted, rollups, metadata)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from icestats.errors import IcestatsError
 from icestats.metadata import Schema, TableMetadata
 from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
+from icestats.read.rollup_cache import Reader
 from icestats.read.rollup_merge import merge_rollups
 from icestats.spark.job_errors import explained_errors
 from icestats.spark.session import cancel_jobs, watch_jobs
@@ -102,6 +103,15 @@ def read_rollups_with_spark(
     answers = work.mapInArrow(functools.partial(_read_bundles, job), columns)
     parts = [_unpack(row) for row in _collect(spark, job_group(metadata), answers, progress)]
     return merge_rollups(parts, schema.columns, [manifest.path for manifest in manifests])
+
+
+def spark_reader(spark: SparkSession, metadata: TableMetadata, storage: Storage, schema: Schema) -> Reader:
+    """Return what reads the manifests that the local cache does not know, as `read_cached_rollups` takes it."""
+
+    def read(manifests: Sequence[ManifestToRead], progress: Progress | None) -> RollUps:
+        return read_rollups_with_spark(spark, manifests, metadata, storage, schema, progress=progress)
+
+    return read
 
 
 def bundle_manifests(manifests: Sequence[ManifestToRead], least_count: int) -> list[Sequence[ManifestToRead]]:

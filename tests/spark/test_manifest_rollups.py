@@ -216,3 +216,13 @@ def test_executors_without_icestats_are_sent_it(demo_home, tmp_path):
     missing, *others = done.stdout.splitlines()
     assert re.match(r"missing: the Spark job .* failed: the executors' Python has no 'numba': install .*", missing)
     assert others == ["equal: True", "damaged: True True", "computed: 336776", "shipped: 1"]
+
+
+def test_a_table_answers_the_same_when_spark_has_read_it(spark, demo_home, monkeypatch):
+    monkeypatch.setenv("ICESTATS_CACHE", "off")
+    seen: list[tuple[int, int]] = []
+    read = icestats.load("demo.flights").read_with_spark(spark, progress=lambda *counts: seen.append(counts))
+    local = icestats.load("demo.flights").read()
+    assert seen
+    for name in ("manifests", "partitions", "columns"):
+        assert getattr(read, name)().equals(getattr(local, name)())
