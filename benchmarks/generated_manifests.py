@@ -41,6 +41,7 @@ class Day:
     """As metadata.json has it, with the columns that the day's files know."""
     number: int
     files: int
+    """Live ones; rewritten manifests have 2 % more entries, which are DELETED."""
     manifests: int
 
     @property
@@ -85,36 +86,43 @@ def write_day(day: Day) -> list[dict[str, Any]]:
 
 
 def _draw_files(day: Day, rng: np.random.Generator) -> Files:
-    manifest = np.sort(np.arange(day.files) % day.manifests)
-    rewritten = (day.number * day.manifests + manifest) % 6 == 5
-    status = np.where(rewritten, np.where(rng.random(day.files) < 0.02, DELETED, EXISTING), ADDED)
-    bucket = rng.integers(0, 64, day.files)
-    records = rng.integers(1, 1_600_000, day.files)
+    live = np.arange(day.files) % day.manifests
+    deleted = live[_is_rewritten(day, live)][::50]
+    order = np.argsort(np.concatenate([live, deleted]), kind="stable")
+    manifest = np.concatenate([live, deleted])[order]
+    status = np.where(order >= day.files, DELETED, np.where(_is_rewritten(day, manifest), EXISTING, ADDED))
+    bucket = rng.integers(0, 64, len(manifest))
+    records = rng.integers(1, 1_600_000, len(manifest))
     folder = f"{day.folder}/data/event_time_day={day.name}"
-    names = [f"{i:05d}-{day.number}-{uuid.UUID(bytes=rng.bytes(16))}.parquet" for i in range(day.files)]
+    names = [f"{i:05d}-{day.number}-{uuid.UUID(bytes=rng.bytes(16))}.parquet" for i in range(len(manifest))]
     paths = [f"{folder}/device_id_bucket={b}/{name}" for b, name in zip(bucket.tolist(), names, strict=True)]
     return Files(manifest, status, bucket, records, paths)
 
 
+def _is_rewritten(day: Day, manifest: Longs) -> Mask:
+    return (day.number * day.manifests + manifest) % 6 == 5
+
+
 def _build_rows(day: Day, files: Files, rng: np.random.Generator) -> Piece:
     """Manifest entries, in the order of the fields of `MANIFEST_ENTRY`."""
-    every = np.ones(day.files, np.bool_)
-    sequence_number = optional(varint(np.full(day.files, 1 + day.number // 2)), files.status != ADDED)
+    rows = len(files.status)
+    every = np.ones(rows, np.bool_)
+    sequence_number = optional(varint(np.full(rows, 1 + day.number // 2)), files.status != ADDED)
     return beside(
         varint(files.status),
-        optional(varint(np.full(day.files, day.snapshot_id)), every),
+        optional(varint(np.full(rows, day.snapshot_id)), every),
         sequence_number,
         sequence_number,
-        constant(b"\0", day.files),  # content: data
+        constant(b"\0", rows),  # content: data
         text([path.encode() for path in files.paths]),
-        text([b"PARQUET"] * day.files),
-        optional(varint(np.full(day.files, day.epoch_day)), every),
+        text([b"PARQUET"] * rows),
+        optional(varint(np.full(rows, day.epoch_day)), every),
         optional(varint(files.bucket), every),
         varint(files.records),
-        varint(files.records * 300 + rng.integers(2000, 60_000, day.files)),
+        varint(files.records * 300 + rng.integers(2000, 60_000, rows)),
         _build_metrics(day, files.records, rng),
         # No key_metadata, split_offsets [4], no equality_ids, sort_order_id 0, no referenced_data_file.
-        constant(b"\0" + b"\2\2\10\0" + b"\0" + b"\2\0" + b"\0", day.files),
+        constant(b"\0" + b"\2\2\10\0" + b"\0" + b"\2\0" + b"\0", rows),
     )
 
 

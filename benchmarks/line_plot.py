@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 400, 290, 58, 34, 48
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 400, 280, 58, 38, 48
 COLORS = ("#1f6feb", "#8b949e", "#bf5700", "#2da44e")
 _GRID, _TEXT = "#8b949e", "#57606a"
 
@@ -31,7 +31,7 @@ def draw(panels: Sequence[Panel], description: str) -> str:
 
 def _panel(panel: Panel) -> str:
     points = [point for line in panel.lines.values() for point in line]
-    right, low = WIDTH - 20, HEIGHT - BOTTOM
+    right, low = WIDTH - 32, HEIGHT - BOTTOM
     x_ticks, y_ticks = (_ticks(max(values)) for values in zip(*points, strict=True))
 
     def place(x: float, y: float) -> tuple[float, float]:

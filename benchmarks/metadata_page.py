@@ -34,22 +34,29 @@ def describe_conditions(location: str, rounds: int) -> str:
     size = sum(manifest["manifest_length"] for manifest in data)
     packages = [f"{name} {version(name)}" for name in PACKAGES]
     packages += re.findall(r"^(?:duckdb|datafusion)==.*", REQUIREMENTS.read_text(), re.MULTILINE)
-    load = f"; load average {os.getloadavg()[0]:.1f} before the first run" if hasattr(os, "getloadavg") else ""
     return (
         f"{files:,} data files in {len(data):,} data manifests ({size / 1e6:,.0f} MB), {len(manifests) - len(data)} "
         f"manifests of deletes, {last_field_id(location)} columns. {_processor()}, {os.cpu_count()} cores, "
         f"{platform.system()}; Python {platform.python_version()}, {', '.join(packages).replace('==', ' ')}. "
-        f"Medians of {rounds} runs (PyIceberg, Spark and compiling: one), cases taking turns{load}."
+        f"Medians of {rounds} runs (PyIceberg, Spark and compiling: one), cases taking turns."
     )
+
+
+def load_average() -> str:
+    """Return the load average of the last minute."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def build_table(runs: Runs) -> str:
     """Build the Markdown table."""
     lines = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 2) + "---|"]
     lines += ["| " + " | ".join(_row(case, runs)) + " |" for case in runs]
-    first, again = (_ratio(runs, case, FLOOR) for case in (ROLLUPS, AGAIN))
-    if first and again:
-        lines.append(f"\nAll roll-ups take {first} times as long as inflating alone, a second call {again} times.")
+    lines.append("")
+    for case, title in ((ROLLUPS, "The first call of all roll-ups"), (AGAIN, "a second call")):
+        wall, cpu = _ratio(runs, case, FLOOR), _ratio(runs, case, FLOOR, lambda run: run.call_cpu_seconds)
+        if wall:
+            lines.append(f"{title} takes {wall} times as long as inflating alone, and {cpu} times its CPU seconds;")
+    lines[-1] = lines[-1].removesuffix(";") + "." * bool(lines[-1])
     return "\n".join(lines)
 
 
@@ -67,22 +74,27 @@ def _row(case: Case, runs: Runs) -> tuple[str, ...]:
     found = runs[case]
     if isinstance(found, str):
         return (case.title, f"not measured: {found}", *[""] * (len(HEAD) - 2))
-    seconds = _median(found, lambda run: run.seconds)
+    seconds = _spread([run.seconds for run in found])
     ratio = "" if case.module in ("rollups", "importing") else _ratio(runs, case, ROLLUPS)
     if case in (FLOOR, AGAIN):
         rest = ("", f"{_median(found, lambda run: run.call_cpu_seconds):.2f}", "")
     else:
         process, cpu = (_median(found, get) for get in (lambda run: run.process_seconds, lambda run: run.cpu_seconds))
         rest = (f"{process:.2f}", f"{cpu:.2f}", f"{_median(found, lambda run: run.peak_mb):,.0f}")
-    return (case.title, f"{seconds:.2f}", ratio, *rest, _compare(case, found, runs))
+    return (case.title, seconds, ratio, *rest, _compare(case, found, runs))
 
 
-def _ratio(runs: Runs, above: Case, below: Case) -> str:
-    parts = [runs.get(case, "") for case in (above, below)]
-    if any(isinstance(part, str) for part in parts):
+def _spread(seconds: list[float]) -> str:
+    median = f"{statistics.median(seconds):.2f}"
+    return median if len(seconds) == 1 else f"{median} ({min(seconds):.2f} to {max(seconds):.2f})"
+
+
+def _ratio(runs: Runs, above: Case, below: Case, get: Callable[[Run], float] = lambda run: run.seconds) -> str:
+    """The median over rounds: what else the machine does in a round slows both cases."""
+    first, second = runs.get(above, ""), runs.get(below, "")
+    if isinstance(first, str) or isinstance(second, str):
         return ""
-    first, second = (_median(part, lambda run: run.seconds) for part in parts if not isinstance(part, str))
-    return f"{first / second:.1f}"
+    return f"{statistics.median(get(a) / get(b) for a, b in zip(first, second, strict=False)):.1f}"
 
 
 def _compare(case: Case, found: list[Run], runs: Runs) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.generated_table import Shape, generate
 from benchmarks.metadata_cases import Bench, choose, measure
-from benchmarks.metadata_page import build_table, describe_conditions, write_page
+from benchmarks.metadata_page import build_table, describe_conditions, load_average, write_page
 from benchmarks.metadata_scaling import draw_scaling
 
 
@@ -33,13 +33,15 @@ def main(options: Sequence[str] = ()) -> None:
         shape = Shape(arguments.days, arguments.files_per_day, arguments.manifests_per_day, arguments.columns)
         location = arguments.table or str(generate(scratch, shape))
         conditions = describe_conditions(location, arguments.runs)
+        before = load_average()
         runs = measure(Bench(location, scratch), choose(arguments.cases), arguments.runs)
-        table = build_table(runs)
-        print(f"{conditions}\n\n{table}")
+        text = f"{conditions} Load average {before} before the first run, {load_average()} after the last.\n\n"
+        text += build_table(runs)
+        print(text)
         plot = draw_scaling(scratch, shape, arguments.runs) if arguments.scaling else None
     if arguments.write:
-        write_page(f"{conditions}\n\n{table}", plot)
-    if "differ" in table:
+        write_page(text, plot)
+    if "differ" in text:
         sys.exit("benchmarks: sums differ, see the table")
 
 
