@@ -100,7 +100,8 @@ def _draw_files(day: Day, rng: np.random.Generator) -> Files:
 
 
 def _is_rewritten(day: Day, manifest: Longs) -> Mask:
-    return (day.number * day.manifests + manifest) % 6 == 5
+    rewritten: Mask = (day.number * day.manifests + manifest) % 6 == 5
+    return rewritten
 
 
 def _build_rows(day: Day, files: Files, rng: np.random.Generator) -> Piece:
