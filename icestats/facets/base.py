@@ -1,0 +1,40 @@
+"""What every facet of a table stands on: the opened source, its snapshot, and what has been read of it."""
+
+from __future__ import annotations
+
+from icestats.catalog import Source
+from icestats.metadata import Schema, Snapshot, TableMetadata
+from icestats.snapshot_reader import SnapshotReader
+
+
+class Facet:
+    """One snapshot of an Iceberg table, read once.
+
+    Parameters
+    ----------
+    source : Source
+        An opened table.
+    snapshot_id : int, optional
+        By default the current snapshot.
+    ref : str, optional
+        A branch or a tag instead.
+    """
+
+    def __init__(self, source: Source, snapshot_id: int | None = None, ref: str | None = None) -> None:
+        self._source = source
+        self._pin = (snapshot_id, ref)
+        self.snapshot: Snapshot | None = source.metadata.find_snapshot(snapshot_id, ref)
+        """The snapshot that everything is about; None for a table that has none yet."""
+        self.schema: Schema = source.metadata.schema_of(self.snapshot)
+        """The schema that the snapshot is read with."""
+        self._reader = SnapshotReader(source, self.snapshot, self.schema)
+
+    @property
+    def name(self) -> str:
+        """The name or location that the table was loaded by."""
+        return self._source.name
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The version of the metadata that was loaded."""
+        return self._source.metadata

@@ -1,0 +1,170 @@
+"""What a table's metadata holds: manifests, partitions, columns, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.facets.base import Facet
+from icestats.plan.scan_files import read_kept_file_paths
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
+
+
+class Contents(Facet):
+    """What the manifest list and the manifests hold."""
+
+    def manifest_files(self) -> pa.Table:
+        """Return the manifest list alone, in milliseconds whatever the number of files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.MANIFEST_FILES`: one row a manifest, in manifest list order.
+        """
+        return self._reader.manifest_files
+
+    def read(self, *, progress: Callable[[int, int], None] | None = None) -> Self:
+        """Read now what the first question about manifests, partitions or columns would read; return this table.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with the number of manifests that are done and of those that the local cache does not know; what it
+            raises stops the reading.
+        """
+        self._reader.fill_rollups(progress)
+        return self
+
+    def read_with_spark(
+        self, spark: SparkSession | None = None, *, progress: Callable[[int, int], None] | None = None
+    ) -> Self:
+        """Do as `read` does on Spark's executors, for a table whose metadata one machine should not read.
+
+        Parameters
+        ----------
+        spark : pyspark.sql.SparkSession, optional
+            The session to use; by default the running one, or a new local one.
+        progress : callable, optional
+            Called from another thread with finished and total tasks; what it raises cancels the job.
+        """
+        from icestats.spark.session import get_session
+
+        self._reader.fill_rollups(progress, get_session() if spark is None else spark)
+        return self
+
+    def manifests(self) -> pa.Table:
+        """Return the manifests with the roll-up of their live files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.MANIFESTS`: one row a manifest, in manifest list order. A statistic that a live file lacks is null,
+            that is unknown, and the number of files that lack it stands beside it.
+
+        Notes
+        -----
+        Counts and sizes are exact sums over data files; row-level deletes are not deducted. Bounds are bounds: strings
+        may be cut. Source: the manifest-level statistics proposal, fields 521 to 527; the missing-field rule of
+        "Extending standardized statistics in Iceberg", part 2.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> manifests = icestats.load("demo.flights").manifests()
+        >>> sum(manifests["total_record_count"].to_pylist())
+        336776
+        """
+        return self._reader.read_manifests()
+
+    def partitions(self) -> pa.Table:
+        """Return the partitions with the roll-up of their live files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.partitions_schema`: one row a partition of one spec, sorted by partition, nulls first; the columns
+            of the partition statistics file under their spec names, then the map columns of `manifests`. An
+            unpartitioned table has one row.
+        """
+        return self._reader.read_partitions()
+
+    def columns(self) -> pa.Table:
+        """Return the columns with their roll-up over the table.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.COLUMNS`: one row a primitive field at any depth; `provenance` says for each figure whether it is
+            exact, a bound, an estimate with its error, or unknown and why.
+        """
+        return self._reader.read_columns()
+
+    def files(self, *, columns: Sequence[str] = (), row_filter: str | BooleanExpression | None = None) -> pa.Table:
+        """Return the live files, data and delete files alike.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns whose statistics are wanted in the map columns; by default none.
+        row_filter : str or pyiceberg.expressions.BooleanExpression, optional
+            Only the data files that a scan with this filter would read.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.files_schema`: one row a live entry, in manifest list order.
+
+        Raises
+        ------
+        ColumnNotFoundError, FilterError
+            A column does not exist; the filter cannot be read or does not fit the schema.
+        """
+        field_ids = [self.schema.find(column).field_id for column in columns]
+        files = self._reader.read_files(field_ids)
+        if row_filter is None or self.snapshot is None:
+            return files
+        kept = read_kept_file_paths(self._source, self.snapshot, row_filter)
+        return files.filter(pc.is_in(files["file_path"], pa.array(sorted(kept), pa.string())))
+
+    def sql(self, query: str) -> pa.Table:
+        """Run a DuckDB query over the table's metadata.
+
+        Parameters
+        ----------
+        query : str
+            A SELECT over the views `manifests`, `files`, `partitions`, `columns` (the answers of the methods of these
+            names, `files` with the statistics of every column), `snapshots` and `refs`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows of the query.
+
+        Raises
+        ------
+        CallError
+            The query is wrong.
+
+        Notes
+        -----
+        A view is read when the query needs it. Filters on `files` about partition values, content, spec or manifest
+        leave out whole manifests by the manifest list.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> table = icestats.load("demo.flights")
+        >>> table.sql("select sum(record_count) as records from files").to_pylist()
+        [{'records': Decimal('336776')}]
+        """
+        # Arrow's datasets import pandas, which the first picture must not wait for.
+        from icestats.sql import run_query
+        from icestats.sql_views import build_views
+
+        return run_query(query, build_views(self._reader))

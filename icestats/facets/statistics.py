@@ -1,0 +1,131 @@
+"""A table's statistics files: what they hold, histograms from them, computing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icestats.catalog import load_iceberg_table
+from icestats.errors import CallError, StatisticsMissingError
+from icestats.facets.base import Facet
+from icestats.plan.scan_files import check_row_filter
+from icestats.read.statistics_files import build_sketches
+from icestats.statistics import Statistics, compute_statistics
+from icestats.stats.histogram import Histogram, Kind
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
+
+
+class StatisticsFiles(Facet):
+    """What statistics files hold, and computing them."""
+
+    def sketches(self) -> pa.Table:
+        """Return the blobs of the registered table statistics files.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.SKETCHES`: one row a blob, those nearest to this snapshot first.
+
+        Raises
+        ------
+        MetadataError
+            A statistics file is missing, cut or damaged.
+        """
+        return build_sketches(self._reader.blobs, self.schema)
+
+    def histogram(
+        self,
+        column: str,
+        *,
+        bins: int = 40,
+        kind: Kind = "equi-width",
+        where: str | BooleanExpression | None = None,
+    ) -> Histogram:
+        """Return a column's histogram from its committed KLL sketch; no data file is touched.
+
+        Parameters
+        ----------
+        column : str
+            A top-level column.
+        bins : int
+            How many bins; fewer are made where the column has fewer values.
+        kind : {"equi-width", "equi-height"}
+            Bins of the same width, or of the same count. Strings have equi-height ones only.
+        where : str or pyiceberg.expressions.BooleanExpression, optional
+            A filter on partitions; needs sketches by partition.
+
+        Raises
+        ------
+        ColumnNotFoundError, FilterError, CallError
+            The call is wrong.
+        StatisticsMissingError
+            No sketch has been committed for this snapshot or an ancestor of it.
+
+        Notes
+        -----
+        Ranks are within `rank_error` at 99 % confidence; each count within twice that times `n`.
+        """
+        field = self.schema.find(column)
+        if bins < 1:
+            raise CallError(f"bins is {bins}: expected a whole number from 1")
+        if where is not None:
+            check_row_filter(self._source, where)
+            raise StatisticsMissingError(
+                f"no sketches by partition have been committed for column {column!r}, which a histogram of a part of "
+                "the table needs; without a filter it is drawn from the table's sketch"
+            )
+        return self._reader.read_histogram(field, bins=bins, kind=kind)
+
+    def compute(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        k: int = 200,
+        lg_k: int = 12,
+        spark: SparkSession | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Statistics:
+        """Scan this snapshot once with PySpark: Theta, KLL and column statistics. Changes nothing until `.commit()`.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Top-level columns; by default all of a type that has sketches.
+        k : int
+            Size of the KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %.
+        lg_k : int
+            Base-2 logarithm of the Theta sketches' entries, 4 to 26; 12 as Iceberg has it.
+        spark : pyspark.sql.SparkSession, optional
+            The session to use; by default the running one, or a new local one.
+        progress : callable, optional
+            Called with finished and total tasks.
+
+        Raises
+        ------
+        ColumnNotFoundError, CallError
+            The call is wrong.
+        SparkUnavailableError
+            There is no Java 17, or Spark cannot start.
+        UnsupportedError
+            The table holds deletes that cannot be applied.
+        """
+        return compute_statistics(
+            self._source, self.snapshot, columns=columns, k=k, lg_k=lg_k, spark=spark, progress=progress
+        )
+
+    def orphans(self) -> pa.Table:
+        """Return statistics files below the table's location that the current metadata does not refer to.
+
+        Returns
+        -------
+        pyarrow.Table
+            `commit.orphans.ORPHANS`: one row a file, with its size in bytes and its age.
+        """
+        from icestats.commit.orphans import find_orphans
+
+        return find_orphans(load_iceberg_table(self._source), history=False)

@@ -1,0 +1,66 @@
+"""Verbs about statistics files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from icestats.output import Output, write_json
+from icestats.records import build_plain_records, build_sketch_records
+from icestats.table import Table
+from icestats.verbs.options import split_names, text_or_json, with_output, with_table
+
+
+@click.command()
+@with_table
+@with_output
+def sketches(table: Table) -> Output:
+    """List the blobs of the committed statistics files."""
+    found = table.sketches()
+    return Output(found, lambda: build_sketch_records(found))
+
+
+@click.command()
+@with_table
+@click.argument("column")
+@with_output
+@click.option("--bins", type=click.IntRange(1, 10_000), default=40, show_default=True)
+@click.option("--kind", type=click.Choice(("equi-width", "equi-height")), default="equi-width", show_default=True)
+@click.option("--where", metavar="FILTER", help="A filter on partitions; needs sketches by partition.")
+def histogram(table: Table, column: str, bins: int, kind: Any, where: str | None) -> Output:
+    """Draw a column's histogram from its committed KLL sketch; no data file is touched."""
+    found = table.histogram(column, bins=bins, kind=kind, where=where)
+    return Output(found.to_arrow(), document=found.to_json())
+
+
+@click.command()
+@with_table
+@click.option("--columns", metavar="A,B", help="Top-level columns; by default all that have sketches.")
+@click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
+@click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
+@click.option("--commit/--dry-run", default=False, help="Write and register, or only say what would be (default).")
+@text_or_json
+def compute(table: Table, columns: str | None, k: int, lg_k: int, commit: bool, output_format: str) -> None:
+    """Scan the table once with PySpark: Theta, KLL and column statistics; commit them if asked."""
+    from icestats.progress import terminal_progress
+
+    with terminal_progress(f"scanning {table.name}") as progress:
+        found = table.compute(columns=split_names(columns), k=k, lg_k=lg_k, progress=progress)
+    report = found.commit(dry_run=not commit)
+    if output_format == "json":
+        write_json(report.to_json(), None)
+    else:
+        click.echo(f"{found!r}\n{report}")
+
+
+@click.command()
+@with_table
+@with_output
+def orphans(table: Table) -> Output:
+    """List statistics files below the table's location that its metadata does not refer to."""
+    found = table.orphans()
+    return Output(found, lambda: build_plain_records(found))
+
+
+COMMANDS = (sketches, histogram, compute, orphans)
