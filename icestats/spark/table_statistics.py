@@ -89,6 +89,7 @@ def compute_table_statistics(
     k: int = 200,
     lg_k: int = 12,
     progress: Progress | None = None,
+    tasks: Sequence[FileScanTask] | None = None,
 ) -> TableStatistics:
     """Scan a snapshot once and sketch its columns.
 
@@ -108,6 +109,8 @@ def compute_table_statistics(
         Base-2 logarithm of the Theta sketches' nominal entries: 12, as Iceberg has it, a standard error of 1.6 %.
     progress : callable, optional
         Called with finished and total tasks as Spark works.
+    tasks : sequence of pyiceberg.table.FileScanTask, optional
+        Read these files of the snapshot only, such as those that were added last; by default all that are live.
 
     Raises
     ------
@@ -125,7 +128,7 @@ def compute_table_statistics(
     table = load_iceberg_table(source)
     scan = table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(field.name for field in fields))
     try:
-        tasks = list(scan.plan_files())
+        tasks = list(scan.plan_files()) if tasks is None else tasks
     except (NotImplementedError, ValueError) as error:
         raise UnsupportedError(f"{source.name} cannot be scanned: {error}") from error
     job = _Scan(table.metadata, table.io, scan.projection(), fields, k, lg_k)
