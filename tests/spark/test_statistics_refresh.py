@@ -1,0 +1,134 @@
+"""A refresh reads only what came since, and finds what a full scan finds."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.errors import StatisticsMissingError
+from icestats.stats.kll import KllSketch
+from icestats.storage import local_path
+
+pytestmark = pytest.mark.spark
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    ids = np.arange(start, stop)
+    prices = np.where(ids % 10 == 0, np.nan, ids / 4)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "name": pa.array([None if i % 5 == 0 else f"n{i % 9_000}" for i in ids], pa.string()),
+            "price": pa.array(prices, mask=ids % 7 == 0),
+            "code": pa.array([i.to_bytes(4, "big") for i in ids.tolist()], pa.binary()),
+        }
+    )
+
+
+@pytest.fixture
+def properties(spark, tmp_path):
+    return {"type": "sql", "uri": f"sqlite:///{tmp_path / 'c.db'}", "warehouse": f"file://{tmp_path / 'w'}"}
+
+
+@pytest.fixture
+def iceberg_table(properties):
+    """30,000 rows with committed statistics, then two appends of 300."""
+    catalog = SqlCatalog("catalog", **properties)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", rows(0, 1).schema)
+    table.append(rows(0, 30_000))
+    icestats.load("db.t", catalog=properties).compute(k=400).commit()
+    table.append(rows(29_900, 30_200))
+    table.append(rows(90_000, 90_300))
+    yield table
+    catalog.close()
+
+
+def without_kll(statistics):
+    return {name: replace(column, kll=None) for name, column in statistics.found.columns.items()}
+
+
+def test_appended_files_alone_are_read_and_the_result_is_that_of_a_full_scan(iceberg_table, properties):
+    table = icestats.load("db.t", catalog=properties)
+    full = table.compute(k=400)
+    first = next(task for task in iceberg_table.scan().plan_files() if task.file.record_count == 30_000)
+    local_path(first.file.file_path).unlink()
+    refreshed = table.refresh_statistics()
+    assert (refreshed.added_file_count, refreshed.added_row_count, refreshed.scanned) == (2, 600, {})
+    assert set(refreshed.added_to) == {"id", "name", "price", "code"}
+    assert "2 files with 600 rows came since" in repr(refreshed)
+    assert without_kll(refreshed) == without_kll(full)
+    assert refreshed.found.row_count == 30_600
+    prices = np.sort(np.concatenate([rows(a, b)["price"].drop_null() for a, b in RANGES]))
+    prices = prices[~np.isnan(prices)]
+    column = refreshed.found.find("price")
+    sketch = KllSketch.from_bytes(column.item_type, column.kll)
+    assert (sketch.n, sketch.k) == (len(prices), 400)
+    points = prices[:: len(prices) // 50]
+    truth = np.searchsorted(prices, points, side="right") / len(prices)
+    assert np.abs(np.asarray(sketch.ranks(list(points))) - truth).max() <= sketch.rank_error
+
+    assert refreshed.commit().committed
+    again = table.refresh()
+    assert {
+        row["commits_behind"]
+        for row in again.sketches().to_pylist()
+        if row["snapshot_id"] == again.snapshot.snapshot_id
+    } == {0}
+    assert again.histogram("price", bins=4).n == len(prices)
+    unchanged = again.refresh_statistics()
+    assert unchanged.added_file_count == 0
+    assert unchanged.found.columns == refreshed.found.columns
+
+
+RANGES = ((0, 30_000), (29_900, 30_200), (90_000, 90_300))
+
+
+def test_after_a_delete_the_table_is_scanned_in_full_and_the_reason_said(iceberg_table, properties):
+    iceberg_table.refresh().delete("id < 100")
+    refreshed = icestats.load("db.t", catalog=properties).refresh_statistics(columns=["id"])
+    assert refreshed.added_to == {}
+    assert "operation overwrite" in refreshed.scanned["id"]
+    assert f"scanned in full, as {refreshed.scanned['id']}: id" in repr(refreshed)
+    assert (refreshed.found.row_count, refreshed.found.find("id").min_value) == (30_500, (100).to_bytes(8, "little"))
+
+
+def test_a_column_of_another_type_or_without_statistics_is_scanned_in_full(iceberg_table, properties):
+    from pyiceberg.types import IntegerType, LongType
+
+    with iceberg_table.refresh().update_schema() as update:
+        update.add_column("later", IntegerType())
+    iceberg_table.refresh().append(rows(0, 10).append_column("later", pa.array(range(10), pa.int32())))
+    refreshed = icestats.load("db.t", catalog=properties).refresh_statistics(columns=["id", "later"])
+    assert refreshed.scanned == {"later": "nothing has been committed for it"}
+    assert set(refreshed.added_to) == {"id"}
+    assert refreshed.added_row_count == 610
+    assert [c.value_count for c in refreshed.found.columns.values()] == [30_610, 30_610]
+    assert refreshed.found.find("later").null_value_count == 30_600
+    refreshed.commit()
+    with iceberg_table.refresh().update_schema() as update:
+        update.update_column("later", LongType())
+    promoted = icestats.load("db.t", catalog=properties).refresh_statistics(columns=["later"])
+    assert promoted.scanned == {"later": "its type was int and is long now"}
+
+
+def test_nothing_to_refresh_is_said(iceberg_table, properties):
+    first = icestats.load("db.t", catalog=properties)
+    shutil.rmtree(local_path(first.metadata.location) / "data")
+    oldest = list(first.metadata.ancestors(first.snapshot))[-1]
+    assert (
+        icestats.load("db.t", catalog=properties, snapshot=oldest.snapshot_id).refresh_statistics().added_file_count
+        == 0
+    )
+    other = iceberg_table.catalog.create_table("db.other", rows(0, 1).schema)
+    with pytest.raises(StatisticsMissingError, match="no snapshot"):
+        icestats.load("db.other", catalog=properties).refresh_statistics()
+    other.append(rows(0, 10))
+    with pytest.raises(StatisticsMissingError, match="compute --commit"):
+        icestats.load("db.other", catalog=properties).refresh_statistics()
