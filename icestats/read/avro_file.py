@@ -6,15 +6,16 @@ Source: Avro 1.12 specification, "Object Container Files".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from icestats.errors import MetadataError
 from icestats.read.avro_codecs import Inflate, find_codec
-from icestats.read.kernel_layout import ERRORS, Bytes, Frame, Words
+from icestats.read.kernel_layout import CUT, ERRORS, LONG_VARINT, NEGATIVE, NO_SYNC, Bytes, Frame, Words
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -26,6 +27,10 @@ FREE_SIZE = 64 << 20
 """... or to this many bytes, whichever is more."""
 BATCH_SIZE = 1 << 20
 """Blocks are handed on together until they have this many inflated bytes."""
+
+
+Block = tuple[int, int, int, int]
+"""Where a block begins in the file, where its data begin and end, and its number of entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def parse_schema(header: AvroHeader) -> Any:
         raise MetadataError(f"avro.schema is not JSON: {str(error)[:200]}", header.path) from error
 
 
-def read_batches(data: bytes, header: AvroHeader, frame: Frame) -> Iterator[Batch]:
+def read_batches(data: bytes, header: AvroHeader) -> Iterator[Batch]:
     """Inflate the blocks of a container file, a batch at a time.
 
     Parameters
@@ -109,8 +114,6 @@ def read_batches(data: bytes, header: AvroHeader, frame: Frame) -> Iterator[Batc
         The file.
     header : AvroHeader
         Its header.
-    frame : Frame
-        Takes the errors of the kernel.
 
     Raises
     ------
@@ -122,15 +125,16 @@ def read_batches(data: bytes, header: AvroHeader, frame: Frame) -> Iterator[Batc
         inflate = find_codec(header.codec)
     except ValueError as error:
         raise MetadataError(str(error), header.path, 0) from error
-    blocks = _scan(data, header, frame)
+    blocks = scan_blocks(data, header)
     if header.codec == "null":
-        _check_counts(blocks[:, 2] - blocks[:, 1], blocks, header.path)
-        yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(blocks[:, 1:]), blocks[:, 0])
+        _check_counts((end - start for _, start, end, _ in blocks), blocks, header.path)
+        places: Words = np.array(blocks, np.int64).reshape(-1, 4)
+        yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(places[:, 1:]), places[:, 0])
         return
     room = max(FREE_SIZE, MAX_RATIO * len(data))
     first, size, parts = 0, 0, []
     view = memoryview(data)
-    for number, (offset, start, end, _) in enumerate(blocks.tolist()):
+    for number, (offset, start, end, _) in enumerate(blocks):
         parts.append(_inflate(inflate, view[start:end], min(MAX_BLOCK_SIZE, room), header.path, offset))
         size += len(parts[-1])
         room -= len(parts[-1])
@@ -139,15 +143,43 @@ def read_batches(data: bytes, header: AvroHeader, frame: Frame) -> Iterator[Batc
             first, size, parts = number + 1, 0, []
 
 
-def _scan(data: bytes, header: AvroHeader, frame: Frame) -> Words:
-    from icestats.read.kernel_blocks import scan_blocks
+def scan_blocks(data: bytes, header: AvroHeader) -> list[Block]:
+    """Find the blocks of a container file.
 
-    room: Words = np.empty(((len(data) - header.size_bytes) // (SYNC_SIZE + 2) + 1, 4), np.int64)
-    sync = np.frombuffer(header.sync, np.uint8)
-    found = scan_blocks(np.frombuffer(data, np.uint8), header.size_bytes, sync, room, frame)
-    if found < 0:
-        raise kernel_error(frame, header.path)
-    return room[:found]
+    Raises
+    ------
+    MetadataError
+        A block is cut, or does not end in the file's sync marker.
+    """
+    blocks: list[Block] = []
+    position, end, sync = header.size_bytes, len(data), header.sync
+    while position < end:
+        offset = position
+        count, position = _block_number(data, position, header.path)
+        if count < 0:
+            raise MetadataError(ERRORS[NEGATIVE], header.path, offset)
+        place = position
+        length, position = _block_number(data, position, header.path)
+        if length < 0:
+            raise MetadataError(ERRORS[NEGATIVE], header.path, place)
+        start, position = position, position + length
+        if length > end - start:
+            raise MetadataError(ERRORS[CUT], header.path, place)
+        if position + SYNC_SIZE > end:
+            raise MetadataError(ERRORS[CUT], header.path, position)
+        if data[position : position + SYNC_SIZE] != sync:
+            raise MetadataError(ERRORS[NO_SYNC], header.path, position)
+        blocks.append((offset, start, position, count))
+        position += SYNC_SIZE
+    return blocks
+
+
+def _block_number(data: bytes, position: int, path: str) -> tuple[int, int]:
+    try:
+        return read_long(data, position)
+    except EOFError:
+        is_cut = all(byte >= 0x80 for byte in data[position : position + 10]) and len(data) - position < 10
+        raise MetadataError(ERRORS[CUT if is_cut else LONG_VARINT], path, position) from None
 
 
 def _inflate(inflate: Inflate, data: memoryview, limit: int, path: str, offset: int) -> bytes | bytearray | memoryview:
@@ -157,32 +189,31 @@ def _inflate(inflate: Inflate, data: memoryview, limit: int, path: str, offset: 
         raise MetadataError(str(error), path, offset) from error
 
 
-def _batch(parts: list[Any], blocks: Words, path: str) -> Batch:
-    lengths = np.fromiter((len(part) for part in parts), np.int64, len(parts))
+def _batch(parts: list[Any], blocks: Sequence[Block], path: str) -> Batch:
+    lengths = [len(part) for part in parts]
     _check_counts(lengths, blocks, path)
     # Arrays that cannot be written are another type to numba: each function would be compiled twice.
     whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else bytearray().join(parts)
-    places = np.empty((len(parts), 3), np.int64)
-    places[:, 1] = np.cumsum(lengths)
-    places[:, 0] = places[:, 1] - lengths
-    places[:, 2] = blocks[:, 3]
-    return Batch(np.frombuffer(whole, np.uint8), places, blocks[:, 0])
+    ends = list(accumulate(lengths))
+    places = [(end - length, end, block[3]) for end, length, block in zip(ends, lengths, blocks, strict=True)]
+    return Batch(
+        np.frombuffer(whole, np.uint8),
+        np.array(places, np.int64).reshape(-1, 3),
+        np.array([block[0] for block in blocks], np.int64),
+    )
 
 
-def _check_counts(lengths: Words, blocks: Words, path: str) -> None:
-    wrong = np.flatnonzero(blocks[:, 3] > lengths)
-    if wrong.size:
-        offset, _, _, count = blocks[wrong[0]].tolist()
-        raise MetadataError(f"a block has {count:,} entries, but only {lengths[wrong[0]]:,} bytes", path, offset)
+def _check_counts(lengths: Iterable[int], blocks: Sequence[Block], path: str) -> None:
+    for length, (offset, _, _, count) in zip(lengths, blocks, strict=True):
+        if count > length:
+            raise MetadataError(f"a block has {count:,} entries, but only {length:,} bytes", path, offset)
 
 
-def kernel_error(frame: Frame, path: str, batch: Batch | None = None) -> MetadataError:
+def kernel_error(frame: Frame, path: str, batch: Batch) -> MetadataError:
     """Return the error that the kernel has noted, with its place in the file."""
     from icestats.read.kernel_layout import AT_BLOCK, AT_ENTRY, ERROR, ERROR_BYTE
 
     what = ERRORS[int(frame.state[ERROR])]
-    if batch is None:
-        return MetadataError(what, path, int(frame.state[ERROR_BYTE]))
     block = int(frame.state[AT_BLOCK])
     inside = int(frame.state[ERROR_BYTE] - batch.blocks[block, 0])
     entry = int(frame.state[AT_ENTRY])

@@ -15,11 +15,10 @@ from icestats.read.avro_file import (
     FREE_SIZE,
     MAX_BLOCK_SIZE,
     MAX_RATIO,
-    SYNC_SIZE,
     AvroHeader,
     parse_schema,
     read_header,
-    read_long,
+    scan_blocks,
 )
 
 
@@ -82,25 +81,13 @@ def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, by
         raise MetadataError(str(error), header.path, 0) from error
     view = memoryview(data)
     room = max(FREE_SIZE, MAX_RATIO * len(data))
-    offset = header.size_bytes
-    while offset < len(data):
-        try:
-            count, start = read_long(data, offset)
-            size, start = read_long(data, start)
-        except EOFError:
-            raise MetadataError("the file is cut inside a block", header.path, offset) from None
-        end = start + size
-        if count < 0 or size < 0 or end + SYNC_SIZE > len(data):
-            raise MetadataError(f"a block says {size:,} bytes, more than the file has", header.path, offset)
-        if view[end : end + SYNC_SIZE] != header.sync:
-            raise MetadataError("a block does not end in the file's sync marker", header.path, offset)
+    for offset, start, end, count in scan_blocks(data, header):
         try:
             block = bytes(inflate(view[start:end], min(MAX_BLOCK_SIZE, room)))
         except ValueError as error:
             raise MetadataError(str(error), header.path, offset) from error
         room -= len(block)
         yield offset, count, block
-        offset = end + SYNC_SIZE
 
 
 def _line(error: BaseException) -> str:

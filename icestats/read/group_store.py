@@ -194,4 +194,13 @@ def _zeros(shape: tuple[int, ...], kind: type[Number]) -> npt.NDArray[Number]:
     size = np.dtype(kind).itemsize * math.prod(shape)
     if size < _MAPPED_SIZE:
         return np.zeros(shape, kind)
-    return np.frombuffer(mmap.mmap(-1, size), kind).reshape(shape)
+    return np.frombuffer(_mapped(size), kind).reshape(shape)
+
+
+def _mapped(size: int) -> mmap.mmap:
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

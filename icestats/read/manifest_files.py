@@ -104,7 +104,7 @@ class ManifestFiles:
             header = read_header(data, manifest.path)
             code = self._programs.find(header, manifest.spec_id).code
             store.inherit_row_ids(manifest.first_row_id)
-            for batch in read_batches(data, header, store.frame):
+            for batch in read_batches(data, header):
                 store.frame.state[:] = 0
                 while not store.capture(batch, code, index, manifest.path):
                     yield self._take(store)

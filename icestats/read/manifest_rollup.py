@@ -106,7 +106,7 @@ class ManifestRollup:
         program = self.programs.find(header, manifest.spec_id)
         store, frame = self._decoders.get()
         try:
-            for batch in read_batches(data, header, frame):
+            for batch in read_batches(data, header):
                 self._add(batch, program, store, frame, index)
         finally:
             self._decoders.put((store, frame))

@@ -73,9 +73,7 @@ def _merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], wi
 def _merge_groups(groups: pa.Table) -> tuple[pa.Table, _Places]:
     """Merge rows of the same partition; also return each row's place in the result."""
     key, count = _row_keys(groups)
-    first = np.full(count, len(key), np.int64)
-    np.minimum.at(first, key, np.arange(len(key)))
-    merged = groups.take(pa.array(first))
+    merged = groups.take(pa.array(_first_rows(key, count)))
     for name in groups.column_names:
         if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
             merged = _replace(merged, name, _sums(groups[name].to_numpy(), key, count))
@@ -108,9 +106,21 @@ def _replace(table: pa.Table, name: str, values: npt.NDArray[np.int64] | pa.Arra
     return table.set_column(index, table.schema.field(index), pa.array(values))
 
 
+def _first_rows(key: _Places, count: int) -> _Places:
+    first = np.empty(count, np.int64)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first
+
+
+def _other_rows(key: _Places, first: _Places) -> _Places:
+    return np.flatnonzero(first[key] != np.arange(len(key)))
+
+
 def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArray[np.int64]:
-    sums = np.zeros((count, *values.shape[1:]), np.int64)
-    np.add.at(sums, key, values)
+    first = _first_rows(key, count)
+    others = _other_rows(key, first)
+    sums: npt.NDArray[np.int64] = values[first]
+    np.add.at(sums, key[others], values[others])
     if values.size and np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
         raise UnsupportedError("a sum over the table's files exceeds 64 bits: its metadata cannot be right")
     return sums
@@ -135,10 +145,11 @@ def _merge_bounds(
     width = len(columns)
     orders = [_order_of(column.type) for column in columns]
     present = np.asarray(bounds.is_valid()).reshape(len(key), width)
-    chosen = np.full((count, width), -1, np.int64)
     rows = np.arange(len(key))[:, None] * width + np.arange(width)
-    # The first of each group; then only what a second one disputes is decoded and compared.
-    for row in range(len(key)):
+    first = _first_rows(key, count)
+    # The first of each group; then only what another one disputes is decoded and compared.
+    chosen = np.where(present[first], rows[first], -1)
+    for row in _other_rows(key, first):
         group = chosen[key[row]]
         disputed = np.flatnonzero(present[row] & (group >= 0))
         group[present[row] & (group < 0)] = rows[row][present[row] & (group < 0)]

@@ -18,7 +18,6 @@ from icestats.errors import MetadataError
 from icestats.read import avro_file
 from icestats.read.avro_codecs import find_codec
 from icestats.read.avro_file import parse_schema, read_batches, read_header
-from icestats.read.group_store import build_frame
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
 SYNC = b"0123456789abcdef"
@@ -67,7 +66,7 @@ def container(codec: str = "null", *blocks: tuple[int, bytes]) -> bytes:
 
 def inflated(data: bytes) -> list[tuple[int, bytes]]:
     header = read_header(data, "f.avro")
-    batches = list(read_batches(data, header, build_frame((), 0)))
+    batches = list(read_batches(data, header))
     return [(int(n), batch.data[a:b].tobytes()) for batch in batches for a, b, n in batch.blocks]
 
 
@@ -106,7 +105,7 @@ def test_blocks_come_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_file, "BATCH_SIZE", 100)
     data = container("deflate", *((1, deflate(bytes(60))) for _ in range(5)))
     header = read_header(data, "f.avro")
-    sizes = [len(batch.data) for batch in read_batches(data, header, build_frame((), 0))]
+    sizes = [len(batch.data) for batch in read_batches(data, header)]
     assert sizes == [120, 120, 60]
 
 

@@ -110,4 +110,4 @@ def test_a_block_of_an_impossible_length_is_refused(length):
     encoded.append(value)
     with pytest.raises(icestats.MetadataError) as caught:
         read_manifest_list(OneFile(data[: body + 1] + bytes(encoded) + data[body + 2 :]), snapshot())
-    assert caught.value.offset == body
+    assert caught.value.offset == body + 1

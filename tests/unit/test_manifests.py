@@ -609,9 +609,9 @@ def test_manifests_of_pyiceberg(version: int, tmp_path: Path) -> None:
 def test_compiled_code_outlives_the_process(tmp_path: Path) -> None:
     """A second process finds what the first has compiled, in NUMBA_CACHE_DIR, and adds nothing."""
     code = (
-        "from icestats.read.kernel_blocks import scan_blocks as f; from icestats.read.group_store import build_frame; "
+        "import numpy as np; from icestats.read.kernel_rows import gather_bytes as f; "
+        "words, data = np.zeros(0, np.int64), np.zeros(0, np.uint8); f(data, words, words, data)"
     )
-    code += "import numpy as np; d = np.zeros(0, np.uint8); f(d, 0, d, np.zeros((1, 4), np.int64), build_frame((), 1))"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     found = []
     for _ in range(2):
