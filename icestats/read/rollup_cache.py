@@ -19,6 +19,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
@@ -52,12 +53,6 @@ class _Header:
     snapshot_ids: frozenset[int]
     newest: tuple[int, int]
     size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    manifests: frozenset[tuple[str, int]]
-    rollups: RollUps
 
 
 def cache_folder() -> Path | None:
@@ -113,18 +108,33 @@ def read_cached_rollups(
     folder = folder / _fingerprint(metadata, schema)
     wanted = frozenset((manifest.path, manifest.length) for manifest in manifests)
     paths = [manifest.path for manifest in manifests]
-    known = _find_entry(folder, wanted, metadata)
-    if known is None:
-        rollups = read(manifests)
-    elif known.manifests == wanted:
-        return merge_rollups([known.rollups], schema.columns, paths)
-    else:
-        missing = [m for m in manifests if (m.path, m.length) not in known.manifests]
-        rollups = merge_rollups([known.rollups, read(missing)], schema.columns, paths)
-        if sum(m.length for m in missing) < LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
-            return rollups
+    for path, header in _find_entries(folder, wanted, metadata):
+        missing = [m for m in manifests if (m.path, m.length) not in header.manifests]
+        known, new = _read_both(path, metadata, missing, read)
+        if known is None:
+            continue
+        rollups = merge_rollups([known] if new is None else [known, new], schema.columns, paths)
+        if sum(m.length for m in missing) >= LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
+            _write_entry(folder, wanted, rollups, metadata)
+        return rollups
+    rollups = read(manifests)
     _write_entry(folder, wanted, rollups, metadata)
     return rollups
+
+
+def _read_both(
+    path: Path,
+    metadata: TableMetadata,
+    missing: Sequence[ManifestToRead],
+    read: Callable[[Sequence[ManifestToRead]], RollUps],
+) -> tuple[RollUps | None, RollUps | None]:
+    """Read an entry, None where it is no good, and at the same time the manifests that it lacks, None for none."""
+    if not missing:
+        return _load_entry(path, metadata), None
+    with ThreadPoolExecutor(1, thread_name_prefix="icestats-cache") as pool:
+        known = pool.submit(_load_entry, path, metadata)
+        new = read(missing)
+        return known.result(), new
 
 
 def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
@@ -139,9 +149,11 @@ def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def _find_entry(folder: Path, wanted: frozenset[tuple[str, int]], metadata: TableMetadata) -> _Entry | None:
-    """Return the entry of the most manifests among those that are wanted; what is damaged is removed."""
-    parts: list[tuple[int, Path]] = []
+def _find_entries(
+    folder: Path, wanted: frozenset[tuple[str, int]], metadata: TableMetadata
+) -> list[tuple[Path, _Header]]:
+    """Return the entries of a part of the wanted manifests, the largest first; what is damaged is removed."""
+    found: list[tuple[Path, _Header]] = []
     for path in folder.glob("*.rollup"):
         try:
             with path.open("rb") as file:
@@ -150,18 +162,22 @@ def _find_entry(folder: Path, wanted: frozenset[tuple[str, int]], metadata: Tabl
             _remove(path)
             continue
         if header.manifests <= wanted and _knows_no_more(metadata, header):
-            parts.append((len(header.manifests), path))
-    for _, path in sorted(parts, reverse=True):
-        try:
-            entry = _read_entry(path)
-        except (OSError, ValueError, pa.ArrowException):
-            _remove(path)
-            continue
-        if _knows_latest(metadata, entry.rollups):
-            with contextlib.suppress(OSError):
-                os.utime(path)
-            return entry
-    return None
+            found.append((path, header))
+    return sorted(found, key=lambda entry: len(entry[1].manifests), reverse=True)
+
+
+def _load_entry(path: Path, metadata: TableMetadata) -> RollUps | None:
+    """Return an entry's roll-ups, None where they cannot be used; a damaged file is removed."""
+    try:
+        rollups = _read_entry(path)
+    except (OSError, ValueError, pa.ArrowException):
+        _remove(path)
+        return None
+    if not _knows_latest(metadata, rollups):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return rollups
 
 
 def _knows_no_more(metadata: TableMetadata, header: _Header) -> bool:
@@ -194,7 +210,7 @@ def _read_header(file: BinaryIO) -> _Header:
     return _Header(manifests, frozenset(header["snapshot_ids"]), tuple(header["newest"]), size)
 
 
-def _read_entry(path: Path) -> _Entry:
+def _read_entry(path: Path) -> RollUps:
     with path.open("rb") as file:
         header = _read_header(file)
         file.seek(0)
@@ -209,7 +225,7 @@ def _read_entry(path: Path) -> _Entry:
         stream = pa.py_buffer(body[start + 8 : start + 8 + length])
         tables[field.name] = pa.ipc.open_stream(stream).read_all()
         start += 8 + length
-    return _Entry(header.manifests, RollUps(**tables))
+    return RollUps(**tables)
 
 
 def _write_entry(
