@@ -166,7 +166,7 @@ def _resolve(name: str, catalog: str | Mapping[str, str] | None) -> tuple[str, M
         raise TableNotFoundError(f"{name!r} is no table: expected {expected}")
     if isinstance(catalog, Mapping):
         properties = {str(k): str(v) for k, v in catalog.items()}
-        return properties.get("name", "catalog"), properties, parts
+        return properties.pop("name", "catalog"), properties, parts
     if catalog is None and parts[0] == DEMO_NAMESPACE and len(parts) == 2:
         return DEMO_CATALOG, demo_catalog_properties(), parts
     known = _known_catalogs()

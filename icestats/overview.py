@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.partition_values import display_partition_value, partition_field_type
+from icestats.read.statistics_age import StatisticsAge, count_ages
 from icestats.types import decode_value, to_integer
 
 
@@ -52,6 +53,12 @@ class Overview:
     """Columns with a committed NDV, for the nearest snapshot that has any."""
     statistics_commits_behind: int | None
     """Commits since the statistics were made; None where there are none."""
+    statistics_files_behind: int | None
+    """Data files that these commits have added, compaction left out; None where there are no statistics, or unknown."""
+    statistics_rows_behind: int | None
+    """Records in these files; None likewise."""
+    statistics_appends_only: bool
+    """Whether these commits have only added files, or compacted: then a refresh may read the new files alone."""
     key_field: str | None
     """The partition field that `key_ranges` are of."""
     key_ranges: tuple[KeyRange, ...]
@@ -82,7 +89,7 @@ def build_overview(name: str, metadata: TableMetadata, snapshot: Snapshot | None
     """
     is_data = pc.equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
-    behind, columns = _statistics(metadata, snapshot)
+    age, columns = _statistics(metadata, snapshot)
     key_field, ranges = _key_ranges(manifest_files, metadata, metadata.schema_of(snapshot))
     overview = Overview(
         name=name,
@@ -98,7 +105,10 @@ def build_overview(name: str, metadata: TableMetadata, snapshot: Snapshot | None
         delete_record_count=_total(deletes, "rows"),
         file_size_in_bytes=_summary_size(snapshot),
         statistics_column_count=columns,
-        statistics_commits_behind=behind,
+        statistics_commits_behind=None if age is None else age.commits,
+        statistics_files_behind=None if age is None else age.files,
+        statistics_rows_behind=None if age is None else age.rows,
+        statistics_appends_only=age is not None and age.appends_only,
         key_field=key_field,
         key_ranges=ranges,
         findings=(),
@@ -120,12 +130,10 @@ def _summary_size(snapshot: Snapshot | None) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[int | None, int]:
-    if snapshot is None:
-        return None, 0
+def _statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[StatisticsAge | None, int]:
     by_snapshot = {file.snapshot_id: file for file in metadata.statistics}
-    for age, ancestor in enumerate(metadata.ancestors(snapshot)):
-        file = by_snapshot.get(ancestor.snapshot_id)
+    for snapshot_id, age in count_ages(metadata, snapshot).items():
+        file = by_snapshot.get(snapshot_id)
         if file is not None:
             return age, len({blob.field_ids for blob in file.blobs if "ndv" in blob.properties})
     return None, 0
@@ -138,10 +146,24 @@ def _findings(overview: Overview) -> Iterator[str]:
     elif age is None:
         yield "No statistics have been committed: engines know no NDV, and there is no histogram to draw."
     elif age:
-        commits = "1 commit" if age == 1 else f"{age:,} commits"
-        yield f"The statistics are {commits} old: Spark uses those of the exact snapshot only."
+        yield _age_finding(overview, age)
     if overview.delete_record_count:
         yield f"{overview.delete_record_count:,} delete records apply: figures of data files do not deduct them."
+
+
+def _age_finding(overview: Overview, commits: int) -> str:
+    files, rows = overview.statistics_files_behind, overview.statistics_rows_behind
+    since = "of which not all say what they have added"
+    if files is not None and rows is not None:
+        since = f"{_counted(files, 'data file')} with {_counted(rows, 'row')} added since"
+    use = "Trino still uses them, Spark only those of the exact snapshot" if overview.statistics_column_count else ""
+    refresh = "refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
+    then = "; ".join(part for part in (use, refresh) if part)
+    return f"The statistics are {_counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _key_ranges(

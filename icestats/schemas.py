@@ -225,6 +225,9 @@ SKETCHES = pa.schema(
         pa.field("columns", pa.list_(pa.string()), nullable=False),
         pa.field("snapshot_id", pa.int64(), nullable=False),
         pa.field("commits_behind", pa.int64()),
+        pa.field("files_behind", pa.int64()),
+        pa.field("rows_behind", pa.int64()),
+        pa.field("used_by", pa.list_(pa.string()), nullable=False),
         pa.field("ndv", pa.int64()),
         pa.field("properties", pa.map_(pa.string(), pa.string()), nullable=False),
         pa.field("length", pa.int64(), nullable=False),
@@ -233,8 +236,11 @@ SKETCHES = pa.schema(
     ]
 )
 """One row a blob of a registered table statistics file: the snapshot that it was computed for, how many commits the
-loaded snapshot is ahead of it (0: none; null: not an ancestor), its length in the file in bytes, and whether
-metadata.json lists it or only the file's footer does. A column that has been dropped since is named `#<field id>`."""
+loaded snapshot is ahead of it (0: none; null: not an ancestor), how many data files and how many rows in them these
+commits have added (those of `replace` left out, as they change no row; null: a snapshot's summary does not say), which
+engines plan with it as things are (`read.statistics_age.ENGINES` says under which settings; `icestats` is the kit
+itself), its length in the file in bytes, and whether metadata.json lists it or only the file's footer does. A column
+that has been dropped since is named `#<field id>`."""
 
 COMPUTED = pa.schema(
     [

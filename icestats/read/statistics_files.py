@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.errors import PuffinFormatError, StatisticsMissingError
-from icestats.metadata import Field, Schema, Snapshot, StatisticsFile, TableMetadata
+from icestats.metadata import BlobMetadata, Field, Schema, Snapshot, StatisticsFile, TableMetadata
 from icestats.read.puffin import PuffinBlob, read_blob, read_puffin_footer
+from icestats.read.statistics_age import THETA as THETA
+from icestats.read.statistics_age import count_ages, find_statistics_users
 from icestats.schemas import SKETCHES
 from icestats.stats.column_figures import Figure
 from icestats.stats.column_statistics_payload import read_column_statistics
@@ -18,9 +20,9 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 from icestats.storage import FileReader
 
-THETA = "apache-datasketches-theta-v1"
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
+_OWN_USE = (THETA, KLL, COLUMN_STATISTICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,12 @@ class CommittedBlob:
     """Whether metadata.json lists it, or only the file's footer does."""
     commits_behind: int | None
     """Commits from the blob's snapshot to the one it is seen from; None: that is no ancestor."""
+    files_behind: int | None = None
+    """Data files that these commits have added, `replace` left out; None: unknown."""
+    rows_behind: int | None = None
+    """Records in these files; None: unknown."""
+    engines: tuple[str, ...] = ()
+    """The engines that plan with it as things are: names of `statistics_age.ENGINES`."""
 
     @property
     def ndv(self) -> int | None:
@@ -71,18 +79,26 @@ def read_committed_blobs(
     MetadataError
         A file is missing, or (as PuffinFormatError) cut or damaged.
     """
-    ages = {} if snapshot is None else {s.snapshot_id: age for age, s in enumerate(metadata.ancestors(snapshot))}
-    far = len(ages)
-    for file in sorted(metadata.statistics, key=lambda f: ages.get(f.snapshot_id, far)):
+    ages = count_ages(metadata, snapshot)
+    order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
+    for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
         for blob in read_puffin_footer(storage, file.statistics_path).blobs:
-            yield CommittedBlob(blob, file.statistics_path, _is_listed(blob, file), ages.get(blob.snapshot_id))
+            age = ages.get(blob.snapshot_id)
+            entry = _find_entry(blob, file)
+            yield CommittedBlob(
+                blob,
+                file.statistics_path,
+                listed=entry is not None,
+                commits_behind=None if age is None else age.commits,
+                files_behind=None if age is None else age.files,
+                rows_behind=None if age is None else age.rows,
+                engines=() if entry is None else find_statistics_users(metadata, ages, file, entry),
+            )
 
 
-def _is_listed(blob: PuffinBlob, file: StatisticsFile) -> bool:
-    return any(
-        listed.type == blob.type and listed.field_ids == blob.field_ids and listed.snapshot_id == blob.snapshot_id
-        for listed in file.blobs
-    )
+def _find_entry(blob: PuffinBlob, file: StatisticsFile) -> BlobMetadata | None:
+    key = (blob.type, blob.field_ids, blob.snapshot_id)
+    return next((b for b in file.blobs if (b.type, b.field_ids, b.snapshot_id) == key), None)
 
 
 def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
@@ -100,6 +116,11 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
     pyarrow.Table
         `schemas.SKETCHES`: one row a blob.
     """
+    nearest: dict[tuple[str, tuple[int, ...]], int] = {}
+    for found in blobs:
+        if found.commits_behind is not None and found.blob.type in _OWN_USE:
+            key = (found.blob.type, found.blob.field_ids)
+            nearest[key] = min(found.commits_behind, nearest.get(key, found.commits_behind))
     rows = [
         {
             "type": found.blob.type,
@@ -107,6 +128,9 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
             "columns": [_column_name(schema, field_id) for field_id in found.blob.field_ids],
             "snapshot_id": found.blob.snapshot_id,
             "commits_behind": found.commits_behind,
+            "files_behind": found.files_behind,
+            "rows_behind": found.rows_behind,
+            "used_by": _users(found, nearest),
             "ndv": found.ndv,
             "properties": list(found.blob.properties.items()),
             "length": found.blob.length,
@@ -116,6 +140,13 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
         for found in blobs
     ]
     return pa.Table.from_pylist(rows, schema=SKETCHES)
+
+
+def _users(found: CommittedBlob, nearest: Mapping[tuple[str, tuple[int, ...]], int]) -> list[str]:
+    is_nearest = found.commits_behind is not None and (
+        found.commits_behind == nearest.get((found.blob.type, found.blob.field_ids))
+    )
+    return [*found.engines, *(["icestats"] if is_nearest else [])]
 
 
 def _column_name(schema: Schema, field_id: int) -> str:

@@ -141,3 +141,10 @@ def test_reading_changes_no_file(small_table, catalog_properties, tmp_path):
     for answer in (table.manifests, table.partitions, table.columns, table.files, table.sketches, table._repr_html_):
         answer()
     assert {path: path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file()} == before
+
+
+def test_a_catalog_of_properties_has_the_name_that_they_give(small_table, catalog_properties):
+    """SQL catalogs know their tables by it."""
+    assert icestats.load("db.small", catalog={**catalog_properties, "name": "catalog"}).refresh().snapshot is not None
+    with pytest.raises(icestats.TableNotFoundError):
+        icestats.load("db.small", catalog={**catalog_properties, "name": "other"})

@@ -1,0 +1,150 @@
+"""What has come since statistics were made is counted, and the engines that still use them are those that would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import icestats
+from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.metadata import BlobMetadata, StatisticsFile
+from icestats.read.statistics_age import THETA, StatisticsAge, count_ages, find_statistics_users
+from icestats.stats.hashing import hash_values
+from icestats.stats.theta import ThetaSketch
+
+KLL = "apache-datasketches-kll-v1"
+ROWS = pa.table({"a": pa.array(range(10), pa.int64()), "b": pa.array([True] * 10)})
+
+
+@pytest.fixture
+def table(catalog):
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    return table
+
+
+def open_table(table, **options):
+    return icestats.load("db.t", catalog=table.catalog.properties, **options)
+
+
+def commit(table, *kinds, field_id=1):
+    snapshot = table.refresh().current_snapshot()
+    sketch = ThetaSketch()
+    sketch.update(hash_values(pa.array(range(10), pa.int64()), "long"))
+    payloads = {THETA: (sketch.to_bytes(), {"ndv": "10"}), KLL: (b"kll", {})}
+    blobs = [
+        NewBlob(kind, (field_id,), snapshot.snapshot_id, snapshot.sequence_number, *payloads[kind]) for kind in kinds
+    ]
+    commit_statistics(prepare_commit(table, blobs))
+
+
+def ages(table):
+    return [(a.commits, a.files, a.rows, a.appends_only) for a in _ages(table).values()]
+
+
+def _ages(table):
+    opened = open_table(table)
+    return count_ages(opened.metadata, opened.snapshot)
+
+
+def test_commits_files_and_rows_since_are_counted(table):
+    table.append(ROWS)
+    table.append(pa.concat_tables([ROWS, ROWS]))
+    assert ages(table) == [(0, 0, 0, True), (1, 1, 20, True), (2, 2, 30, True)]
+
+
+def test_a_delete_since_is_no_append(table):
+    table.append(ROWS)
+    table.delete("a = 1")
+    table.append(ROWS)
+    flags = [age.appends_only for age in _ages(table).values()]
+    assert (flags[:2], set(flags[2:])) == ([True, True], {False})
+
+
+def test_compaction_adds_nothing_and_a_summary_without_counts_is_unknown(table):
+    table.append(ROWS)
+    table.append(ROWS)
+    opened = open_table(table)
+    newest, middle, oldest = opened.metadata.ancestors(opened.snapshot)
+
+    def ages_with(**summaries):
+        changed = {s.snapshot_id: replace(s, summary=summaries.get(n, s.summary)) for n, s in named.items()}
+        return list(count_ages(replace(opened.metadata, snapshots=changed), changed[newest.snapshot_id]).values())
+
+    named = {"newest": newest, "middle": middle, "oldest": oldest}
+    compacted = ages_with(middle={**middle.summary, "operation": "replace"})
+    assert compacted[2] == StatisticsAge(2, 1, 10, appends_only=True)
+    silent = ages_with(middle={"operation": "append"})
+    assert silent[1] == StatisticsAge(1, 1, 10, appends_only=True)
+    assert silent[2] == StatisticsAge(2, None, None, appends_only=True)
+    zero = {name: text for name, text in middle.summary.items() if not name.startswith("added-")}
+    assert ages_with(middle=zero)[2] == StatisticsAge(2, 1, 10, appends_only=True)
+
+
+def test_sketches_say_what_has_come_since_and_who_uses_them(table):
+    commit(table, THETA, KLL)
+    fresh = open_table(table).sketches().to_pylist()
+    assert [(r["type"], r["commits_behind"], r["files_behind"], r["rows_behind"]) for r in fresh] == [
+        (THETA, 0, 0, 0),
+        (KLL, 0, 0, 0),
+    ]
+    assert [r["used_by"] for r in fresh] == [["Spark", "Trino", "Impala", "icestats"], ["icestats"]]
+    table.append(ROWS)
+    table.append(ROWS)
+    stale = open_table(table).sketches().to_pylist()
+    assert [(r["commits_behind"], r["files_behind"], r["rows_behind"]) for r in stale] == [(2, 2, 20)] * 2
+    assert [r["used_by"] for r in stale] == [["Trino", "Impala", "icestats"], ["icestats"]]
+    commit(table, THETA)
+    newer, older, kll = open_table(table).sketches().to_pylist()
+    assert newer["used_by"] == ["Spark", "Trino", "Impala", "icestats"]
+    assert older["used_by"] == []
+    assert kll["used_by"] == ["icestats"]
+
+
+def test_trino_takes_the_nearest_file_only_and_impala_each_column(table):
+    commit(table, THETA)
+    table.append(ROWS)
+    commit(table, KLL)
+    by_type = {row["type"]: row["used_by"] for row in open_table(table).sketches().to_pylist()}
+    assert by_type == {KLL: ["icestats"], THETA: ["Impala", "icestats"]}
+
+
+def test_impala_takes_no_boolean(table):
+    commit(table, THETA, field_id=2)
+    assert open_table(table).sketches()["used_by"].to_pylist() == [["Spark", "Trino", "icestats"]]
+
+
+def test_one_ndv_that_is_no_integer_costs_trino_all_of_them(table):
+    opened = open_table(table)
+    snapshot_id = opened.snapshot.snapshot_id
+    entries = [BlobMetadata(THETA, snapshot_id, 1, (1,), {"ndv": ndv}) for ndv in ("5", "12.5")]
+    file = StatisticsFile(snapshot_id, "x.stats", 1, 1, tuple(entries))
+    metadata = replace(opened.metadata, statistics=(file,))
+    found = [find_statistics_users(metadata, count_ages(metadata, opened.snapshot), file, e) for e in entries]
+    assert found == [("Spark", "Impala"), ()]
+
+
+def test_statistics_of_another_branch_are_of_no_use(table):
+    first = table.current_snapshot().snapshot_id
+    table.append(ROWS)
+    commit(table, THETA)
+    old = open_table(table, snapshot=first).sketches().to_pylist()[0]
+    assert (old["commits_behind"], old["files_behind"], old["rows_behind"], old["used_by"]) == (None, None, None, [])
+
+
+def test_the_overview_says_how_old_the_statistics_are_and_what_to_do(table):
+    commit(table, THETA)
+    assert not [f for f in open_table(table).overview().findings if "statistics" in f]
+    table.append(ROWS)
+    overview = open_table(table).overview()
+    assert (overview.statistics_commits_behind, overview.statistics_files_behind) == (1, 1)
+    assert overview.statistics_rows_behind == 10
+    assert overview.findings == (
+        "The statistics are 1 commit old, 1 data file with 10 rows added since: Trino still uses them, "
+        "Spark only those of the exact snapshot; refresh_statistics() can read the new files alone.",
+    )
+    table.delete("a = 1")
+    assert "refresh_statistics" not in open_table(table).overview().findings[0]
