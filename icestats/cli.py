@@ -11,7 +11,7 @@ import sys
 import click
 
 from icestats.errors import CallError, IcestatsError
-from icestats.verbs import contents, lifecycle, statistics, workplace
+from icestats.verbs import contents, estimates, lifecycle, statistics, workplace
 
 
 def main() -> None:
@@ -59,5 +59,11 @@ def cli() -> None:
     """
 
 
-for _command in (*contents.COMMANDS, *statistics.COMMANDS, *lifecycle.COMMANDS, *workplace.COMMANDS):
+for _command in (
+    *contents.COMMANDS,
+    *estimates.COMMANDS,
+    *statistics.COMMANDS,
+    *lifecycle.COMMANDS,
+    *workplace.COMMANDS,
+):
     cli.add_command(_command)

@@ -287,3 +287,30 @@ REFS = pa.schema(
     ]
 )
 """One row a branch or tag."""
+
+ESTIMATES = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("rows", pa.float64()),
+        pa.field("rows_lower", pa.float64()),
+        pa.field("rows_upper", pa.float64()),
+        pa.field("bound", pa.string(), nullable=False),
+        pa.field("bytes", pa.float64()),
+        pa.field("scan_bytes", pa.float64()),
+        pa.field("rows_deletes_ignored", pa.float64()),
+        pa.field("rows_positions_deducted", pa.float64()),
+        pa.field("rows_deletes_deducted", pa.float64()),
+        pa.field("q_error", pa.float64()),
+        pa.field("assumes", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("values_read", pa.int64(), nullable=False),
+        pa.field("bytes_read", pa.int64(), nullable=False),
+        pa.field("duration_ms", pa.float64(), nullable=False),
+    ]
+)
+"""One row a source: the estimated number of rows that satisfy a filter, row-level deletes treated as asked, with bounds
+where something promises them (`bound` says what); the bytes of these rows in the projected columns, and of the files
+that cannot be skipped (on disk); the rows with all deletes ignored, with position deletes deducted, with equality
+deletes taken for filters, too; the q-error against the counted rows, both taken for at least one row; what the estimate
+assumes, or `reason`: why it is unknown; how many statistics it took, the metadata bytes that hold them, and the
+milliseconds of computing it once they are read. Null is unknown."""

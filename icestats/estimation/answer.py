@@ -1,0 +1,117 @@
+"""Estimates of all sources side by side, as a person, Arrow and JSON have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.plan.source_estimates import SourceEstimate
+from icestats.presentation import render_bytes, render_count
+from icestats.schemas import ESTIMATES
+
+
+@dataclass(frozen=True)
+class Estimates(Sequence[SourceEstimate]):
+    """What each source estimates for a row filter."""
+
+    table_name: str
+    row_filter: str
+    columns: tuple[str, ...] | None
+    """The projected columns that bytes are about; None: all, and files' whole sizes."""
+    deletes: str
+    """How row-level deletes count in `rows`."""
+    estimates: tuple[SourceEstimate, ...]
+    actual: int | None = None
+    """Live rows that satisfy the filter, counted; None: not asked for."""
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __iter__(self) -> Iterator[SourceEstimate]:
+        return iter(self.estimates)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a source's estimate by its name, or by its place."""
+        if not isinstance(key, str):
+            return self.estimates[key]
+        found = next((one for one in self.estimates if one.source == key), None)
+        if found is None:
+            raise KeyError(f"no source {key!r}: there are {', '.join(one.source for one in self.estimates)}")
+        return found
+
+    def to_arrow(self) -> pa.Table:
+        """Return the estimates as a table.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.ESTIMATES`: one row a source.
+        """
+        return pa.Table.from_pylist([asdict(one) for one in self.estimates], schema=ESTIMATES)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return an object a source, as the command line prints it."""
+        return [asdict(one) for one in self.estimates]
+
+    def __repr__(self) -> str:
+        rows = [_HEADS, *(_cells(one) for one in self.estimates)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+        lines = [f"{self.table_name}  where {self.row_filter}  ({self._subtitle()})"]
+        for row in rows:
+            cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:-1], widths[1:-1], strict=True))]
+            lines.append(f"  {'  '.join(cells)}  {row[-1]}".rstrip())
+        return "\n".join(lines)
+
+    def _subtitle(self) -> str:
+        said = {
+            "deduct": "deletes deducted",
+            "positions": "position deletes deducted, equality deletes ignored",
+            "ignore": "deletes ignored",
+        }[self.deletes]
+        bytes_of = "all columns" if self.columns is None else ", ".join(self.columns)
+        actual = "" if self.actual is None else f"{self.actual:,} rows counted; "
+        return f"{actual}{said}; bytes of {bytes_of}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in _HEADS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(one)) + "</tr>" for one in self.estimates
+        )
+        return (
+            f"<style>{_STYLE}</style><div class='icestats-estimates'><h3>{escape(self.row_filter)}</h3>"
+            f"<div class='sub'>{escape(self.table_name)} · {escape(self._subtitle())}</div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+
+
+_HEADS = ("source", "rows", "at least", "at most", "bytes", "q-error", "values read", "ms", "rests on")
+_STYLE = """
+.icestats-estimates h3{font-size:15px;margin:0 0 2px;font-weight:600}
+.icestats-estimates .sub{font-size:12px;color:var(--jp-ui-font-color2,#616161)}
+.icestats-estimates td{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;vertical-align:top}
+.icestats-estimates td:first-child,.icestats-estimates td:last-child{text-align:left;white-space:normal}
+"""
+
+
+def _cells(one: SourceEstimate) -> tuple[str, ...]:
+    return (
+        one.source,
+        _rows(one.rows),
+        "" if one.rows_lower is None else _rows(one.rows_lower),
+        "" if one.rows_upper is None else _rows(one.rows_upper),
+        render_bytes(None if one.bytes is None else round(one.bytes)),
+        "" if one.q_error is None else f"{one.q_error:,.3g}" if one.q_error < 1000 else f"{one.q_error:,.0f}",
+        render_count(one.values_read),
+        f"{one.duration_ms:.2g}" if one.duration_ms < 10 else f"{one.duration_ms:,.0f}",
+        f"unknown: {one.reason}" if one.rows is None else one.assumes,
+    )
+
+
+def _rows(rows: float | None) -> str:
+    if rows is None:
+        return "unknown"
+    return f"{rows:,.2g}" if 0 < rows < 1 else f"{rows:,.0f}"

@@ -1,0 +1,213 @@
+"""What a snapshot offers to estimate from: its statistics as groups, its committed sketches, its row-level deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.estimation.deletes import TableDeletes, build_table_deletes
+from icestats.metadata import Field
+from icestats.plan.group_evidence import Groups, as_floats, build_column_evidence, build_groups
+from icestats.plan.grouped_sources import GroupedEvidence
+from icestats.plan.partition_ranges import build_manifest_ranges, build_value_ranges
+from icestats.plan.sketch_sources import DistinctValues, Distribution
+from icestats.read.puffin import read_blob
+from icestats.read.statistics_files import THETA, find_nearest, read_kll
+from icestats.snapshot_reader import SnapshotReader
+from icestats.stats.theta import ThetaSketch
+
+
+class Evidence:
+    """Reads what estimates rest on, each once.
+
+    Parameters
+    ----------
+    reader : SnapshotReader
+        The snapshot.
+    """
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self.reader = reader
+        self._distributions: dict[int, Distribution | None] = {}
+        self._distinct: dict[int, DistinctValues | None] = {}
+        self._thetas: dict[int, ThetaSketch | None] = {}
+        self._files: dict[tuple[int, ...], GroupedEvidence] = {}
+
+    def fill(self) -> None:
+        """Read now what every source needs: the roll-ups."""
+        self.reader.fill_rollups(None)
+
+    @cached_property
+    def deletes(self) -> TableDeletes:
+        """The snapshot's row-level deletes."""
+        return build_table_deletes(self.reader, self.read_ndv)
+
+    @cached_property
+    def record_count(self) -> int:
+        """Records of live data files."""
+        return int(pc.sum(self.reader.rollups.partitions["data_record_count"]).as_py() or 0)
+
+    @cached_property
+    def _data_manifests(self) -> pa.Table:
+        files = self.reader.manifest_files
+        return files.append_column("place", pa.array(range(files.num_rows))).filter(pc.equal(files["content"], "data"))
+
+    @cached_property
+    def manifest_bytes(self) -> int:
+        """Bytes of the data manifests."""
+        return int(pc.sum(self._data_manifests["manifest_length"]).as_py() or 0)
+
+    def read_manifests(self, field_ids: Sequence[int]) -> GroupedEvidence:
+        """Return the data manifests with their roll-up."""
+        reader, metadata = self.reader, self.reader.source.metadata
+        manifests = self._data_manifests
+        columns = reader.schema.columns
+        places = manifests["place"].to_numpy()
+        rollups = reader.rollups
+        groups = rollups.manifests.take(pa.array(places))
+        rows = (places[:, None] * len(columns) + np.arange(len(columns))[None, :]).ravel()
+        cells = rollups.manifest_cells
+        if len(places) != rollups.manifests.num_rows:
+            cells = cells.take(pa.array(rows))
+        built = build_groups(
+            "manifest",
+            groups["record_count"],
+            groups["file_size_in_bytes"],
+            groups["live_file_count"],
+            cells,
+            columns,
+            field_ids,
+        )
+        ranges = build_manifest_ranges(manifests, metadata.specs, reader.schema)
+        return GroupedEvidence(built, ranges, self.deletes.over(built.row_counts), self.manifest_bytes)
+
+    def read_partitions(self, field_ids: Sequence[int]) -> GroupedEvidence:
+        """Return the partitions with their roll-up."""
+        reader = self.reader
+        partitions = reader.rollups.partitions
+        partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
+        built = build_groups(
+            "partition",
+            partitions["data_record_count"],
+            partitions["total_data_file_size_in_bytes"],
+            partitions["data_file_count"],
+            self._partition_cells(),
+            reader.schema.columns,
+            field_ids,
+        )
+        ranges = build_value_ranges(
+            partitions["partition"].combine_chunks(),
+            partitions["spec_id"].to_numpy(),
+            reader.source.metadata.specs,
+            reader.schema,
+        )
+        return GroupedEvidence(built, ranges, self.deletes.of_partitions(partitions), self.manifest_bytes)
+
+    def _partition_cells(self) -> pa.Table:
+        rollups, width = self.reader.rollups, len(self.reader.schema.columns)
+        has_data = pc.greater(rollups.partitions["data_file_count"], 0).to_numpy()
+        if has_data.all():
+            return rollups.partition_cells
+        return rollups.partition_cells.filter(pa.array(np.repeat(has_data, width)))
+
+    def read_table(self, field_ids: Sequence[int]) -> GroupedEvidence:
+        """Return the table as one group."""
+        partitions = self.reader.rollups.partitions
+        rows, sizes, files = (
+            pa.array([pc.sum(partitions[name]).as_py() or 0])
+            for name in ("data_record_count", "total_data_file_size_in_bytes", "data_file_count")
+        )
+        cells, columns = self.reader.rollups.table_cells, self.reader.schema.columns
+        built = build_groups("table", rows, sizes, files, cells, columns, field_ids)
+        return GroupedEvidence(built, [], self.deletes.over(built.row_counts), self.manifest_bytes)
+
+    def read_files(self, field_ids: Sequence[int]) -> GroupedEvidence:
+        """Return the data files with their statistics."""
+        key = tuple(sorted(set(field_ids)))
+        if key not in self._files:
+            self._files[key] = self._read_files(key)
+        return self._files[key]
+
+    def _read_files(self, field_ids: Sequence[int]) -> GroupedEvidence:
+        reader = self.reader
+        files = reader.read_files(field_ids, self._data_manifests.drop_columns("place"))
+        rows = as_floats(files["record_count"])
+        columns = {}
+        for field_id in field_ids:
+            field = reader.schema.get(field_id)
+            if field is not None and field.is_primitive:
+                columns[field_id] = build_column_evidence(
+                    field.type, rows, **{name: _of_column(files[f"{name}s"], field_id) for name in _FILE_STATISTICS}
+                )
+        sizes = as_floats(files["file_size_in_bytes"])
+        ranges = build_value_ranges(
+            files["partition"].combine_chunks(),
+            files["spec_id"].to_numpy(),
+            reader.source.metadata.specs,
+            reader.schema,
+        )
+        return GroupedEvidence(
+            Groups("data file", rows, sizes, columns), ranges, self.deletes.of_files(files), self.manifest_bytes
+        )
+
+    def read_distribution(self, field: Field) -> Distribution | None:
+        """Return a column's nearest committed KLL sketch."""
+        if field.field_id not in self._distributions:
+            self._distributions[field.field_id] = self._read_distribution(field)
+        return self._distributions[field.field_id]
+
+    def _read_distribution(self, field: Field) -> Distribution | None:
+        from icestats.read.statistics_files import KLL
+
+        found = find_nearest(self.reader.blobs, KLL, field.field_id)
+        if found is None:
+            return None
+        kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
+        nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
+        if nulls is None or nans is None:
+            return Distribution(kll.sketch, None, None, found.blob.length)
+        rows = max(kll.sketch.n + nulls + nans, 1)
+        return Distribution(kll.sketch, nulls / rows, nans / rows, found.blob.length)
+
+    def read_theta(self, field: Field) -> ThetaSketch | None:
+        """Return a column's nearest committed Theta sketch."""
+        if field.field_id not in self._thetas:
+            found = find_nearest(self.reader.blobs, THETA, field.field_id)
+            if found is not None and found.commits_behind is None:
+                found = None
+            self._thetas[field.field_id] = (
+                None
+                if found is None
+                else ThetaSketch.from_bytes(read_blob(self.reader.source.storage, found.blob, found.statistics_path))
+            )
+        return self._thetas[field.field_id]
+
+    def read_distinct(self, field: Field) -> DistinctValues | None:
+        """Return how many distinct values a column has, from its nearest committed Theta sketch."""
+        if field.field_id not in self._distinct:
+            found = find_nearest(self.reader.blobs, THETA, field.field_id)
+            theta = self.read_theta(field)
+            self._distinct[field.field_id] = (
+                None
+                if theta is None or found is None
+                else DistinctValues(theta.estimate(), *theta.bounds(2), found.blob.length)
+            )
+        return self._distinct[field.field_id]
+
+    def read_ndv(self, field_id: int) -> float | None:
+        """Return the number of distinct values of a column; None: unknown."""
+        field = self.reader.schema.get(field_id)
+        found = None if field is None else self.read_distinct(field)
+        return None if found is None else found.ndv
+
+
+_FILE_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper_bound", "column_size")
+
+
+def _of_column(maps: pa.ChunkedArray, field_id: int) -> pa.Array:
+    array = maps.combine_chunks()
+    return pc.map_lookup(array, pa.scalar(field_id, pa.int32()), "last")

@@ -1,0 +1,191 @@
+"""Each source of statistics, asked the same question."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from icestats.errors import CallError
+from icestats.estimation.evidence import Evidence
+from icestats.metadata import Field
+from icestats.plan.grouped_sources import Question, estimate_each, estimate_together
+from icestats.plan.selectivity import Selectivity, combine
+from icestats.plan.sketch_sources import choose_best, estimate_kll, estimate_ndv
+from icestats.plan.source_estimates import SourceEstimate, build_source_estimate
+from icestats.plan.uniform import estimate_uniform
+from icestats.plan.value_predicates import Leaf, list_leaves
+
+SOURCES = ("data-files", "manifests", "manifests-each", "partitions", "table", "ndv", "kll", "combined")
+"""The sources of statistics, in the order in which they are listed."""
+
+Asked = Callable[[Evidence, Question, str], SourceEstimate]
+
+
+def ask_sources(
+    evidence: Evidence, question: Question, sources: Sequence[str] | None, *, double_filtering: bool
+) -> list[SourceEstimate]:
+    """Ask each source; one that cannot answer says why.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The snapshot.
+    question : Question
+        The filter.
+    sources : sequence of str, optional
+        Which of `SOURCES`; by default all.
+    double_filtering : bool
+        Whether to show beside `manifests` what it would estimate if partition filters were applied twice.
+
+    Raises
+    ------
+    CallError
+        There is no such source.
+    """
+    names = list(SOURCES if sources is None else sources)
+    if unknown := [name for name in names if name not in SOURCES]:
+        raise CallError(f"no source {unknown[0]!r}: expected some of {', '.join(SOURCES)}")
+    if double_filtering:
+        place = names.index("manifests") + 1 if "manifests" in names else len(names)
+        names.insert(place, DOUBLE)
+    # The roll-ups are everybody's: no source is charged for reading them.
+    evidence.fill()
+    return [_timed(evidence, question, name) for name in names]
+
+
+DOUBLE = "manifests-double-filtered"
+
+
+def _timed(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    begin = time.perf_counter()
+    found = _BY_NAME[name](evidence, question, name)
+    return replace(found, duration_ms=(time.perf_counter() - begin) * 1000.0)
+
+
+def _field_ids(question: Question) -> list[int]:
+    filtered = (leaf.field_id for leaf in list_leaves(question.predicate))
+    return list(dict.fromkeys((*filtered, *(question.columns or ()))))
+
+
+def _data_files(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    return estimate_each(name, question, evidence.read_files(_field_ids(question)))
+
+
+def _manifests(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    grouped = evidence.read_manifests(_field_ids(question))
+    return estimate_together(name, question, grouped, double_filtering=name == DOUBLE)
+
+
+def _manifests_each(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    return estimate_each(name, question, evidence.read_manifests(_field_ids(question)))
+
+
+def _partitions(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    return estimate_each(name, question, evidence.read_partitions(_field_ids(question)))
+
+
+def _table(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    return estimate_each(name, question, evidence.read_table(_field_ids(question)))
+
+
+def _ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    grouped = evidence.read_table(_field_ids(question))
+    size = 0
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        nonlocal size
+        distinct = evidence.read_distinct(_field(evidence, leaf))
+        size += distinct.size_bytes if distinct else 0
+        return estimate_ndv(leaf, distinct, grouped.groups.columns.get(leaf.field_id))
+
+    selectivity = combine(question.predicate, 1, estimate_leaf)
+    leaves = list_leaves(question.predicate)
+    if leaves and not any(_is_about_points(leaf) for leaf in leaves):
+        reason = "no equality, IN, != or NOT IN in the filter: a number of distinct values says nothing of ranges"
+        selectivity = Selectivity(np.full(1, np.nan), selectivity.lower, selectivity.upper, (reason,))
+    return build_source_estimate(
+        name,
+        grouped.groups,
+        selectivity,
+        grouped.deletes,
+        how_deletes=question.deletes,
+        columns=question.columns,
+        assumes="each distinct value has as many rows as another; ranges spread evenly between the table's bounds; "
+        "columns independent",
+        bound="certain: what the table's bounds and null counts leave possible",
+        values_read=1 + 5 * len(leaves),
+        bytes_read=size,
+    )
+
+
+def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    grouped = evidence.read_table(_field_ids(question))
+    kept, size = 0, 0
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        nonlocal kept, size
+        distribution = evidence.read_distribution(_field(evidence, leaf))
+        if distribution is not None:
+            kept, size = kept + sum(1 for _ in distribution.sketch.items()), size + distribution.size_bytes
+        return estimate_kll(leaf, distribution)
+
+    selectivity = combine(question.predicate, 1, estimate_leaf)
+    return build_source_estimate(
+        name,
+        grouped.groups,
+        selectivity,
+        grouped.deletes,
+        how_deletes=question.deletes,
+        columns=question.columns,
+        assumes="ranks of the table's sketches; columns independent",
+        bound="99 % confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities",
+        values_read=kept,
+        bytes_read=size,
+        of_live_rows=True,
+    )
+
+
+def _combined(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    grouped = evidence.read_partitions(_field_ids(question))
+    table = evidence.read_table(_field_ids(question))
+    size = 0
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        nonlocal size
+        field, column = _field(evidence, leaf), table.groups.columns.get(leaf.field_id)
+        distribution, distinct = evidence.read_distribution(field), evidence.read_distinct(field)
+        size += (distribution.size_bytes if distribution else 0) + (distinct.size_bytes if distinct else 0)
+        candidates = [estimate_kll(leaf, distribution), estimate_ndv(leaf, distinct, column)]
+        return choose_best([*candidates, estimate_uniform(leaf, column, 1)])
+
+    found = estimate_each(name, question, grouped, of_table=estimate_leaf)
+    return replace(
+        found,
+        assumes="partition values where they decide, else KLL, NDV and bounds of the table, in this order; "
+        "columns independent",
+        bytes_read=found.bytes_read + size,
+    )
+
+
+def _field(evidence: Evidence, leaf: Leaf) -> Field:
+    return evidence.reader.schema.find(leaf.column)
+
+
+def _is_about_points(leaf: Leaf) -> bool:
+    return bool(leaf.values.points) or len(leaf.values.intervals) > 1
+
+
+_BY_NAME: dict[str, Asked] = {
+    "data-files": _data_files,
+    "manifests": _manifests,
+    DOUBLE: _manifests,
+    "manifests-each": _manifests_each,
+    "partitions": _partitions,
+    "table": _table,
+    "ndv": _ndv,
+    "kll": _kll,
+    "combined": _combined,
+}

@@ -1,0 +1,209 @@
+"""What groups of rows (files, manifests, partitions, the table) are known to hold, as arrays over the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import Field
+from icestats.plan.selectivity import Floats
+from icestats.stats.column_maps import known_values
+from icestats.types import decode_value, parse_type, to_integer
+
+Booleans = npt.NDArray[np.bool_]
+Items = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEvidence:
+    """One column in each group."""
+
+    type: str
+    lower: Items
+    """Items as `value_sets.build_item` has them, text as UTF-8 bytes; without meaning where `has_bounds` is false."""
+    upper: Items
+    has_bounds: Booleans
+    is_valueless: Booleans
+    """Known to hold nothing but null and NaN."""
+    null_share: Floats
+    """Share of the group's rows; NaN: unknown."""
+    nan_share: Floats
+    """0.0 where the type knows no NaN; NaN: unknown."""
+    size_bytes: Floats
+    """On disk; NaN: unknown."""
+
+    def take(self, groups: npt.NDArray[np.int64]) -> ColumnEvidence:
+        """Return the evidence of some of the groups."""
+        return ColumnEvidence(
+            self.type,
+            self.lower[groups],
+            self.upper[groups],
+            self.has_bounds[groups],
+            self.is_valueless[groups],
+            self.null_share[groups],
+            self.nan_share[groups],
+            self.size_bytes[groups],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of rows that make up a table, or a part of it."""
+
+    unit: str
+    """`data file`, `manifest`, `partition` or `table`."""
+    row_counts: Floats
+    size_bytes: Floats
+    columns: Mapping[int, ColumnEvidence]
+    """By field id: the columns that were asked for."""
+
+    def take(self, groups: npt.NDArray[np.int64]) -> Groups:
+        """Return some of the groups."""
+        columns = {field_id: column.take(groups) for field_id, column in self.columns.items()}
+        return Groups(self.unit, self.row_counts[groups], self.size_bytes[groups], columns)
+
+
+def build_groups(
+    unit: str,
+    row_counts: pa.Array,
+    size_bytes: pa.Array,
+    live_file_counts: pa.Array,
+    cells: pa.Table,
+    columns: Sequence[Field],
+    field_ids: Sequence[int],
+) -> Groups:
+    """Build groups from a roll-up.
+
+    Parameters
+    ----------
+    unit : str
+        What a group is.
+    row_counts, size_bytes, live_file_counts : pyarrow.Array
+        Of each group's live data files.
+    cells : pyarrow.Table
+        `schemas.ROLLUP_CELLS`: every one of `columns` for each group in turn.
+    columns : sequence of Field
+        The columns of the cells.
+    field_ids : sequence of int
+        The columns that are wanted.
+    """
+    rows, files = as_floats(row_counts), np.asarray(live_file_counts, np.int64)
+    places = {field.field_id: (place, field) for place, field in enumerate(columns)}
+    found: dict[int, ColumnEvidence] = {}
+    for field_id in field_ids:
+        if field_id not in places:
+            continue
+        place, field = places[field_id]
+        column = cells.take(pa.array(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
+        known = {name: known_values(column, name, files)[0] for name in _CELL_STATISTICS}
+        found[field_id] = build_column_evidence(field.type, rows, **known)
+    return Groups(unit, rows, as_floats(size_bytes), found)
+
+
+_CELL_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper_bound", "column_size")
+
+
+def build_column_evidence(
+    type_text: str,
+    row_counts: Floats,
+    *,
+    null_value_count: pa.Array,
+    nan_value_count: pa.Array,
+    lower_bound: pa.Array,
+    upper_bound: pa.Array,
+    column_size: pa.Array,
+) -> ColumnEvidence:
+    """Build the evidence of a column from its statistics in each group; null is unknown."""
+    kind = parse_type(type_text)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        null_share = np.where(row_counts > 0, as_floats(null_value_count) / row_counts, 0.0)
+        nan_share = np.where(row_counts > 0, as_floats(nan_value_count) / row_counts, 0.0)
+    if kind.name not in ("float", "double"):
+        nan_share = np.zeros(len(row_counts))
+    lower, has_lower = build_items(type_text, lower_bound)
+    upper, has_upper = build_items(type_text, upper_bound)
+    with np.errstate(invalid="ignore"):
+        is_valueless = null_share + np.nan_to_num(nan_share, nan=0.0) >= 1.0
+    has_bounds = has_lower & has_upper & ~is_valueless
+    sizes = as_floats(column_size)
+    return ColumnEvidence(type_text, lower, upper, has_bounds, is_valueless, null_share, nan_share, sizes)
+
+
+def build_items(type_text: str, bounds: pa.Array | pa.ChunkedArray) -> tuple[Items, Booleans]:
+    """Build comparable items from single values as bytes.
+
+    Parameters
+    ----------
+    type_text : str
+        Iceberg's type.
+    bounds : pyarrow.Array of binary
+        Single values, of older and narrower types too; null for none.
+
+    Returns
+    -------
+    tuple of numpy.ndarray and numpy.ndarray of bool
+        int64, float64 or objects (long decimals as int; text and binary as bytes), and which of them are known.
+    """
+    array = bounds.combine_chunks() if isinstance(bounds, pa.ChunkedArray) else bounds
+    known = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.bool_)
+    kind = parse_type(type_text)
+    width, dtype = _FIXED.get(kind.name, (8 if kind.is_timestamp else 0, "<i8"))
+    if width and _all_long(array, width):
+        dense = np.frombuffer(b"".join(array.drop_null().to_pylist()), dtype)
+        items = np.zeros(len(array), np.float64 if dtype[1] == "f" else np.int64)
+        items[known] = dense
+        return items, known
+    return _decoded(type_text, array, known)
+
+
+_FIXED = {"int": (4, "<i4"), "long": (8, "<i8"), "date": (4, "<i4"), "time": (8, "<i8"), "boolean": (1, "<i1")}
+_FIXED |= {"float": (4, "<f4"), "double": (8, "<f8")}
+
+
+def _all_long(array: pa.Array, width: int) -> bool:
+    return bool(pc.all(pc.equal(pc.binary_length(array), width)).as_py() is not False)
+
+
+def _decoded(type_text: str, array: pa.Array, known: Booleans) -> tuple[Items, Booleans]:
+    kind = parse_type(type_text)
+    if kind.name == "decimal":
+        values: list[Any] = [None if b is None else int.from_bytes(b, "big", signed=True) for b in array.to_pylist()]
+    elif kind.name in ("string", "uuid", "fixed", "binary") or not kind.is_orderable:
+        values = array.to_pylist()
+    else:
+        values, known = _python_values(type_text, array), known.copy()
+        known &= np.asarray([value is not None for value in values], np.bool_)
+    if kind.name in ("string", "uuid", "fixed", "binary") or (kind.name == "decimal" and kind.precision > 18):
+        items = np.empty(len(values), object)
+        items[:] = (
+            [b"" if value is None else value for value in values]
+            if kind.name != "decimal"
+            else [value or 0 for value in values]
+        )
+        return items, known
+    dtype = np.float64 if kind.name in ("float", "double") else np.int64
+    return np.asarray([0 if value is None else value for value in values], dtype), known
+
+
+def _python_values(type_text: str, array: pa.Array) -> list[Any]:
+    is_float = parse_type(type_text).name in ("float", "double")
+    values: list[Any] = []
+    for data in array.to_pylist():
+        try:
+            value = None if data is None else decode_value(type_text, data)
+        except ValueError:
+            value = None
+        values.append(value if value is None or is_float else to_integer(value))
+    return values
+
+
+def as_floats(array: pa.Array | pa.ChunkedArray) -> Floats:
+    """Return numbers as floats; NaN for null."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return np.asarray(pc.cast(whole, pa.float64()).to_numpy(zero_copy_only=False), np.float64)

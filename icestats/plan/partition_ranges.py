@@ -1,0 +1,277 @@
+"""What predicates on columns say of partitions: which groups may hold matching rows, and which hold no others.
+
+Source: Iceberg spec, "Partition Transforms" and "Scan Planning" (inclusive and strict projections).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import PartitionField, PartitionSpec, Schema
+from icestats.partition_values import partition_field_type
+from icestats.plan.group_evidence import build_items
+from icestats.plan.interval_tests import Booleans, Items, close, covers, meets
+from icestats.plan.value_predicates import All, Leaf, Predicate
+from icestats.plan.value_sets import Interval, above, below, is_discrete
+from icestats.stats.histogram import item_value
+from icestats.types import encode_value
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema as IcebergSchema
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """The values of one partition field in each group of a spec."""
+
+    lower: Items
+    upper: Items
+    has_values: Booleans
+    """Whether the bounds mean something."""
+    is_known: Booleans
+    """False: nothing is known of the values."""
+    may_be_null: Booleans
+    may_be_nan: Booleans
+
+
+@dataclass(frozen=True, slots=True)
+class SpecRanges:
+    """The groups that were written with one spec."""
+
+    spec: PartitionSpec
+    groups: Longs
+    ranges: tuple[PartitionRange | None, ...]
+    """One a field of the spec; None: nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRanges:
+    """What a predicate on a column says of each group by its partition values."""
+
+    may: Booleans
+    """Rows may match."""
+    must: Booleans
+    """All rows match."""
+    is_used: Booleans
+    """The group's spec has an order-preserving field of the column: the predicate drops groups."""
+    bucket_share: npt.NDArray[np.float64]
+    """Share of the column's buckets that the group spans; 1.0 where it is not bucketed."""
+
+
+def build_manifest_ranges(
+    manifest_files: pa.Table, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[SpecRanges]:
+    """Build the partition ranges of manifests from `schemas.MANIFEST_FILES`."""
+    spec_ids = manifest_files["partition_spec_id"].to_numpy()
+    summaries = manifest_files["partitions"].combine_chunks()
+    found = []
+    for spec_id in np.unique(spec_ids):
+        spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
+        own = summaries.take(pa.array(groups))
+        is_whole = bool(pc.all(pc.greater_equal(pc.fill_null(pc.list_value_length(own), 0), len(spec.fields))).as_py())
+        ranges = [
+            _summary_range(pc.list_element(own, i), partition_field_type(field, schema)) if is_whole else None
+            for i, field in enumerate(spec.fields)
+        ]
+        found.append(SpecRanges(spec, groups, tuple(ranges)))
+    return found
+
+
+def _summary_range(summaries: pa.StructArray, type_text: str | None) -> PartitionRange | None:
+    if type_text is None:
+        return None
+    lower, has_lower = build_items(type_text, pc.struct_field(summaries, "lower_bound"))
+    upper, has_upper = build_items(type_text, pc.struct_field(summaries, "upper_bound"))
+    nulls = _booleans(pc.fill_null(pc.struct_field(summaries, "contains_null"), True))
+    nans = _booleans(pc.fill_null(pc.struct_field(summaries, "contains_nan"), type_text in ("float", "double")))
+    has_values = has_lower & has_upper
+    return PartitionRange(lower, upper, has_values, has_values | nulls | nans, nulls, nans)
+
+
+def build_value_ranges(
+    partitions: pa.StructArray, spec_ids: Longs, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[SpecRanges]:
+    """Build the partition ranges of groups that have one value a field: partitions, data files.
+
+    Parameters
+    ----------
+    partitions : pyarrow.StructArray
+        The partition values, fields by name.
+    spec_ids : numpy.ndarray
+        The spec of each group.
+    specs : mapping of int to PartitionSpec
+        The table's specs.
+    schema : Schema
+        The schema that partition fields get their types from.
+    """
+    found = []
+    for spec_id in np.unique(spec_ids):
+        spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
+        own = partitions.take(pa.array(groups))
+        ranges = []
+        for field in spec.fields:
+            type_text = partition_field_type(field, schema)
+            is_there = own.type.get_field_index(field.name) >= 0
+            ranges.append(_value_range(pc.struct_field(own, field.name), type_text) if is_there and type_text else None)
+        found.append(SpecRanges(spec, groups, tuple(ranges)))
+    return found
+
+
+def _value_range(values: pa.Array, type_text: str) -> PartitionRange:
+    encoded = _encoded(values.dictionary_encode(), type_text)
+    items, known = build_items(type_text, encoded)
+    nulls = _booleans(pc.is_null(values))
+    nans = np.isnan(items) if items.dtype == np.float64 else np.zeros(len(items), np.bool_)
+    return PartitionRange(items, items, known & ~nans, known | nulls, nulls, nans)
+
+
+def _encoded(values: pa.DictionaryArray, type_text: str) -> pa.Array:
+    plain = [None if value is None else encode_value(type_text, value) for value in values.dictionary.to_pylist()]
+    return pa.array(plain, pa.binary()).take(values.indices)
+
+
+def _booleans(array: pa.Array) -> Booleans:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def explain_leaf(leaf: Leaf, ranges: Sequence[SpecRanges], groups: int, schema: IcebergSchema) -> LeafRanges:
+    """Explain what a predicate says of each group.
+
+    Parameters
+    ----------
+    leaf : Leaf
+        The predicate.
+    ranges : sequence of SpecRanges
+        The groups' partition values.
+    groups : int
+        How many groups there are.
+    schema : pyiceberg.schema.Schema
+        Transforms need the type of the column.
+    """
+    may, must = np.ones(groups, np.bool_), np.zeros(groups, np.bool_)
+    is_used, bucket_share = np.zeros(groups, np.bool_), np.ones(groups)
+    for spec_ranges in ranges:
+        own = spec_ranges.groups
+        for field, known in zip(spec_ranges.spec.fields, spec_ranges.ranges, strict=True):
+            if field.source_id != leaf.field_id or known is None or field.transform in ("void", "unknown"):
+                continue
+            buckets = _bucket_count(field)
+            inclusive, strict = _project(leaf, field, schema)
+            may[own] &= _may(leaf, inclusive, known)
+            if buckets is None:
+                must[own] |= _must(leaf, strict, known)
+                is_used[own] = True
+            else:
+                spanned = np.where(known.has_values, known.upper - known.lower + 1.0, buckets) / buckets
+                bucket_share[own] = np.minimum(bucket_share[own], spanned)
+    return LeafRanges(may, must, is_used, bucket_share)
+
+
+def keep_groups(predicate: Predicate, leaves: Mapping[Leaf, LeafRanges], groups: int) -> Booleans:
+    """Say which groups may hold matching rows, by their partition values alone."""
+    if isinstance(predicate, Leaf):
+        return leaves[predicate].may
+    parts = [keep_groups(part, leaves, groups) for part in predicate.parts]
+    if isinstance(predicate, All):
+        return reduce(np.logical_and, parts, np.ones(groups, np.bool_))
+    return reduce(np.logical_or, parts, np.zeros(groups, np.bool_))
+
+
+def _may(leaf: Leaf, inclusive: Sequence[Interval] | None, known: PartitionRange) -> Booleans:
+    meeting = ~known.is_known
+    if inclusive is None:
+        meeting = meeting | known.has_values
+    else:
+        for interval in inclusive:
+            meeting = meeting | (known.has_values & meets(interval, known.lower, known.upper))
+    return meeting | (known.may_be_null & leaf.values.has_null) | (known.may_be_nan & leaf.values.has_nan)
+
+
+def _must(leaf: Leaf, strict: Sequence[Interval], known: PartitionRange) -> Booleans:
+    covered = np.zeros(len(known.has_values), np.bool_)
+    for interval in strict:
+        covered |= known.has_values & covers(interval, known.lower, known.upper)
+    others = (known.may_be_null & (not leaf.values.has_null)) | (known.may_be_nan & (not leaf.values.has_nan))
+    if leaf.values.has_null:
+        covered |= known.is_known & ~known.has_values & known.may_be_null
+    return covered & ~others
+
+
+def _bucket_count(field: PartitionField) -> int | None:
+    match = re.fullmatch(r"bucket\[(\d+)\]", field.transform)
+    return None if match is None else int(match[1])
+
+
+def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[list[Interval] | None, list[Interval]]:
+    """The partition values that matching rows may have (None: any), and those that only matching rows have."""
+    intervals = leaf.values.intervals
+    if field.transform == "identity":
+        same = [close(i) if is_discrete(leaf.type) else i for i in intervals]
+        return same, same
+    transform = _transform(leaf, field, schema)
+    if _bucket_count(field) is not None:
+        if leaf.values.ranges:
+            return None, []
+        values = [transform(point.low[1]) for point in leaf.values.points]
+        return [Interval(below(value), above(value)) for value in values], []
+    if is_discrete(leaf.type):
+        closed = [close(interval) for interval in intervals]
+        return [_inclusive_whole(i, transform) for i in closed], [_strict_whole(i, transform) for i in closed]
+    return [_inclusive_text(i, transform) for i in intervals], [_strict_text(i, transform) for i in intervals]
+
+
+def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Callable[[Any], Any]:
+    from pyiceberg.transforms import parse_transform
+
+    width = re.fullmatch(r"truncate\[(\d+)\]", field.transform)
+    if width is not None:
+        length = int(width[1])
+        return lambda value: value - value % length if isinstance(value, int) else value[:length]
+    apply = parse_transform(field.transform).transform(schema.find_field(leaf.field_id).field_type)
+    is_decimal = leaf.type.startswith("decimal")
+    return lambda value: apply(item_value(leaf.type, value) if is_decimal else value)
+
+
+def _inclusive_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
+    low, high = interval.low, interval.high
+    low = below(transform(low[1])) if len(low) == 3 else low
+    return Interval(low, above(transform(high[1])) if len(high) == 3 else high)
+
+
+def _strict_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
+    low, high = interval.low, interval.high
+    if len(low) == 3:
+        first = transform(low[1])
+        low = below(first) if transform(low[1] - 1) != first else above(first)
+    if len(high) == 3:
+        last = transform(high[1])
+        high = above(last) if transform(high[1] + 1) != last else below(last)
+    return Interval(low, high)
+
+
+def _inclusive_text(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
+    low, high = interval.low, interval.high
+    low = below(transform(low[1])) if len(low) == 3 else low
+    if len(high) == 3:
+        last = transform(high[1])
+        high = below(last) if high[2] == 0 and last == high[1] else above(last)
+    return Interval(low, high)
+
+
+def _strict_text(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
+    low, high = interval.low, interval.high
+    if len(low) == 3:
+        first = transform(low[1])
+        low = below(first) if low[2] == 0 and first == low[1] else above(first)
+    return Interval(low, below(transform(high[1])) if len(high) == 3 else high)

@@ -1,0 +1,37 @@
+"""Verbs about what optimizers would estimate."""
+
+from __future__ import annotations
+
+import click
+
+from icestats.output import Output
+from icestats.plan.source_estimates import DELETES
+from icestats.table import Table
+from icestats.verbs.options import read_with_bar, split_names, with_output, with_table
+
+
+@click.command()
+@with_table
+@click.argument("row_filter", metavar="FILTER")
+@with_output
+@click.option("--columns", metavar="A,B", help="Projected columns, which bytes are about; by default all.")
+@click.option(
+    "--deletes", type=click.Choice(DELETES), default="deduct", show_default=True, help="What rows do with them."
+)
+@click.option("--sources", metavar="A,B", help="Only these sources of statistics.")
+@click.option("--double-filtering", is_flag=True, help="Show what applying partition filters twice would give.")
+def estimate(
+    table: Table, row_filter: str, columns: str | None, deletes: str, sources: str | None, double_filtering: bool
+) -> Output:
+    """Estimate how many rows and bytes satisfy FILTER, from each source of statistics side by side."""
+    found = read_with_bar(table).estimate(
+        row_filter,
+        columns=split_names(columns),
+        deletes=deletes,
+        sources=split_names(sources),
+        double_filtering=double_filtering,
+    )
+    return Output(found.to_arrow(), found.to_json)
+
+
+COMMANDS = (estimate,)
