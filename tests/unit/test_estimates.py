@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from pyiceberg.table import Table as IcebergTable
+
+import icestats
+from icestats.cli import cli
+from icestats.plan.source_estimates import q_error
+
+
+@pytest.fixture
+def table(small_table: IcebergTable, catalog_properties: dict[str, str]) -> icestats.Table:
+    return icestats.load("db.small", catalog=catalog_properties)
+
+
+def test_every_source_is_listed_and_says_why_it_is_unknown(table: icestats.Table) -> None:
+    """No source is left out; without committed statistics, NDV and KLL are unknown, not 0."""
+    estimates = table.estimate("id = 5 and price < 3")
+    assert [one.source for one in estimates] == [
+        "data-files", "manifests", "manifests-each", "partitions", "table", "ndv", "kll", "combined",
+    ]  # fmt: skip
+    assert estimates["kll"].rows is None
+    assert "no KLL sketch of id is committed" in estimates["kll"].reason
+    assert estimates["ndv"].rows is None
+    assert "no NDV of id is committed" in estimates["ndv"].reason
+
+
+def test_the_manifest_formula_does_not_filter_twice(table: icestats.Table) -> None:
+    """A filter on a partition column drops manifests and is not applied again, unless the switch asks to see that."""
+    row_filter = "at >= '2025-09-05T00:00:00' and at < '2025-09-07T00:00:00'"
+    estimates = table.estimate(row_filter, double_filtering=True)
+    assert estimates["manifests"].rows == 200
+    assert estimates["manifests-double-filtered"].rows == pytest.approx(200 * 48 / 199, rel=0.01)
+    assert estimates["partitions"].rows == 48
+
+
+def test_null_and_nan_fractions_are_exact(table: icestats.Table) -> None:
+    """Null counts answer `is null` exactly, with bounds that meet."""
+    found = table.estimate("name is null")["table"]
+    assert (found.rows, found.rows_lower, found.rows_upper) == (40, 40, 40)
+
+
+def test_bytes_are_of_the_projected_columns(table: icestats.Table) -> None:
+    """Bytes scale with the sizes of the columns that are asked for."""
+    sizes = {row["name"]: row["column_size"] for row in table.columns().to_pylist()}
+    found = table.estimate("name is null", columns=["id", "price"])["table"]
+    assert found.bytes == pytest.approx((sizes["id"] + sizes["price"]) * 40 / 200)
+    assert found.scan_bytes == sizes["id"] + sizes["price"]
+
+
+def test_a_wrong_call_is_said_in_one_line(table: icestats.Table) -> None:
+    """An unknown source, column or treatment of deletes names what is expected."""
+    with pytest.raises(icestats.CallError, match="no source 'hms': expected some of data-files"):
+        table.estimate("id = 1", sources=["hms"])
+    with pytest.raises(icestats.CallError, match="expected one of deduct, positions, ignore"):
+        table.estimate("id = 1", deletes="all")
+    with pytest.raises(icestats.ColumnNotFoundError, match="no column 'nope'"):
+        table.estimate("id = 1", columns=["nope"])
+    with pytest.raises(icestats.FilterError, match="names no column 'nope'"):
+        table.estimate("nope = 1")
+
+
+def test_html_is_escaped(table: icestats.Table) -> None:
+    """What a person typed into a filter is no markup."""
+    html = table.estimate("name = '<script>alert(1)</script>'")._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_a_table_without_a_snapshot_has_no_rows(empty_table: IcebergTable, catalog_properties: dict[str, str]) -> None:
+    """Nothing is written, so nothing matches: certain from the metadata."""
+    estimates = icestats.load("db.empty", catalog=catalog_properties).estimate("price < 3")
+    assert estimates["manifests"].rows == 0
+    assert estimates["manifests"].rows_upper == 0
+
+
+def test_q_error_of_nothing_is_defined() -> None:
+    """Estimate and truth count as one row at least; no estimate has no q-error."""
+    assert q_error(0, 0) == 1.0
+    assert q_error(0, 10) == q_error(10, 0) == 10.0
+    assert q_error(0.01, 1) == 1.0
+    assert q_error(None, 10) is None
+
+
+def test_the_command_line_prints_the_contract(small_table: IcebergTable) -> None:
+    """`estimate --format json` is an array, an object a source, with the fields that the contract names."""
+    run = CliRunner().invoke(
+        cli, ["estimate", small_table.metadata_location, "price < 3", "--format", "json"], catch_exceptions=False
+    )
+    rows = json.loads(run.stdout)
+    names = {"source", "rows", "bytes", "q_error", "assumes", "values_read", "bytes_read"}
+    assert all(names <= set(row) for row in rows)
+    assert {row["source"] for row in rows} >= {"data-files", "manifests", "kll"}
