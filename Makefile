@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab test test-quick lint format bench clean
+.PHONY: help install demo lab test test-quick fuzz lint format bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ test: install lint ## lint and run all the tests
 
 test-quick: install ## the tests that need neither Spark nor a browser
 	@$(BIN)/python -m pytest -m 'not spark and not browser'
+
+fuzz: install ## damaged manifests, manifest lists and Puffin files, 100 times as many as in the tests
+	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property/test_manifest_fuzz.py tests/property/test_puffin.py tests/unit/test_manifest_list.py
 
 lint: install ## ruff, mypy, import-linter, notebooks paired and stripped
 	@$(BIN)/ruff check .

@@ -43,6 +43,7 @@ class Day:
     files: int
     """Live ones; rewritten manifests have 2 % more entries, which are DELETED."""
     manifests: int
+    seed: int
 
     @property
     def name(self) -> str:
@@ -73,7 +74,7 @@ class Files:
 
 def write_day(day: Day) -> list[dict[str, Any]]:
     """Write a day's data manifests and its manifest of deletes; return their rows of the manifest list."""
-    rng = np.random.default_rng(day.number)
+    rng = np.random.default_rng((day.seed, day.number))
     files = _draw_files(day, rng)
     cells, mask = _build_rows(day, files, rng)
     manifests = []

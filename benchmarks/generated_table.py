@@ -37,6 +37,8 @@ class Shape:
     files_per_day: int = 5000
     manifests_per_day: int = 24
     columns: int = 50
+    seed: int = 0
+    """Another one draws other files."""
 
 
 def write_table(folder: Path, shape: Shape) -> None:
@@ -45,7 +47,9 @@ def write_table(folder: Path, shape: Shape) -> None:
     columns = build_columns(shape.columns)
     schemas = [{"type": "struct", "schema-id": n, "fields": found} for n, found in enumerate((columns[:-1], columns))]
     days = [
-        Day(folder, schemas[number >= shape.days // 2], number, shape.files_per_day, shape.manifests_per_day)
+        Day(
+            folder, schemas[number >= shape.days // 2], number, shape.files_per_day, shape.manifests_per_day, shape.seed
+        )
         for number in range(shape.days)
     ]
     with ProcessPoolExecutor() as pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from icestats.errors import MetadataError
 from icestats.metadata_json import build_metadata
 from icestats.read.manifests import ManifestToRead, read_files, read_rollups
 
+FUZZ = int(os.environ.get("ICESTATS_FUZZ", "1"))
+"""How many times the usual number of damaged files: `make fuzz`."""
 TYPES = {"id": "long", "name": "string", "price": "decimal(20, 2)", "weight": "double"}
 METADATA = build_metadata(
     {
@@ -154,7 +157,7 @@ def attempt(read: Callable[[], Any], size: int) -> Any:
     return None
 
 
-@settings(max_examples=400)
+@settings(max_examples=400 * FUZZ)
 @given(st.sampled_from(sorted(WHOLE)), st.integers(0, 2**32 - 1))
 def test_damage_is_an_error_or_an_answer(codec: str, seed: int) -> None:
     """Whatever is flipped, cut or inserted: MetadataError with the path, or tables that are valid and agree."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 
 import fastavro
@@ -83,10 +84,10 @@ def test_a_list_without_a_required_field_is_named():
 
 
 def test_damage_is_an_error_or_another_valid_list():
-    """2,000 flips and cuts: MetadataError with the path, or rows of the same shape; nothing else, nothing long."""
+    """Flips and cuts: MetadataError with the path, or rows of the same shape; nothing else, nothing long."""
     data, rng = write(rows=20), random.Random(1)
-    readable = 0
-    for _ in range(2000):
+    readable, attempts = 0, 2000 * int(os.environ.get("ICESTATS_FUZZ", "1"))
+    for _ in range(attempts):
         broken = bytearray(data)
         if rng.random() < 0.3:
             del broken[rng.randrange(len(broken)) :]
@@ -96,7 +97,7 @@ def test_damage_is_an_error_or_another_valid_list():
         with contextlib.suppress(icestats.MetadataError):
             read_manifest_list(OneFile(bytes(broken)), snapshot())
             readable += 1
-    assert readable < 500
+    assert readable < attempts / 4
 
 
 @pytest.mark.parametrize("length", [2**60, -5])
