@@ -14,12 +14,13 @@ from typing import Any
 import fastavro
 
 from benchmarks.measured_process import Run
-from benchmarks.metadata_cases import AGAIN, FLOOR, ROLLUPS, Case, Runs
+from benchmarks.metadata_cases import AGAIN, COMPILE, FLOOR, IMPORT, ROLLUPS, Case, Runs
 from benchmarks.peer_environment import REQUIREMENTS
 from benchmarks.peers.table_location import last_field_id, manifest_list_path
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, PLOT = DOCS / "benchmarks.md", DOCS / "images" / "metadata_reading.svg"
+ROOT = Path(__file__).resolve().parents[1]
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
+PLOT = ROOT / "docs" / "images" / "metadata_reading.svg"
 BEGIN, END = "<!-- metadata_reading: written by the benchmark -->", "<!-- end of metadata_reading -->"
 HEAD = ("way", "seconds", "times roll-ups", "whole process", "CPU", "peak MB", "sums")
 PACKAGES = ("icestats", "numba", "deflate", "pyarrow", "pyiceberg", "pyspark")
@@ -60,12 +61,23 @@ def build_table(runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def write_page(text: str, plot: str | None) -> None:
-    """Put the text between the page's markers, and the plot beside it."""
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+def build_summary(runs: Runs) -> str:
+    """Build the README's table: seconds, times the first call of all roll-ups, peak memory."""
+    lines = ["| way | seconds | times | peak MB |", "|---|---:|---:|---:|"]
+    for case, found in runs.items():
+        if not isinstance(found, str) and case not in (FLOOR, IMPORT, COMPILE):
+            seconds = f"{_median(found, lambda run: run.seconds):.2f}"
+            lines.append(f"| {case.title} | {seconds} | {_ratio(runs, case, ROLLUPS)} | {_peak_mb(case, found)} |")
+    return "\n".join(lines)
+
+
+def write_page(text: str, summary: str, plot: str | None) -> None:
+    """Put the texts between the markers of the page and of README, and the plot beside the page."""
+    for path, found in ((PAGE, text), (README, summary)):
+        page = path.read_text()
+        before, rest = page.split(BEGIN)
+        after = rest.split(END)[1]
+        path.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{after}")
     if plot is not None:
         PLOT.write_text(plot)
 
@@ -80,8 +92,12 @@ def _row(case: Case, runs: Runs) -> tuple[str, ...]:
         rest = ("", f"{_median(found, lambda run: run.call_cpu_seconds):.2f}", "")
     else:
         process, cpu = (_median(found, get) for get in (lambda run: run.process_seconds, lambda run: run.cpu_seconds))
-        rest = (f"{process:.2f}", f"{cpu:.2f}", f"{_median(found, lambda run: run.peak_mb):,.0f}")
+        rest = (f"{process:.2f}", f"{cpu:.2f}", _peak_mb(case, found))
     return (case.title, seconds, ratio, *rest, _compare(case, found, runs))
+
+
+def _peak_mb(case: Case, found: list[Run]) -> str:
+    return "" if case is AGAIN else f"{_median(found, lambda run: run.peak_mb):,.0f}"
 
 
 def _spread(seconds: list[float]) -> str:

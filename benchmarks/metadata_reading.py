@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.generated_table import Shape, generate
 from benchmarks.metadata_cases import Bench, choose, measure
-from benchmarks.metadata_page import build_table, describe_conditions, load_average, write_page
+from benchmarks.metadata_page import build_summary, build_table, describe_conditions, load_average, write_page
 from benchmarks.metadata_scaling import draw_scaling
 
 
@@ -40,7 +40,7 @@ def main(options: Sequence[str] = ()) -> None:
         print(text)
         plot = draw_scaling(scratch, shape, arguments.runs) if arguments.scaling else None
     if arguments.write:
-        write_page(text, plot)
+        write_page(text, build_summary(runs), plot)
     if "differ" in text:
         sys.exit("benchmarks: sums differ, see the table")
 

@@ -106,5 +106,9 @@ def unreadable(location: str, error: Exception) -> MetadataError:
     """Return the error for a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
         return MetadataError("no such file", location)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return MetadataError(
+            f"this kind of location needs the package {error.name}: pip install {error.name}", location
+        )
     text = " ".join(str(error).split()) or type(error).__name__
     return MetadataError(f"cannot be read: {text[:300]}", location)
