@@ -11,7 +11,7 @@ import sys
 import click
 
 from icestats.errors import CallError, IcestatsError
-from icestats.verbs import contents, estimates, lifecycle, statistics, workplace
+from icestats.verbs import contents, estimates, lifecycle, planning, statistics, workplace
 
 
 def main() -> None:
@@ -59,11 +59,13 @@ def cli() -> None:
     """
 
 
-for _command in (
+_COMMANDS = (
     *contents.COMMANDS,
     *estimates.COMMANDS,
     *statistics.COMMANDS,
     *lifecycle.COMMANDS,
     *workplace.COMMANDS,
-):
+    *planning.COMMANDS,
+)
+for _command in _COMMANDS:
     cli.add_command(_command)

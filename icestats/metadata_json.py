@@ -45,15 +45,25 @@ def read_metadata(storage: FileReader, location: str) -> TableMetadata:
     MetadataError
         The file is missing, cut, damaged, or no Iceberg table metadata; with the byte offset where that is known.
     """
+    return build_metadata(read_document(storage, location), location)
+
+
+def read_document(storage: FileReader, location: str) -> Any:
+    """Return a metadata.json, plain or gzipped, as parsed JSON.
+
+    Raises
+    ------
+    MetadataError
+        The file is missing, cut or no JSON.
+    """
     data = storage.read(location)
     if data[:2] == b"\x1f\x8b":
         data = _inflate(data, location)
     try:
-        document: Any = json.loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         raise MetadataError(f"not a metadata.json: {' '.join(str(error).split())}", location, offset) from error
-    return build_metadata(document, location)
 
 
 def _inflate(data: bytes, location: str) -> bytes:

@@ -9,12 +9,13 @@ from icestats.catalog import reopen_source
 from icestats.facets.contents import Contents
 from icestats.facets.estimates import Estimating
 from icestats.facets.lifecycle import StatisticsLifecycle
+from icestats.facets.planning import Planning
 from icestats.facets.statistics import StatisticsFiles
 from icestats.overview import Overview, build_overview
 from icestats.presentation import render_html, render_text
 
 
-class Table(Contents, StatisticsFiles, StatisticsLifecycle, Estimating):
+class Table(Contents, StatisticsFiles, StatisticsLifecycle, Estimating, Planning):
     """One snapshot of an Iceberg table, read-only until a `compute(...).commit()`.
 
     What has been read is kept; `refresh()` gives the table as it is now.

@@ -25,7 +25,7 @@ from icestats.storage import FileReader
 
 TASK_SIZE = 8 << 20
 """Manifests are read one after the other, into the same arrays, up to this many bytes of them."""
-_CONTENTS = pa.array(["data", "position_deletes", "equality_deletes"], pa.string())
+CONTENTS = pa.array(["data", "position_deletes", "equality_deletes"], pa.string())
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _ADDED = 1
 _INT32, _INT64 = pa.int32(), pa.int64()
@@ -123,7 +123,7 @@ class ManifestFiles:
     def _build(self, store: RowStore) -> pa.RecordBatch:
         manifests = store.slot(k.MANIFEST)[0]
         columns = {
-            "content": _CONTENTS.take(pa.array(store.slot(k.CONTENT)[0])),
+            "content": CONTENTS.take(pa.array(store.slot(k.CONTENT)[0])),
             "file_path": store.array("string", k.FILE_PATH),
             "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
             "spec_id": pa.array(self._spec_ids[manifests]),

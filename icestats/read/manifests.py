@@ -118,7 +118,7 @@ def read_rollups(
     if unknown:
         raise ValueError(f"cannot roll up by {unknown[0]!r}, expected some of {', '.join(GROUPINGS)}")
     columns = (schema or metadata.schema).columns
-    fields = _partition_columns(manifests, metadata, storage)
+    fields = find_partition_types(manifests, metadata, storage)
     times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots.values()}
     run = ManifestRollup(manifests, columns, metadata.specs, fields, times, by_partition="partition" in by)
     run.run(storage, threads or default_threads(), progress)
@@ -204,14 +204,15 @@ def read_files(
     """
     from icestats.read.manifest_files import ManifestFiles
 
-    fields = _partition_columns(manifests, metadata, storage)
+    fields = find_partition_types(manifests, metadata, storage)
     run = ManifestFiles(manifests, metadata.specs, fields, list(dict.fromkeys(columns)))
     return run.run(storage, threads or default_threads(), progress)
 
 
-def _partition_columns(
+def find_partition_types(
     manifests: Iterable[ManifestToRead], metadata: TableMetadata, storage: FileReader
 ) -> tuple[PartitionColumn, ...]:
+    """Return the partition fields of all specs with their types, those that no schema has from the manifests."""
     schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
     columns = find_partition_columns(metadata.specs, schemas)
     missing = {column.field_id for column in columns if column.type is None}

@@ -1,0 +1,30 @@
+"""What icestats has found wrong with a table: how grave, on which evidence, and the statement that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding."""
+
+    severity: Severity
+    """`error`: answers or statistics are wrong; `warning`: queries do more work than needed; `note`: worth knowing."""
+    title: str
+    """What is the matter, one sentence."""
+    evidence: str
+    """The figures that say so."""
+    fix: str | None = None
+    """The exact statement that mends it; None where there is none."""
+
+    def __str__(self) -> str:
+        fix = f"\n  fix: {self.fix}" if self.fix else ""
+        return f"{self.severity}: {self.title} ({self.evidence}){fix}"
+
+    def to_json(self) -> dict[str, str | None]:
+        """Return the finding as a JSON object."""
+        return asdict(self)

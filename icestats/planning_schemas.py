@@ -1,0 +1,119 @@
+"""The Arrow schemas of planning, with their units; null is *unknown*, as in `schemas`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+PLANNING_STATISTICS = ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
+"""The statistics of a column that planning looks at."""
+
+FILE_FIGURES = pa.schema(
+    [
+        pa.field("manifest_index", pa.int32(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("file_path", pa.string()),
+        pa.field("file_format", pa.string()),
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("partition", pa.struct([]), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("sequence_number", pa.int64()),
+        pa.field("referenced_data_file", pa.string()),
+        pa.field("equality_ids", pa.list_(pa.int32())),
+    ]
+)
+"""The fixed columns of `file_figures_schema`."""
+
+
+def file_figures_schema(partition_type: pa.StructType, field_ids: Sequence[int]) -> pa.Schema:
+    """Return the schema of live files as planning needs them: one row an entry (status ADDED or EXISTING).
+
+    `manifest_index` is the place of the manifest among those that were read; sizes are bytes. For each column of field
+    id N the statistics `value_count_N`, `null_value_count_N`, `nan_value_count_N` (values) and the single values
+    `lower_bound_N` and `upper_bound_N`; null where the file lacks them.
+
+    Parameters
+    ----------
+    partition_type : pyarrow.StructType
+        The fields of all specs together, by field id; a field that the row's spec has not is null.
+    field_ids : sequence of int
+        The columns that have statistics.
+    """
+    place = FILE_FIGURES.get_field_index("partition")
+    fixed = FILE_FIGURES.set(place, pa.field("partition", partition_type, nullable=False))
+    figures = [
+        pa.field(f"{name}_{field_id}", pa.binary() if name.endswith("bound") else pa.int64())
+        for field_id in field_ids
+        for name in PLANNING_STATISTICS
+    ]
+    return pa.schema([*fixed, *figures])
+
+
+PLAN_STEPS = pa.schema(
+    [
+        pa.field("step", pa.string(), nullable=False),
+        pa.field("unit", pa.string(), nullable=False),
+        pa.field("total", pa.int64(), nullable=False),
+        pa.field("kept", pa.int64()),
+        pa.field("skipped", pa.int64()),
+        pa.field("kept_bytes", pa.int64()),
+        pa.field("kept_rows", pa.int64()),
+        pa.field("duration_ms", pa.float64(), nullable=False),
+        pa.field("values_read", pa.int64(), nullable=False),
+        pa.field("bytes_read", pa.int64(), nullable=False),
+        pa.field("note", pa.string(), nullable=False),
+    ]
+)
+"""One row a step of a plan: `unit` is `manifest`, `file`, `row group` or `row`; `total` is what is left before it,
+`kept` + `skipped` of it. `kept_bytes` is bytes (of manifests their length), null where unknown; `kept_rows` records,
+row-level deletes not deducted. `duration_ms` has the reading; `values_read` counts statistics, `bytes_read` bytes of
+metadata."""
+
+_EXPLANATION = [
+    pa.field("kept", pa.bool_(), nullable=False),
+    pa.field("step", pa.string(), nullable=False),
+    pa.field("predicate", pa.string(), nullable=False),
+    pa.field("reason", pa.string(), nullable=False),
+    pa.field("evidence", pa.string(), nullable=False),
+]
+
+PLAN_MANIFESTS = pa.schema(
+    [
+        pa.field("manifest_path", pa.string(), nullable=False),
+        pa.field("manifest_length", pa.int64(), nullable=False),
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("live_file_count", pa.int64()),
+        pa.field("record_count", pa.int64()),
+        *_EXPLANATION,
+    ]
+)
+"""One row a manifest of data with live files, in manifest list order: whether a plan reads it, the step that skipped it
+(or the last that kept it), the predicates that decided, the kind of reason, and the bounds and literals that are the
+evidence. Of a kept one every predicate is named that could not skip it. Length in bytes."""
+
+
+def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
+    """Return the schema of a plan's files: one row a live data file of the manifests that were read.
+
+    Explained as `PLAN_MANIFESTS` are. `delete_files` are the paths of the delete files that apply to a kept file;
+    empty for a skipped one. Sizes are bytes.
+
+    Parameters
+    ----------
+    partition_type : pyarrow.StructType
+        The fields of all specs together, by field id; a field that the row's spec has not is null.
+    """
+    return pa.schema(
+        [
+            pa.field("file_path", pa.string(), nullable=False),
+            pa.field("spec_id", pa.int32(), nullable=False),
+            pa.field("partition", partition_type, nullable=False),
+            pa.field("record_count", pa.int64(), nullable=False),
+            pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+            pa.field("manifest_path", pa.string(), nullable=False),
+            *_EXPLANATION,
+            pa.field("delete_files", pa.list_(pa.string()), nullable=False),
+        ]
+    )
