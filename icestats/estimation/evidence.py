@@ -54,7 +54,9 @@ class Evidence:
     @cached_property
     def _data_manifests(self) -> pa.Table:
         files = self.reader.manifest_files
-        return files.append_column("place", pa.array(range(files.num_rows), pa.int64())).filter(pc.equal(files["content"], "data"))
+        return files.append_column("place", pa.array(range(files.num_rows), pa.int64())).filter(
+            pc.equal(files["content"], "data")
+        )
 
     @cached_property
     def manifest_bytes(self) -> int:
