@@ -59,7 +59,6 @@ def cli() -> None:
     """
 
 
-<<<<<<< HEAD
 _COMMANDS = (
     *contents.COMMANDS,
     *estimates.COMMANDS,
@@ -69,13 +68,4 @@ _COMMANDS = (
     *planning.COMMANDS,
 )
 for _command in _COMMANDS:
-=======
-for _command in (
-    *contents.COMMANDS,
-    *planning.COMMANDS,
-    *statistics.COMMANDS,
-    *lifecycle.COMMANDS,
-    *workplace.COMMANDS,
-):
->>>>>>> 97ecde3 (Keep planning's line order)
     cli.add_command(_command)
