@@ -22,7 +22,8 @@ from icestats.storage import FileReader
 
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
-_OWN_USE = (THETA, KLL, COLUMN_STATISTICS)
+PARTITION_SKETCHES = "icestats-partition-sketches-v1"
+_OWN_USE = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
 
 
 @dataclass(frozen=True, slots=True)
