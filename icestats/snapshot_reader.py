@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from icestats.catalog import Source
+from icestats.errors import FilterError
 from icestats.metadata import Field, Schema, Snapshot
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifest_pool import Progress
 from icestats.read.manifests import RollUps, manifests_to_read, read_files
+from icestats.read.partition_sketches import MergedSketches, partitions_kll, read_merged_sketches, read_partition_index
 from icestats.read.rollup_cache import Reader, read_cached_rollups
 from icestats.read.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
 from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 
 if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
 
@@ -89,9 +92,15 @@ class SnapshotReader:
         manifests = manifests_to_read(self.manifest_files if manifest_files is None else manifest_files)
         return read_files(manifests, self.source.metadata, self.source.storage, field_ids)
 
-    def read_histogram(self, field: Field, *, bins: int, kind: Kind) -> Histogram:
-        """Return a column's histogram from its nearest committed KLL sketch."""
-        found = read_kll(self.source.storage, self.blobs, field)
+    def read_histogram(
+        self, field: Field, *, bins: int, kind: Kind, where: str | BooleanExpression | None = None
+    ) -> Histogram:
+        """Return a column's histogram from its nearest committed KLL sketch, or from those of some partitions."""
+        found = (
+            read_kll(self.source.storage, self.blobs, field)
+            if where is None
+            else partitions_kll(field, self.read_partition_sketches(field, where))
+        )
         return build_histogram(
             found.sketch,
             column=field.name,
@@ -102,3 +111,57 @@ class SnapshotReader:
             null_count=found.null_count,
             nan_count=found.nan_count,
         )
+
+    def read_partition_sketches(
+        self,
+        field: Field,
+        row_filter: str | BooleanExpression,
+        *,
+        partial: Literal["refuse", "include", "leave out"] = "refuse",
+    ) -> MergedSketches:
+        """Return the committed sketches of the partitions that a filter selects, merged; no data file is touched.
+
+        Parameters
+        ----------
+        field : Field
+            A top-level column.
+        row_filter : str or pyiceberg.expressions.BooleanExpression
+            The filter.
+        partial : {"refuse", "include", "leave out"}
+            What to do with partitions of which the filter may select some rows only: raise FilterError; count them
+            whole, which makes every figure one of more rows than the filter selects; or leave them out, of fewer.
+            Either way `partial_partition_count` says how many there are.
+
+        Returns
+        -------
+        MergedSketches
+            Theta, KLL and exact counts of the live rows of these partitions, at the snapshot that it names: the nearest
+            one that has sketches by partition.
+
+        Raises
+        ------
+        FilterError
+            The filter cannot be read, does not fit the schema, or selects parts of partitions.
+        StatisticsMissingError
+            No sketches by partition of the column have been committed for this snapshot or an ancestor of it.
+        PuffinFormatError
+            The blob is damaged.
+
+        Notes
+        -----
+        Theta depends on the values alone, so it is what a scan of these rows would make; KLL's ranks are within
+        `kll.rank_error` at 99 %. Rows that have been written since that snapshot are in neither.
+        """
+        from icestats.plan.partition_selection import describe_partition_fields, select_partitions
+
+        committed = read_partition_index(self.source.storage, self.blobs, field)
+        selection = select_partitions(self.source, row_filter, committed.index.partitions)
+        if selection.partial and partial == "refuse":
+            known = describe_partition_fields(self.source.metadata.specs, self.source.metadata.schema)
+            raise FilterError(
+                f"the filter {str(row_filter)!r} selects parts of {len(selection.partial):,} partitions, whose "
+                f"sketches tell of whole ones only: choose by {known}",
+                str(row_filter),
+            )
+        entries = selection.whole + (selection.partial if partial == "include" else ())
+        return read_merged_sketches(self.source.storage, committed, entries, len(selection.partial))

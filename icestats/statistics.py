@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,11 @@ import pyarrow as pa
 
 from icestats.catalog import Source, load_writable_table
 from icestats.errors import CallError, StatisticsMissingError
-from icestats.metadata import Snapshot
+from icestats.metadata import Field, Snapshot
 from icestats.schemas import COMPUTED
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
+from icestats.stats.sketch_sizes import estimate_size, format_size, offer_smaller
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
 
@@ -50,6 +52,35 @@ class CommitReport:
             "kept_blobs": list(self.kept_blobs),
             "replaced": list(self.replaced),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRequest:
+    """Sketches by partition that are asked for."""
+
+    k: int | None
+    """Size of their KLL sketches; None: that of the table's, which it may not exceed."""
+    lg_k: int | None
+    """As `k`, for Theta."""
+    max_size_bytes: int
+    announce: Callable[[str], None] | None
+
+    def sizes(self, k: int, lg_k: int) -> tuple[int, int]:
+        """Return the sizes, given those of the table's sketches."""
+        return min(k, self.k or k), min(lg_k, self.lg_k or lg_k)
+
+    def check(self, fields: Sequence[Field], row_counts: Sequence[int], k: int, lg_k: int) -> None:
+        """Say what they will take; raise CallError where that is more than the limit."""
+        size = estimate_size(fields, row_counts, k=k, lg_k=lg_k)
+        if size.size_bytes > self.max_size_bytes:
+            raise CallError(
+                f"{size}, the limit is {format_size(self.max_size_bytes)}: raise max_size_bytes, name fewer columns, "
+                f"or take smaller sketches ({offer_smaller(fields, row_counts, size)})"
+            )
+        if self.announce is None:
+            sys.stderr.write(f"{size}\n")
+        else:
+            self.announce(str(size))
 
 
 class Statistics:
@@ -168,6 +199,11 @@ class Statistics:
         rows = "no" if found.row_count is None else f"{found.row_count:,}"
         title = f"statistics of {self._source.name}, snapshot {found.snapshot_id}"
         lines = [f"{title}: {len(found.columns)} columns, {rows} rows, {found.duration_ms:,} ms"]
+        if found.by_partition is not None:
+            count = max((len(partitions) for partitions in found.by_partition.columns.values()), default=0)
+            lines.append(f"  by partition: {count:,}, lg_k {found.by_partition.lg_k}, k {found.by_partition.k}")
+        if found.scan_reason is not None:
+            lines.append(f"  read by {found.scanned_by}'s own scan, the slower way: {found.scan_reason}")
         lines += [f"  skipped {name}: {reason}" for name, reason in found.skipped.items()]
         return "\n".join(lines)
 
@@ -181,21 +217,27 @@ def compute_statistics(
     lg_k: int,
     spark: SparkSession | None,
     progress: Callable[[int, int], None] | None,
+    partitions: PartitionRequest | None = None,
 ) -> Statistics:
     """Scan a snapshot with PySpark; see `Table.compute`."""
-    if not 8 <= k <= 65535:
-        raise CallError(f"k is {k}: a KLL sketch takes 8 to 65,535")
-    if not 4 <= lg_k <= 26:
-        raise CallError(f"lg_k is {lg_k}: a Theta sketch takes 4 to 26")
+    sizes = [(k, lg_k)] if partitions is None else [(k, lg_k), partitions.sizes(k, lg_k)]
+    for size, lg_size in sizes:
+        if not 8 <= size <= 65535:
+            raise CallError(f"k is {size}: a KLL sketch takes 8 to 65,535")
+        if not 4 <= lg_size <= 26:
+            raise CallError(f"lg_k is {lg_size}: a Theta sketch takes 4 to 26")
     if snapshot is None:
         raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
+    from icestats.spark.scan_job import Sizes
+    from icestats.spark.scan_plan import plan_scan
     from icestats.spark.session import get_session
-    from icestats.spark.table_statistics import compute_table_statistics, select_columns
+    from icestats.spark.table_statistics import run_scan
 
-    select_columns(source.metadata.schema_of(snapshot).top_level, columns)
+    plan = plan_scan(source, snapshot, columns, by_partition=partitions is not None)
+    if partitions is not None:
+        partitions.check(plan.fields, list(plan.partition_row_counts.values()), *sizes[-1])
     session = get_session() if spark is None else spark
-    found = compute_table_statistics(session, source, snapshot, columns=columns, k=k, lg_k=lg_k, progress=progress)
-    return Statistics(source, found)
+    return Statistics(source, run_scan(session, plan, Sizes(k, lg_k, *sizes[-1]), progress=progress))
 
 
 def _report(plan: CommitPlan, result: CommitResult | None = None) -> CommitReport:

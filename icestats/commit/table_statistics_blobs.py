@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from icestats.commit.puffin_writer import NewBlob
-from icestats.read.statistics_files import COLUMN_STATISTICS, KLL, THETA
+from icestats.read.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
 from icestats.stats.column_accumulator import ColumnStatistics
 from icestats.stats.column_statistics_payload import write_column_statistics
 from icestats.stats.kll import KllSketch
-from icestats.stats.table_statistics import TableStatistics
+from icestats.stats.partition_sketches import write_partition_sketches
+from icestats.stats.table_statistics import PartitionStatistics, TableStatistics
 from icestats.stats.theta import ThetaSketch
 from icestats.types import decode_json
 
 
 def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
-    """Build the blobs: Theta, KLL and column statistics of each column.
+    """Build the blobs: Theta, KLL and column statistics of each column, and what was found by partition.
 
     Parameters
     ----------
     statistics : TableStatistics
         What a scan found.
     """
-    return tuple(blob for column in statistics.columns.values() for blob in _column_blobs(statistics, column))
+    blobs = [blob for column in statistics.columns.values() for blob in _column_blobs(statistics, column)]
+    if statistics.by_partition is not None:
+        blobs += _partition_blobs(statistics, statistics.by_partition)
+    return tuple(blobs)
+
+
+def _partition_blobs(statistics: TableStatistics, found: PartitionStatistics) -> list[NewBlob]:
+    blobs = []
+    for name, partitions in found.columns.items():
+        if partitions:
+            payload = write_partition_sketches(partitions, k=found.k, lg_k=found.lg_k)
+            sizes = {"k": str(found.k), "lg-k": str(found.lg_k), "partition-count": str(len(partitions))}
+            blob = _blob(statistics, PARTITION_SKETCHES, (statistics.columns[name].field_id,), payload, sizes)
+            # Compressed inside, sketch by sketch: a reader takes the ranges of the partitions that it needs.
+            blobs.append(replace(blob, compression_codec=None))
+    return blobs
 
 
 def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list[NewBlob]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from icestats.catalog import load_iceberg_table
-from icestats.errors import CallError, StatisticsMissingError
+from icestats.errors import CallError
 from icestats.facets.base import Facet
 from icestats.plan.scan_files import check_row_filter
 from icestats.read.statistics_files import build_sketches
-from icestats.statistics import Statistics, compute_statistics
+from icestats.statistics import PartitionRequest, Statistics, compute_statistics
 from icestats.stats.histogram import Histogram, Kind
 
 if TYPE_CHECKING:
@@ -57,12 +57,13 @@ class StatisticsFiles(Facet):
         kind : {"equi-width", "equi-height"}
             Bins of the same width, or of the same count. Strings have equi-height ones only.
         where : str or pyiceberg.expressions.BooleanExpression, optional
-            A filter on partitions; needs sketches by partition.
+            Only the rows of the partitions that this filter selects; needs sketches by partition, which
+            `compute(by="partition")` makes.
 
         Raises
         ------
         ColumnNotFoundError, FilterError, CallError
-            The call is wrong.
+            The call is wrong, or the filter selects parts of partitions.
         StatisticsMissingError
             No sketch has been committed for this snapshot or an ancestor of it.
 
@@ -75,11 +76,7 @@ class StatisticsFiles(Facet):
             raise CallError(f"bins is {bins}: expected a whole number from 1")
         if where is not None:
             check_row_filter(self._source, where)
-            raise StatisticsMissingError(
-                f"no sketches by partition have been committed for column {column!r}, which a histogram of a part of "
-                "the table needs; without a filter it is drawn from the table's sketch"
-            )
-        return self._reader.read_histogram(field, bins=bins, kind=kind)
+        return self._reader.read_histogram(field, bins=bins, kind=kind, where=where)
 
     def compute(
         self,
@@ -87,6 +84,10 @@ class StatisticsFiles(Facet):
         columns: Sequence[str] | None = None,
         k: int = 200,
         lg_k: int = 12,
+        by: Literal["partition"] | None = None,
+        partition_k: int | None = None,
+        partition_lg_k: int | None = None,
+        max_size_bytes: int = 256 << 20,
         spark: SparkSession | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Statistics:
@@ -100,6 +101,13 @@ class StatisticsFiles(Facet):
             Size of the KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %.
         lg_k : int
             Base-2 logarithm of the Theta sketches' entries, 4 to 26; 12 as Iceberg has it.
+        by : {"partition"}, optional
+            Keep Theta and KLL for each partition too, so that `histogram(where=...)` can be drawn of some of them. What
+            they will take is written to stderr first: about 38 kB a column and a large partition.
+        partition_k, partition_lg_k : int, optional
+            Smaller sizes for the sketches of partitions; the table's stay as `k` and `lg_k` have them.
+        max_size_bytes : int
+            Sketches of partitions that may take more than this are not computed: 256 MiB.
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default the running one, or a new local one.
         progress : callable, optional
@@ -108,14 +116,29 @@ class StatisticsFiles(Facet):
         Raises
         ------
         ColumnNotFoundError, CallError
-            The call is wrong.
+            The call is wrong, or sketches of partitions would take more than the limit.
         SparkUnavailableError
             There is no Java 17, or Spark cannot start.
         UnsupportedError
-            The table holds deletes that cannot be applied.
+            Neither PyIceberg nor Spark can read the table.
+
+        Notes
+        -----
+        Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
+        a table, Spark's own scan does, more slowly; the result says so.
         """
+        if by not in (None, "partition"):
+            raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
+        asked = None if by is None else PartitionRequest(partition_k, partition_lg_k, max_size_bytes, None)
         return compute_statistics(
-            self._source, self.snapshot, columns=columns, k=k, lg_k=lg_k, spark=spark, progress=progress
+            self._source,
+            self.snapshot,
+            columns=columns,
+            k=k,
+            lg_k=lg_k,
+            spark=spark,
+            progress=progress,
+            partitions=asked,
         )
 
     def orphans(self) -> pa.Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.metadata import Field
-from icestats.read.statistics_files import PARTITION_SKETCHES, CommittedBlob, find_nearest
+from icestats.read.statistics_files import PARTITION_SKETCHES, CommittedBlob, CommittedKll, find_nearest
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
@@ -82,8 +82,8 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
     found = find_nearest(blobs, PARTITION_SKETCHES, field.field_id)
     if found is None or found.commits_behind is None:
         raise StatisticsMissingError(
-            f"no sketches by partition of column {field.name!r} have been committed for this snapshot or an ancestor of "
-            f'it: run table.compute(columns=[{field.name!r}], by="partition").commit()'
+            f"no sketches by partition of column {field.name!r} have been committed for this snapshot or an ancestor "
+            f'of it: run table.compute(columns=[{field.name!r}], by="partition").commit()'
         )
     blob, path = found.blob, found.statistics_path
     try:
@@ -144,6 +144,27 @@ def read_merged_sketches(
         partial_partition_count=partial_count,
         snapshot_id=committed.snapshot_id,
         commits_behind=committed.commits_behind,
+    )
+
+
+def partitions_kll(field: Field, merged: MergedSketches) -> CommittedKll:
+    """Return the KLL sketch of some partitions as one of a table stands.
+
+    Raises
+    ------
+    StatisticsMissingError
+        The column's type has none.
+    """
+    if merged.kll is None:
+        raise StatisticsMissingError(
+            f"column {field.name!r} of type {field.type} has no KLL sketch: no order to rank by"
+        )
+    return CommittedKll(
+        sketch=merged.kll,
+        snapshot_id=merged.snapshot_id,
+        commits_behind=merged.commits_behind,
+        null_count=merged.null_count,
+        nan_count=merged.nan_count,
     )
 
 

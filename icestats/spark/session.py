@@ -66,6 +66,20 @@ def get_session(
         return _with_catalogs(session, catalogs or {})
 
 
+def add_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]]) -> SparkSession:
+    """Give a session that knows some Iceberg catalogs: the given one, or a sibling where it knows others so named.
+
+    Parameters
+    ----------
+    session : SparkSession
+        A classic session with Iceberg on its class path.
+    catalogs : mapping of str to mapping of str to str
+        For each catalog its name and its Spark properties, as `spark_catalog_properties` gives them.
+    """
+    with _lock:
+        return _with_catalogs(session, catalogs)
+
+
 def stop_session() -> None:
     """End the session that `get_session` started, with its JVM; a session of somebody else is left alone."""
     global _own

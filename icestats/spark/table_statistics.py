@@ -1,8 +1,9 @@
 """Theta, KLL and column statistics of a snapshot, in one distributed scan.
 
 The driver plans PyIceberg scan tasks; Spark carries them to its executors, where PyIceberg reads the files (schema
-evolution, position deletes and deletion vectors applied) one Arrow batch at a time into accumulators. These are merged
-on the executors first, so that the driver holds one accumulator a column and a partition at most.
+evolution, position deletes and deletion vectors applied) one Arrow batch at a time into accumulators. What PyIceberg
+cannot read (equality deletes, ORC, Avro), Spark's own scan reads into the same accumulators. These are merged on the
+executors first, so that the driver holds one accumulator a column and a task at most.
 """
 
 from __future__ import annotations
@@ -10,74 +11,42 @@ from __future__ import annotations
 import functools
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from icestats.catalog import Source, load_iceberg_table
-from icestats.errors import ColumnNotFoundError, UnsupportedError
-from icestats.metadata import Field, Snapshot
+from icestats.catalog import Source
+from icestats.metadata import Snapshot
 from icestats.spark.job_errors import explained_errors
+from icestats.spark.scan_job import (
+    PARTIAL,
+    FileReading,
+    ScanJob,
+    Sizes,
+    finish_partitions,
+    merge_into,
+    merge_partials,
+    scan_files,
+    scan_rows,
+)
+from icestats.spark.scan_plan import ScanPlan, plan_scan
 from icestats.spark.session import watch_jobs
 from icestats.spark.shipping import ship_package
-from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
-from icestats.stats.table_statistics import TableStatistics
+from icestats.spark.spark_scan import open_in_spark, read_rows
+from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.partition_sketches import PartitionKey
+from icestats.stats.table_statistics import PartitionStatistics, TableStatistics
 
 if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
-    from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import FileScanTask
-    from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished tasks and of all tasks."""
 
 TARGET_TASK_BYTES = 128 << 20
-ROWS_GATHERED = 65_536
-PARTITIONS_MERGED_BY_THE_DRIVER = 16
-_PAYLOAD = "payload binary"
-
-
-@dataclass(frozen=True)
-class _Scan:
-    """What an executor needs in order to read files."""
-
-    metadata: IcebergMetadata
-    io: FileIO
-    schema: IcebergSchema
-    fields: tuple[Field, ...]
-    k: int
-    lg_k: int
-
-    def new_accumulators(self) -> list[ColumnAccumulator]:
-        return [ColumnAccumulator(field, k=self.k, lg_k=self.lg_k) for field in self.fields]
-
-
-def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tuple[tuple[Field, ...], dict[str, str]]:
-    """Return the columns that get statistics, and those that do not with the reason.
-
-    Parameters
-    ----------
-    fields : sequence of Field
-        The table's top-level fields.
-    columns : sequence of str or None
-        Names that are asked for; None for all.
-
-    Raises
-    ------
-    ColumnNotFoundError
-        A name is not among the fields.
-    """
-    names = tuple(field.name for field in fields)
-    for column in columns or ():
-        if column not in names:
-            raise ColumnNotFoundError(column, names)
-    asked = [field for field in fields if columns is None or field.name in columns]
-    skipped = {field.name: reason for field in asked if (reason := can_sketch(field)) is not None}
-    return tuple(field for field in asked if field.name not in skipped), skipped
+PARTIALS_MERGED_BY_THE_DRIVER = 16
+PYICEBERG_SCAN = "PyIceberg"
+SPARK_SCAN = "Spark"
 
 
 def compute_table_statistics(
@@ -117,124 +86,133 @@ def compute_table_statistics(
     ColumnNotFoundError
         The table has no such column.
     UnsupportedError
-        The table has equality deletes, which PyIceberg cannot apply.
+        Neither PyIceberg nor Spark can read the table.
     SparkUnavailableError
         The executors lack Python or a module.
     IcestatsError
         The job was cancelled, or a data file could not be read.
     """
+    plan = plan_scan(source, snapshot, columns, tasks=tasks)
+    return run_scan(spark, plan, Sizes(k, lg_k, k, lg_k), progress=progress)
+
+
+def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Progress | None = None) -> TableStatistics:
+    """Carry out a scan that has been planned; as `compute_table_statistics`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where the scan runs.
+    plan : ScanPlan
+        What is read, by table or by partition.
+    sizes : Sizes
+        Sizes of the sketches.
+    progress : callable, optional
+        Called with finished and total tasks as Spark works.
+    """
     started = time.perf_counter()
-    fields, skipped = select_columns(source.metadata.schema_of(snapshot).top_level, columns)
-    table = load_iceberg_table(source)
-    scan = table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(field.name for field in fields))
-    try:
-        tasks = list(scan.plan_files()) if tasks is None else tasks
-    except (NotImplementedError, ValueError) as error:
-        raise UnsupportedError(f"{source.name} cannot be scanned: {error}") from error
-    job = _Scan(table.metadata, table.io, scan.projection(), fields, k, lg_k)
+    job = ScanJob(plan.fields, sizes, plan.partitions)
     merged = job.new_accumulators()
-    if fields and tasks:
+    partitions: dict[PartitionKey, list[ColumnStatistics]] = {}
+    if plan.fields and plan.file_count:
         ship_package(spark)
-        group = f"icestats: statistics of {source.name}"
-        with explained_errors(f"the scan of {source.name}"), watch_jobs(spark, group, progress):
-            for payload in _run(spark, job, tasks):
-                _merge(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
-    results = {field.name: accumulator.result() for field, accumulator in zip(fields, merged, strict=True)}
+        name = plan.source.name
+        with explained_errors(f"the scan of {name}"), watch_jobs(spark, f"icestats: statistics of {name}", progress):
+            for key, found in _run(spark, plan, job):
+                if key is None:
+                    merge_into(merged, found)
+                else:
+                    partitions[key] = found
+    results = {field.name: a.result() for field, a in zip(plan.fields, merged, strict=True)}
     return TableStatistics(
-        snapshot_id=snapshot.snapshot_id,
-        sequence_number=snapshot.sequence_number,
+        snapshot_id=plan.snapshot.snapshot_id,
+        sequence_number=plan.snapshot.sequence_number,
         row_count=next((r.value_count for r in results.values()), None),
-        file_count=len(tasks),
+        file_count=plan.file_count,
         duration_ms=round((time.perf_counter() - started) * 1000),
         columns=results,
-        skipped=skipped,
+        skipped=plan.skipped,
+        scanned_by=PYICEBERG_SCAN if plan.fallback is None else SPARK_SCAN,
+        scan_reason=plan.fallback,
+        by_partition=None if plan.partitions is None else _by_partition(plan, sizes, partitions),
     )
 
 
-def _run(spark: SparkSession, job: _Scan, tasks: Sequence[FileScanTask]) -> Iterator[bytes]:
-    bundles = _bundle(tasks, spark.sparkContext.defaultParallelism)
-    rows = [(bytearray(pickle.dumps(bundle)),) for bundle in bundles]
-    work = spark.sparkContext.parallelize(rows, len(rows)).toDF(_PAYLOAD)
-    partials = work.mapInArrow(functools.partial(_scan_partition, job), _PAYLOAD)
-    partition_count = len(rows)
-    while partition_count > PARTITIONS_MERGED_BY_THE_DRIVER:
-        partition_count //= PARTITIONS_MERGED_BY_THE_DRIVER
-        partials = partials.repartition(partition_count).mapInArrow(_merge_partition, _PAYLOAD)
+def _by_partition(
+    plan: ScanPlan, sizes: Sizes, found: Mapping[PartitionKey, Sequence[ColumnStatistics]]
+) -> PartitionStatistics:
+    names = [field.name for field in plan.fields]
+    columns = {name: {key: results[i] for key, results in sorted_partitions(found)} for i, name in enumerate(names)}
+    return PartitionStatistics(k=sizes.partition_k, lg_k=sizes.partition_lg_k, columns=columns)
+
+
+def sorted_partitions(
+    found: Mapping[PartitionKey, Sequence[ColumnStatistics]],
+) -> list[tuple[PartitionKey, Sequence[ColumnStatistics]]]:
+    """Return partitions by spec and values, nulls first, whatever order Spark's tasks ended in."""
+    return sorted(
+        found.items(), key=lambda item: (item[0].spec_id, [(v is not None, v or b"") for _, v in item[0].values])
+    )
+
+
+def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[PartitionKey | None, Any]]:
+    if plan.fallback is None:
+        partials, count = _scan_with_pyiceberg(spark, plan, job)
+        yield from _collect(partials, count, job)
+        return
+    with open_in_spark(spark, plan.source, plan.fallback) as (session, identifier):
+        rows = read_rows(session, identifier, plan)
+        partials = rows.mapInArrow(functools.partial(scan_rows, job), PARTIAL)
+        yield from _collect(partials, rows.rdd.getNumPartitions(), job)
+
+
+def _scan_with_pyiceberg(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> tuple[DataFrame, int]:
+    bundles = _bundle(plan, spark.sparkContext.defaultParallelism)
+    rows = [(None, bytearray(pickle.dumps(bundle))) for bundle in bundles]
+    work = spark.sparkContext.parallelize(rows, len(rows)).toDF(PARTIAL)
+    reading = FileReading(plan.metadata, plan.io, plan.schema)
+    return work.mapInArrow(functools.partial(scan_files, job, reading), PARTIAL), len(rows)
+
+
+def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, Any]]:
+    if job.partitions is not None:
+        tasks = min(count, PARTIALS_MERGED_BY_THE_DRIVER)
+        grouped = partials.repartition(tasks, "partition").sortWithinPartitions("partition")
+        partials = grouped.mapInArrow(functools.partial(finish_partitions, job.sizes), PARTIAL)
+    while job.partitions is None and count > PARTIALS_MERGED_BY_THE_DRIVER:
+        count //= PARTIALS_MERGED_BY_THE_DRIVER
+        partials = partials.repartition(count).mapInArrow(merge_partials, PARTIAL)
     for row in partials.collect():
-        yield bytes(row[0])
+        key = None if row[0] is None else pickle.loads(bytes(row[0]))  # noqa: S301 - of this job's own executors
+        yield key, pickle.loads(bytes(row[1]))  # noqa: S301 - as above
 
 
-def _bundle(tasks: Sequence[FileScanTask], parallelism: int) -> list[list[FileScanTask]]:
+def _bundle(plan: ScanPlan, parallelism: int) -> list[list[FileScanTask]]:
+    total = sum(task.file.file_size_in_bytes for task in plan.tasks)
+    count = min(len(plan.tasks), max(2 * parallelism, -(-total // TARGET_TASK_BYTES)))
+    if plan.partitions is not None:
+        return _bundle_neighbours(plan.tasks, plan.partitions, count)
     # Largest first, each to the emptiest bundle: as many bundles as keep every core busy to the end.
-    total = sum(task.file.file_size_in_bytes for task in tasks)
-    count = min(len(tasks), max(2 * parallelism, -(-total // TARGET_TASK_BYTES)))
     bundles: list[list[FileScanTask]] = [[] for _ in range(count)]
     loads = [0] * count
-    for task in sorted(tasks, key=lambda t: t.file.file_size_in_bytes, reverse=True):
+    for task in sorted(plan.tasks, key=lambda t: t.file.file_size_in_bytes, reverse=True):
         emptiest = loads.index(min(loads))
         bundles[emptiest].append(task)
         loads[emptiest] += task.file.file_size_in_bytes + 1
     return bundles
 
 
-def _scan_partition(job: _Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    pa.set_cpu_count(1)
-    accumulators = job.new_accumulators()
-    for payload in _payloads(batches):
-        tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
-        for rows in _gather(_read_batches(job, tasks)):
-            for field, accumulator in zip(job.fields, accumulators, strict=True):
-                accumulator.update(rows.column(field.name).combine_chunks())
-    yield _packed(accumulators)
-
-
-def _merge_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    merged: list[ColumnAccumulator] | None = None
-    for payload in _payloads(batches):
-        partial: list[ColumnAccumulator] = pickle.loads(payload)  # noqa: S301 - written by this job's own executors
-        if merged is None:
-            merged = partial
-        else:
-            _merge(merged, partial)
-    if merged is not None:
-        yield _packed(merged)
-
-
-def _read_batches(job: _Scan, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
-
-    # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
-    scan = ArrowScan(job.metadata, job.io, job.schema, AlwaysTrue())
-    deletes = _read_all_delete_files(job.io, tasks)
-    yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
-
-
-def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join the batches of small files: an update costs the same for 100 rows as for 10,000."""
-    gathered: list[pa.Table] = []
-    row_count = 0
-    for batch in batches:
-        gathered.append(pa.Table.from_batches([batch]))
-        row_count += batch.num_rows
-        if row_count >= ROWS_GATHERED:
-            yield pa.concat_tables(gathered, promote_options="permissive")
-            gathered, row_count = [], 0
-    if gathered:
-        yield pa.concat_tables(gathered, promote_options="permissive")
-
-
-def _payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    for batch in batches:
-        for value in batch.column(0):
-            yield value.as_py()
-
-
-def _packed(accumulators: list[ColumnAccumulator]) -> pa.RecordBatch:
-    payload: Any = pa.array([pickle.dumps(accumulators)], pa.binary())
-    return pa.RecordBatch.from_arrays([payload], ["payload"])
-
-
-def _merge(into: list[ColumnAccumulator], other: list[ColumnAccumulator]) -> None:
-    for accumulator, addition in zip(into, other, strict=True):
-        accumulator.merge(addition)
+def _bundle_neighbours(
+    tasks: Iterable[FileScanTask], partitions: Mapping[str, PartitionKey], count: int
+) -> list[list[FileScanTask]]:
+    # The files of a partition stay together, so that few partitions are cut by the end of a bundle.
+    places = {key: place for place, key in enumerate(dict.fromkeys(partitions.values()))}
+    ordered = sorted(tasks, key=lambda task: places[partitions[task.file.file_path]])
+    total = sum(task.file.file_size_in_bytes + 1 for task in ordered)
+    bundles: list[list[FileScanTask]] = [[] for _ in range(count)]
+    before = 0
+    for task in ordered:
+        size = task.file.file_size_in_bytes + 1
+        bundles[min(count - 1, (2 * before + size) * count // (2 * total))].append(task)
+        before += size
+    return [bundle for bundle in bundles if bundle]

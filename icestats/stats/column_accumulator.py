@@ -233,8 +233,22 @@ class ColumnAccumulator:
         if self._kll is not None and other._kll is not None:
             self._kll.merge(other._kll)
 
-    def result(self) -> ColumnStatistics:
-        """Return what was gathered so far."""
+    def result(self, *, k: int | None = None, lg_k: int | None = None) -> ColumnStatistics:
+        """Return what was gathered so far.
+
+        Parameters
+        ----------
+        k, lg_k : int, optional
+            Smaller sizes for the sketches that are returned; by default those that were gathered with.
+        """
+        theta, kll = self._theta, self._kll
+        if lg_k is not None and lg_k != theta.lg_k:
+            theta = ThetaSketch(lg_k)
+            theta.merge(self._theta)
+        if kll is not None and k is not None and k != kll.k:
+            smaller = KllSketch(kll.item_type, k)
+            smaller.merge(kll)
+            kll = smaller
         filled = self._value_count - self._null_count
         has_length = self._field.type in ("string", "binary") and filled > 0
         low, high = (None, None) if self._extremes is None else self._extremes
@@ -248,9 +262,9 @@ class ColumnAccumulator:
             max_value=self._encode(high),
             avg_length=self._length / filled if has_length else None,
             max_length=self._max_length if has_length else None,
-            theta=self._theta.to_bytes(),
-            kll=None if self._kll is None else self._kll.to_bytes(),
-            item_type=None if self._kll is None else self._kll.item_type,
+            theta=theta.to_bytes(),
+            kll=None if kll is None else kll.to_bytes(),
+            item_type=None if kll is None else kll.item_type,
         )
 
     def _encode(self, value: Any) -> bytes | None:

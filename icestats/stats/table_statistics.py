@@ -7,6 +7,17 @@ from dataclasses import dataclass
 
 from icestats.errors import ColumnNotFoundError
 from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.partition_sketches import PartitionKey
+
+
+@dataclass(frozen=True)
+class PartitionStatistics:
+    """The statistics of each partition, with the sizes that their sketches have."""
+
+    k: int
+    lg_k: int
+    columns: Mapping[str, Mapping[PartitionKey, ColumnStatistics]]
+    """By the column's name, then by partition: spec by spec, by value, nulls first."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,12 @@ class TableStatistics:
     """By the column's name."""
     skipped: Mapping[str, str]
     """Columns that have no sketches, and why."""
+    scanned_by: str = "PyIceberg"
+    """What has read the rows on the executors: PyIceberg, or Spark itself."""
+    scan_reason: str | None = None
+    """Why it was not PyIceberg, which is faster; None where it was."""
+    by_partition: PartitionStatistics | None = None
+    """None where statistics by partition were not asked for."""
 
     def find(self, column: str) -> ColumnStatistics:
         """Return the statistics of one column.

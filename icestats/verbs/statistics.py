@@ -39,14 +39,18 @@ def histogram(table: Table, column: str, bins: int, kind: Any, where: str | None
 @click.option("--columns", metavar="A,B", help="Top-level columns; by default all that have sketches.")
 @click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
 @click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
+@click.option("--by", type=click.Choice(("partition",)), help="Keep the sketches of each partition too.")
+@click.option("--partition-k", type=click.IntRange(8, 65_535), help="Size of partitions' KLL sketches; by default --k.")
+@click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Log2 of partitions' Theta entries.")
+@click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Of partitions.")
 @click.option("--commit/--dry-run", default=False, help="Write and register, or only say what would be (default).")
 @text_or_json
-def compute(table: Table, columns: str | None, k: int, lg_k: int, commit: bool, output_format: str) -> None:
+def compute(table: Table, columns: str | None, commit: bool, output_format: str, **sizes: Any) -> None:
     """Scan the table once with PySpark: Theta, KLL and column statistics; commit them if asked."""
     from icestats.progress import terminal_progress
 
     with terminal_progress(f"scanning {table.name}") as progress:
-        found = table.compute(columns=split_names(columns), k=k, lg_k=lg_k, progress=progress)
+        found = table.compute(columns=split_names(columns), progress=progress, **sizes)
     report = found.commit(dry_run=not commit)
     if output_format == "json":
         write_json(report.to_json(), None)

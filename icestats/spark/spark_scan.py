@@ -1,0 +1,163 @@
+"""Spark's own scan of a snapshot, for tables that PyIceberg cannot read: equality deletes, ORC, Avro."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icestats.catalog import Source
+from icestats.errors import UnsupportedError
+from icestats.spark.scan_job import FILE_COLUMN
+from icestats.spark.scan_plan import ScanPlan
+from icestats.spark.session import add_catalogs, spark_catalog_properties
+from icestats.storage import local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SERVED = ("rest", "hive", "glue")
+_NAMESPACE = "icestats"
+
+_lock = threading.Lock()
+_folders: dict[str, Path] = {}
+
+
+@contextmanager
+def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[tuple[SparkSession, str]]:
+    """Give a session that knows a table, and the table's name there, until the block ends.
+
+    A table of a catalog that Spark knows too (of the same name in the session, or REST, Hive, Glue) is read through
+    it. Any other is registered, for the time of the block, by its metadata.json in a catalog of its own, in a temporary
+    folder: nothing of the table or of its catalog is written.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session to start from.
+    source : Source
+        The table.
+    reason : str
+        Why Spark has to read it, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark cannot read the table either.
+    """
+    from pyspark.errors import PySparkException
+
+    known = _find_catalog(spark, source)
+    if known is not None:
+        session, name = known
+        yield session, _quoted(name, *(source.identifier or ()))
+        return
+    name, session = _registering_session(spark, source)
+    table = f"t{uuid.uuid4().hex}"
+    identifier = _quoted(name, _NAMESPACE, table)
+    try:
+        session.sql(f"create namespace if not exists {_quoted(name, _NAMESPACE)}")
+        session.sql(
+            f"call {_quoted(name)}.system.register_table(table => '{_NAMESPACE}.{table}', metadata_file => "
+            f"'{_escaped(source.metadata_location)}')"
+        ).collect()
+    except PySparkException as error:
+        raise _unsupported(source, reason, error) from error
+    try:
+        yield session, identifier
+    finally:
+        session.sql(f"drop table if exists {identifier}")
+
+
+def read_rows(session: SparkSession, identifier: str, plan: ScanPlan) -> DataFrame:
+    """Return the live rows of a snapshot: a column `c<field id>` a field, and `_file` for sketches by partition.
+
+    Parameters
+    ----------
+    session : SparkSession
+        A session that knows the table.
+    identifier : str
+        The table's name there, quoted.
+    plan : ScanPlan
+        Snapshot and columns.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark cannot read the table.
+    """
+    from pyspark.errors import PySparkException
+
+    # Spark reads a snapshot with the schema that the snapshot was made with: columns may have had other names.
+    metadata, snapshot = plan.source.metadata, plan.snapshot
+    schema = metadata.schemas.get(-1 if snapshot.schema_id is None else snapshot.schema_id, metadata.schema)
+    selected = []
+    for field in plan.fields:
+        known = schema.get(field.field_id)
+        value = "null" if known is None else _quoted(known.name)
+        selected.append(f"{value} as c{field.field_id}")
+    if plan.partitions is not None:
+        selected.append(FILE_COLUMN)
+    query = f"select {', '.join(selected)} from {identifier} version as of {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
+    try:
+        return session.sql(query)
+    except PySparkException as error:
+        raise _unsupported(plan.source, plan.fallback or "", error) from error
+
+
+def _find_catalog(spark: SparkSession, source: Source) -> tuple[SparkSession, str] | None:
+    name = source.catalog_name
+    if source.identifier is None or name is None:
+        return None
+    if spark.conf.get(f"spark.sql.catalog.{name}", None) is not None:
+        return spark, name
+    properties = spark_catalog_properties(source.catalog_properties)
+    if properties is None or properties["type"] not in _SERVED:
+        return None
+    return add_catalogs(spark, {name: properties}), name
+
+
+def _registering_session(spark: SparkSession, source: Source) -> tuple[str, SparkSession]:
+    properties = _file_properties(source)
+    name = f"icestats_{hashlib.sha256(repr(sorted(properties.items())).encode()).hexdigest()[:12]}"
+    with _lock:
+        if name not in _folders:
+            _folders[name] = Path(tempfile.mkdtemp(prefix="icestats-catalog-"))
+            atexit.register(shutil.rmtree, _folders[name], ignore_errors=True)
+        folder = _folders[name]
+    catalog = {
+        **properties,
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        "jdbc.schema-version": "V1",
+        "warehouse": folder.as_uri(),
+    }
+    return name, add_catalogs(spark, {name: catalog})
+
+
+def _file_properties(source: Source) -> Mapping[str, str]:
+    if local_path(source.metadata_location) is not None:
+        return {}
+    translated = spark_catalog_properties({**source.storage.properties, "type": "rest"}) or {}
+    kept = {key: value for key, value in translated.items() if key not in ("type", "uri", "warehouse", "name")}
+    return {"io-impl": "org.apache.iceberg.io.ResolvingFileIO"} | kept
+
+
+def _unsupported(source: Source, reason: str, error: Exception) -> UnsupportedError:
+    said = " ".join(str(error).split())[:200]
+    return UnsupportedError(f"{source.name} cannot be scanned: {reason}, and Spark cannot read it either: {said}")
+
+
+def _quoted(*parts: str) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

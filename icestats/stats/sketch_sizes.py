@@ -1,0 +1,106 @@
+"""How many bytes sketches by partition take, from what metadata knows: before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from icestats.metadata import Field
+from icestats.stats.kll_layout import item_type_of, total_capacity
+from icestats.types import parse_type
+
+SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
+"""Sizes (k of KLL, lg_k of Theta) that are offered where sketches would take too much."""
+
+_TEXT_BYTES = 32
+_DECIMAL_BYTES = 20
+_ENTRY_BYTES = 120
+_THETA_HEAD_BYTES = 24
+_KLL_HEAD_BYTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SketchSize:
+    """What sketches by partition would take."""
+
+    partition_count: int
+    column_count: int
+    size_bytes: int
+    """An upper estimate: exact bounds but for strings, of which 32 bytes each are reckoned."""
+    k: int
+    lg_k: int
+
+    def __str__(self) -> str:
+        return (
+            f"sketches of {self.partition_count:,} partitions x {self.column_count} columns "
+            f"(lg_k {self.lg_k}, k {self.k}) will take up to {format_size(self.size_bytes)}"
+        )
+
+
+def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int, lg_k: int) -> SketchSize:
+    """Return what the sketches of some columns would take.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        The columns.
+    row_counts : iterable of int
+        Rows of each partition, as its data files state them: a sketch holds no more values than that.
+    k, lg_k : int
+        Sizes of KLL and Theta sketches.
+
+    Examples
+    --------
+    >>> field = Field(1, "id", "long", required=False, top_level=True)
+    >>> estimate_size([field], [1_000_000] * 100, k=200, lg_k=12).size_bytes // 100
+    38100
+    """
+    counts = list(row_counts)
+    size = sum(_column_bytes(field, rows, k, lg_k) for field in fields for rows in counts)
+    return SketchSize(len(counts), len(fields), size, k, lg_k)
+
+
+def offer_smaller(fields: Sequence[Field], row_counts: Sequence[int], size: SketchSize) -> str:
+    """Return smaller sizes of sketches and what these would take, for a message.
+
+    Parameters
+    ----------
+    fields, row_counts
+        As for `estimate_size`.
+    size : SketchSize
+        What was asked for.
+    """
+    asked = (size.k, size.lg_k)
+    smaller = [pair for pair in SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]
+    texts = [
+        f"partition_lg_k={lg_k}, partition_k={k}: "
+        f"{format_size(estimate_size(fields, row_counts, k=k, lg_k=lg_k).size_bytes)}"
+        for k, lg_k in smaller
+    ]
+    return "; ".join(texts) or "none are smaller"
+
+
+def format_size(size_bytes: int) -> str:
+    """Return bytes as a person reads them.
+
+    Examples
+    --------
+    >>> format_size(38_100), format_size(2_600_000_000)
+    ('38.1 kB', '2.6 GB')
+    """
+    for limit, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size_bytes >= limit:
+            return f"{size_bytes / limit:.1f} {unit}"
+    return f"{size_bytes} bytes"
+
+
+def _column_bytes(field: Field, row_count: int, k: int, lg_k: int) -> int:
+    most = 2 if parse_type(field.type).name == "boolean" else row_count
+    theta = _THETA_HEAD_BYTES + 8 * min(most, 1 << lg_k)
+    item_type = item_type_of(field.type)
+    if item_type is None:
+        return _ENTRY_BYTES + theta
+    levels = max(1, (row_count // k).bit_length())
+    items = min(row_count, total_capacity(k, levels)) + 2
+    item_bytes = {"string": _TEXT_BYTES + 4, "decimal": _DECIMAL_BYTES}.get(item_type, 8)
+    return _ENTRY_BYTES + theta + _KLL_HEAD_BYTES + 4 * levels + items * item_bytes
