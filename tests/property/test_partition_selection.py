@@ -1,4 +1,4 @@
-"""A filter never selects a partition wrongly: what is said of its every row, or of none, holds for each there could be."""
+"""A filter never selects a partition wrongly: what is said of its every row, or of none, holds for any row."""
 
 from __future__ import annotations
 
