@@ -81,9 +81,9 @@ def refresh_statistics(
     """Bring statistics up to a snapshot; see `Table.refresh_statistics`."""
     if snapshot is None:
         raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
+    from icestats.spark.scan_plan import select_columns
     from icestats.spark.session import get_session
     from icestats.spark.statistics_refresh import refresh_table_statistics
-    from icestats.spark.scan_plan import select_columns
 
     select_columns(fields, columns)
     asked = find_sketched_fields(blobs, fields) if columns is None else [f for f in fields if f.name in columns]
