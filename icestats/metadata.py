@@ -171,6 +171,8 @@ class TableMetadata:
     properties: Mapping[str, str]
     statistics: tuple[StatisticsFile, ...]
     partition_statistics: tuple[PartitionStatisticsFile, ...]
+    metadata_log: tuple[tuple[int, str], ...] = ()
+    """Earlier versions of the metadata: milliseconds since 1970 when each was written, and its file, oldest first."""
 
     @property
     def schema(self) -> Schema:

@@ -144,6 +144,7 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
             PartitionStatisticsFile(int(p["snapshot-id"]), str(p["statistics-path"]), int(p["file-size-in-bytes"]))
             for p in doc.get("partition-statistics") or []
         ),
+        metadata_log=tuple((int(e["timestamp-ms"]), str(e["metadata-file"])) for e in doc.get("metadata-log") or []),
     )
 
 

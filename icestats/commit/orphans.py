@@ -1,4 +1,4 @@
-"""Statistics files on storage that no metadata of the table refers to.
+"""Statistics files on storage that no live metadata of the table refers to.
 
 Iceberg replaces the entry of a statistics file and leaves the file; so does a commit that was killed half way.
 """
@@ -6,20 +6,26 @@ Iceberg replaces the entry of a statistics file and leaves the file; so does a c
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
+from icestats.commit.metadata_versions import (
+    SUFFIXES,
+    find_foreign_versions,
+    find_later_versions,
+    list_replaced_versions,
+    read_references,
+    referred_names,
+)
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
-from icestats.errors import CallError, CommitError, MetadataError, PuffinFormatError
-from icestats.metadata import TableMetadata
+from icestats.errors import CallError, CommitError, PuffinFormatError
 from icestats.metadata_json import read_metadata
 from icestats.read.puffin import read_puffin_footer
 
@@ -36,75 +42,119 @@ ORPHANS = pa.schema(
         pa.field("size_bytes", pa.int64(), nullable=False),
         pa.field("modified_at", pa.timestamp("ms", tz="UTC")),
         pa.field("age_seconds", pa.int64()),
+        pa.field("last_referred_at", pa.timestamp("ms", tz="UTC")),
+        pa.field("referred_by", pa.string()),
     ]
 )
-"""One row a file, by path. `kind` is `table statistics` or `partition statistics`; `age_seconds` is since
-`modified_at`, and both are null where the storage does not say."""
+"""One row a file, by path. `kind` is `table statistics` or `partition statistics`. `age_seconds` is since
+`modified_at`; both are null where the storage does not say. `last_referred_at` is when the last version of the metadata
+that refers to the file was replaced; null where none in the metadata log does. `referred_by` is a metadata file beside
+the table's own that refers to it and is no version of this table's metadata: a killed commit has left it, or another
+catalog has this table too; null where there is none."""
 
-_YOUNGEST = timedelta(days=1)
+REMOVED_ORPHANS = ORPHANS.append(pa.field("removed", pa.bool_(), nullable=False)).append(
+    pa.field("kept_because", pa.string())
+)
+"""As `ORPHANS`; whether the file has been deleted; why it is kept, null where it was or, in a dry run, would be."""
+
+YOUNGEST = timedelta(days=1)
+"""Least age of a file to delete, unless told: a commit on its way has a file that nothing refers to yet, and readers
+may still work with a version of the metadata that has just been replaced."""
 
 
-def find_orphans(table: Table, *, history: bool = True) -> pa.Table:
-    """Find the statistics files in the table's `metadata` folder that none of its metadata refers to.
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    path: str
+    kind: str
+    size_bytes: int
+    modified_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        return posixpath.basename(self.path)
+
+
+def find_orphans(table: Table) -> pa.Table:
+    """Find the statistics files in the table's `metadata` folder that its live metadata does not refer to.
 
     Parameters
     ----------
     table : pyiceberg.table.Table
-        From a catalog, which is asked for the current metadata; or from a metadata.json, where the metadata files
-        beside it that are newer count as well.
-    history : bool
-        Whether earlier versions of the metadata count, as far as the metadata log has them: with them, statistics that
-        were replaced or removed are no orphans as long as the table can be rolled back to a version that knew them.
+        From a catalog, which is asked for the live metadata; or from a metadata.json, which then counts as live with
+        all later versions beside it.
 
     Returns
     -------
     pyarrow.Table
-        One row a file, by path:
+        `ORPHANS`: one row a file, by path:
 
         - path : string
         - kind : string, `table statistics` (`*.stats`) or `partition statistics` (`partition-stats-*`)
         - size_bytes : int64
         - modified_at : timestamp[ms, UTC], null where the storage does not say
         - age_seconds : int64, since then
+        - last_referred_at : timestamp[ms, UTC], when the last version that refers to it was replaced; null: none known
+        - referred_by : string, a metadata file that is no version of this table's and refers to it; null: none
 
     Raises
     ------
     MetadataError
-        A metadata file of the table exists and cannot be read, so what it refers to is unknown.
+        A metadata file exists and cannot be read, so what it refers to is unknown.
     CommitError
         The table is no longer in its catalog.
 
     Notes
     -----
-    A file counts as referred to when the current metadata names it in `statistics` or `partition-statistics`, or, with
-    `history`, a metadata file of its log that still exists does. Only the folder where the table keeps its metadata is
-    listed, and only where that is below the table's location. A file that is being committed right now shows up too.
-    Source: Iceberg spec, "Table Statistics" and "Partition Statistics".
+    Only the folder where the table keeps its metadata is listed, and only where that is below the table's location. A
+    file that is being committed right now shows up too. A metadata file that was cut, so that no reader can read it,
+    refers to nothing. Source: Iceberg spec, "Table Statistics" and "Partition Statistics".
     """
     now = datetime.now(UTC)
-    found = list(_list_candidates(table))
-    referred = _referred_names(table, history=history)
+    files = TableFiles(table.io)
+    current = table if isinstance(table, StaticTable) else reload_table(table, to_commit=False)
+    metadata = read_metadata(files, current.metadata_location)
+    live = referred_names(metadata)
+    listed = sorted(_list_folder(table, _metadata_folder(table)), key=lambda c: c.path)
+    found = [c for c in listed if c.kind and c.name not in live]
+    if not found:
+        return ORPHANS.empty_table()
+    wanted = {candidate.name for candidate in found}
+    beside = [c.path for c in listed if c.name.endswith(SUFFIXES)]
+    foreign = find_foreign_versions(files, current.metadata_location, metadata, beside)
+    if isinstance(table, StaticTable):
+        later = find_later_versions(files, current.metadata_location, foreign)
+        live = {name for _, names in read_references(files, later) for name in names}
+        found = [c for c in found if c.name not in live]
+    referred_by: dict[str, str] = {}
+    for location, names in read_references(files, foreign):
+        referred_by.update(dict.fromkeys(names & wanted, location))
+    replaced = {version.location: version.replaced_at for version in list_replaced_versions(metadata)}
+    last_referred: dict[str, datetime] = {}
+    for location, names in read_references(files, replaced):
+        for name in names & wanted:
+            last_referred.setdefault(name, replaced[location])
     rows = [
         {
-            "path": path,
-            "kind": kind,
-            "size_bytes": size,
-            "modified_at": modified,
-            "age_seconds": None if modified is None else max(0, int((now - modified).total_seconds())),
+            "path": c.path,
+            "kind": c.kind,
+            "size_bytes": c.size_bytes,
+            "modified_at": c.modified_at,
+            "age_seconds": None if c.modified_at is None else max(0, int((now - c.modified_at).total_seconds())),
+            "last_referred_at": last_referred.get(c.name),
+            "referred_by": referred_by.get(c.name),
         }
-        for path, kind, size, modified in sorted(found)
-        if posixpath.basename(path) not in referred
+        for c in found
     ]
     return pa.Table.from_pylist(rows, schema=ORPHANS)
 
 
 def remove_orphans(
     table: Table,
-    older_than: timedelta = _YOUNGEST,
+    older_than: timedelta = YOUNGEST,
     *,
     dry_run: bool = True,
     allow_recent: bool = False,
-    history: bool = True,
+    allow_referred: bool = False,
 ) -> pa.Table:
     """Delete orphaned statistics files; by default only show which.
 
@@ -113,19 +163,22 @@ def remove_orphans(
     table : pyiceberg.table.Table
         From a catalog.
     older_than : timedelta
-        The least age of a file to delete. A commit on its way has a file that nothing refers to yet.
+        Least age of a file to delete, and least time since a version of the metadata that refers to it was replaced.
     dry_run : bool
         Whether only to show what would be deleted.
     allow_recent : bool
         Whether `older_than` may be less than a day.
-    history : bool
-        As for `find_orphans`.
+    allow_referred : bool
+        Whether to delete files that a metadata file which is no version of this table's refers to: only where no other
+        catalog has this table.
 
     Returns
     -------
     pyarrow.Table
-        The rows of `find_orphans` that are old enough, and `removed` (bool): whether the file has been deleted. A
-        Puffin file that holds a deletion vector, or whose age is unknown, is never among them.
+        `REMOVED_ORPHANS`: the rows of `find_orphans`, and:
+
+        - removed : bool, whether the file has been deleted
+        - kept_because : string, why it is not; null where it has been or, in a dry run, would be
 
     Raises
     ------
@@ -136,34 +189,43 @@ def remove_orphans(
     MetadataError
         As for `find_orphans`.
     """
-    if older_than < _YOUNGEST and not allow_recent:
+    if older_than < YOUNGEST and not allow_recent:
         raise CallError(f"older_than is {older_than}, expected a day at least: say allow_recent=True if nobody commits")
     if not dry_run and isinstance(table, StaticTable):
         raise CommitError(f"{table.metadata_location} is read-only: open the table through its catalog to delete files")
-    orphans = find_orphans(table, history=history)
-    old_enough = pc.fill_null(pc.greater_equal(orphans["age_seconds"], int(older_than.total_seconds())), False)
-    orphans = orphans.filter(old_enough)
     files = TableFiles(table.io)
-    paths = [path for path in orphans["path"].to_pylist() if not _has_deletion_vector(files, path)]
-    orphans = orphans.filter(pc.is_in(orphans["path"], pa.array(paths, pa.string())))
-    removed = [not dry_run and remove_file(table, path) for path in paths]
-    return orphans.append_column(pa.field("removed", pa.bool_(), nullable=False), pa.array(removed, pa.bool_()))
+    rows = find_orphans(table).to_pylist()
+    for row in rows:
+        row["kept_because"] = _reason_to_keep(files, row, older_than, allow_referred=allow_referred)
+        row["removed"] = False
+        if row["kept_because"] is None and not dry_run:
+            row["removed"] = remove_file(table, row["path"])
+            row["kept_because"] = None if row["removed"] else "the storage did not delete it"
+    return pa.Table.from_pylist(rows, schema=REMOVED_ORPHANS)
 
 
-def _list_candidates(table: Table) -> Iterator[tuple[str, str, int, datetime | None]]:
-    folder = _metadata_folder(table)
-    if folder is None:
-        return
-    for name, size, modified in _list_folder(table, folder):
-        kind = _kind(name)
-        if kind is not None:
-            yield f"{folder}/{name}", kind, size, modified
+def _reason_to_keep(
+    files: TableFiles, row: Mapping[str, Any], older_than: timedelta, *, allow_referred: bool
+) -> str | None:
+    age = row["age_seconds"]
+    if age is None:
+        return "its age is unknown"
+    if age < older_than.total_seconds():
+        return f"it is younger than {older_than}"
+    replaced_at = row["last_referred_at"]
+    if replaced_at is not None and datetime.now(UTC) - replaced_at < older_than:
+        return f"the metadata that refers to it was replaced less than {older_than} ago"
+    if row["referred_by"] is not None and not allow_referred:
+        return "a metadata file refers to it that is no version of this table's: another catalog may have the table"
+    if row["kind"] == TABLE_STATISTICS and _has_deletion_vector(files, row["path"]):
+        return "it holds a deletion vector"
+    return None
 
 
-def _kind(name: str) -> str | None:
+def _kind(name: str) -> str:
     if name.startswith("partition-stats-"):
         return PARTITION_STATISTICS
-    return TABLE_STATISTICS if name.endswith(".stats") else None
+    return TABLE_STATISTICS if name.endswith(".stats") else ""
 
 
 def _metadata_folder(table: Table) -> str | None:
@@ -173,49 +235,18 @@ def _metadata_folder(table: Table) -> str | None:
     return folder if folder.startswith(f"{location}/") and ".." not in folder.split("/") else None
 
 
-def _list_folder(table: Table, folder: str) -> Iterator[tuple[str, int, datetime | None]]:
+def _list_folder(table: Table, folder: str | None) -> Iterator[_Candidate]:
+    if folder is None:
+        return
     io = table.io if isinstance(table.io, PyArrowFileIO) else PyArrowFileIO(table.io.properties)
     scheme, netloc, path = io.parse_location(folder, io.properties)
     file_system = io.fs_by_scheme(scheme, netloc)
     for info in file_system.get_file_info(FileSelector(path, allow_not_found=True)):
         if info.type == FileType.File:
-            yield info.base_name, info.size, info.mtime
-
-
-def _referred_names(table: Table, *, history: bool) -> set[str]:
-    # Names go without their folders: they hold a UUID, and writers spell one location in several ways.
-    files = TableFiles(table.io)
-    static = isinstance(table, StaticTable)
-    current = table if static else reload_table(table, to_commit=False)
-    names = _names(read_metadata(files, current.metadata_location))
-    others = _newer_metadata(table) if static else []
-    if history:
-        others += [entry.metadata_file for entry in current.metadata.metadata_log]
-    for location in others:
-        try:
-            names |= _names(read_metadata(files, location))
-        except MetadataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
-    return names
-
-
-def _newer_metadata(table: Table) -> list[str]:
-    folder, _, own = table.metadata_location.rpartition("/")
-    listed = [entry for entry in _list_folder(table, folder) if entry[0].endswith(".metadata.json")]
-    since = next((modified for name, _, modified in listed if name == own), None)
-    return [f"{folder}/{n}" for n, _, m in listed if n != own and (since is None or m is None or m >= since)]
-
-
-def _names(metadata: TableMetadata) -> set[str]:
-    paths = [file.statistics_path for file in metadata.statistics]
-    paths += [file.statistics_path for file in metadata.partition_statistics]
-    return {name for path in paths for name in (posixpath.basename(path), unquote(posixpath.basename(path)))}
+            yield _Candidate(f"{folder}/{info.base_name}", _kind(info.base_name), info.size, info.mtime)
 
 
 def _has_deletion_vector(files: TableFiles, path: str) -> bool:
-    if _kind(posixpath.basename(path)) != TABLE_STATISTICS:
-        return False
     try:
         return any(blob.type == "deletion-vector-v1" for blob in read_puffin_footer(files, path).blobs)
     except PuffinFormatError:

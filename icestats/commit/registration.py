@@ -1,4 +1,4 @@
-"""The entry of a statistics file in metadata.json: setting it, and taking it away."""
+"""Writing a planned statistics file and its entry in metadata.json."""
 
 from __future__ import annotations
 
@@ -21,15 +21,11 @@ from icestats.commit.statistics_plan import CommitPlan
 from icestats.commit.statistics_update import set_statistics, unset_statistics
 from icestats.commit.table_state import (
     find_committed,
-    find_statistics,
     one_line,
-    reload_table,
     remove_file,
-    table_name,
     write_file,
 )
-from icestats.errors import CommitError, StatisticsMissingError
-from icestats.metadata import StatisticsFile
+from icestats.errors import CommitError
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -39,7 +35,6 @@ Step = Callable[[str], None]
 # What catalogs raise when they have certainly not taken a commit. After anything else it may have been taken.
 _REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
 _MOST_WAIT_S = 5.0
-_MOST_REMOVALS = 20
 
 
 def write_and_register(plan: CommitPlan, step: Step) -> Table | None:
@@ -95,52 +90,6 @@ def _discard(table: Table, path: str) -> str:
     return (
         "what was written is removed" if remove_file(table, path) else f"{path} could not be removed and is an orphan"
     )
-
-
-def remove_statistics(table: Table, snapshot_id: int, *, delete_file: bool = False) -> StatisticsFile:
-    """Remove a snapshot's entry from metadata.json's `statistics`: undo a commit.
-
-    Parameters
-    ----------
-    table : pyiceberg.table.Table
-        From any catalog.
-    snapshot_id : int
-        Whose statistics to remove. What they replaced, if anything, does not come back.
-    delete_file : bool
-        Whether to delete the file as well; otherwise it stays, as an orphan.
-
-    Returns
-    -------
-    StatisticsFile
-        The entry that was removed.
-
-    Raises
-    ------
-    StatisticsMissingError
-        The snapshot has no statistics.
-    CommitError
-        The table is read-only or dropped, or others changed these statistics meanwhile: nothing was removed.
-    UnsupportedError
-        PyIceberg cannot load the table, or cannot write its format version.
-    """
-    first: StatisticsFile | None = None
-    for attempt in range(1, _MOST_REMOVALS + 1):
-        fresh = reload_table(table)
-        entry = find_statistics(fresh, snapshot_id)
-        if first is not None and entry != first:
-            raise CommitError(f"others changed the statistics of snapshot {snapshot_id} meanwhile: nothing was removed")
-        if entry is None:
-            raise StatisticsMissingError(f"{table_name(table)} has no statistics for snapshot {snapshot_id}")
-        first = entry
-        try:
-            unset_statistics(fresh, snapshot_id, entry.statistics_path)
-        except CommitFailedException:
-            wait_before_retry(fresh, attempt)
-            continue
-        if delete_file:
-            remove_file(fresh, entry.statistics_path)
-        return entry
-    raise CommitError(f"others kept committing to {table_name(table)}: nothing was removed, try again")
 
 
 def wait_before_retry(table: Table, attempt: int) -> None:

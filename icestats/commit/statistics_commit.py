@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from icestats.commit.puffin_writer import NewBlob
-from icestats.commit.registration import Step, remove_statistics, wait_before_retry, write_and_register
+from icestats.commit.registration import Step, wait_before_retry, write_and_register
 from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, ExistingFile, PlannedBlob, build_plan
 from icestats.commit.table_state import (
     checks_requirements,
@@ -35,7 +35,7 @@ from icestats.read.puffin import PuffinBlob
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-__all__ = ["CommitPlan", "CommitResult", "commit_statistics", "prepare_commit", "remove_statistics"]
+__all__ = ["CommitPlan", "CommitResult", "commit_statistics", "prepare_commit"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
+from icestats.commit.statistics_effects import explain_effects
 from icestats.errors import CallError
 from icestats.metadata import BlobMetadata, StatisticsFile
 from icestats.read.puffin import PuffinBlob
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 THETA = "apache-datasketches-theta-v1"
 """The only type of blob that every reader of metadata.json accepts there."""
-
-# Spark asks whether a literal lies between a column's min and max, except for strings and binaries; without min and
-# max the answer is no (SPARK-52868, SPARK-56485). A boolean's equality is rewritten before.
-_TRAPPED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
 
 BlobKey = tuple[str, tuple[int, ...]]
 
@@ -88,7 +84,8 @@ class CommitPlan:
         """Return the plan as plain text, a line a file, blob, entry and warning."""
         lines = [
             f"table {self.table_name}, snapshot {self.snapshot_id}",
-            f"would write {self.statistics_path}: {len(self.puffin.data):,} bytes, {len(self.blobs)} blobs, "
+            f"would write {self.statistics_path}: {len(self.puffin.data):,} bytes, {len(self.blobs)} blobs "
+            f"({len(self.blobs) - len(self.kept)} new, {len(self.kept)} kept; {len(self.replaced)} replaced), "
             f"footer {self.puffin.footer_size_bytes:,} bytes",
         ]
         for planned in self.blobs:
@@ -97,10 +94,11 @@ class CommitPlan:
             columns = ", ".join(planned.columns) or "the table"
             lines.append(f"  {origin} {planned.blob.type} of {columns}: {planned.blob.length:,} bytes, {where}")
         lines += [f"  replaced {b.type} of fields {list(b.field_ids)}: {b.length:,} bytes" for b in self.replaced]
-        lines.append("metadata.json, statistics of this snapshot")
-        lines += [f"  before: {_entry_text(self.before)}", f"  after:  {_entry_text(self.after)}"]
+        lines.append("would write a new metadata.json; changed in it: the statistics of this snapshot")
+        lines += [f"  before: {entry_text(self.before)}", f"  after:  {entry_text(self.after)}"]
         if self.before is not None:
-            lines.append(f"  {self.before.statistics_path} would stay on storage as an orphan")
+            size = f"{self.before.file_size_in_bytes:,} bytes"
+            lines.append(f"  {self.before.statistics_path} would stay on storage as an orphan, {size}")
         lines += [f"effect: {effect}" for effect in self.effects]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
@@ -176,7 +174,7 @@ def build_plan(
         replaced=replaced,
         before=before,
         after=after,
-        effects=_effects(after, columns),
+        effects=explain_effects(after, columns),
         warnings=tuple(warnings.lines),
         current_schema_id=current_schema_id,
         request=request,
@@ -272,27 +270,8 @@ def _planned(
     )
 
 
-def _effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
-    listed = [columns[entry.field_ids[0]] for entry in after.blobs]
-    if not listed:
-        return ("no engine sees a change: nothing is listed in metadata.json",)
-    names = ", ".join(column.name for column in listed)
-    trapped = ", ".join(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
-    effects = [
-        f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {names}, for exactly this snapshot: "
-        "the next commit of data leaves it without",
-        f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
-        f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
-    ]
-    if trapped:
-        effects.append(
-            f"Spark with spark.sql.cbo.enabled=true estimates 0 rows for an equality on {trapped} (an NDV without "
-            "bounds, SPARK-52868): leave them out with list_ndv where that matters"
-        )
-    return tuple(effects)
-
-
-def _entry_text(entry: StatisticsFile | None) -> str:
+def entry_text(entry: StatisticsFile | None) -> str:
+    """Return an entry of metadata.json's `statistics` as a line of text."""
     if entry is None:
         return "none"
     listed = ", ".join(f"{list(b.field_ids)} ndv {b.properties.get('ndv')}" for b in entry.blobs) or "no blobs"

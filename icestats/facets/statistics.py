@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from icestats.catalog import load_iceberg_table
 from icestats.errors import CallError
 from icestats.facets.base import Facet
 from icestats.plan.scan_files import check_row_filter
@@ -140,15 +139,3 @@ class StatisticsFiles(Facet):
             progress=progress,
             partitions=asked,
         )
-
-    def orphans(self) -> pa.Table:
-        """Return statistics files below the table's location that the current metadata does not refer to.
-
-        Returns
-        -------
-        pyarrow.Table
-            `commit.orphans.ORPHANS`: one row a file, with its size in bytes and its age.
-        """
-        from icestats.commit.orphans import find_orphans
-
-        return find_orphans(load_iceberg_table(self._source), history=False)

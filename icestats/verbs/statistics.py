@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from icestats.output import Output, write_json
-from icestats.records import build_plain_records, build_sketch_records
+from icestats.records import build_sketch_records
 from icestats.table import Table
 from icestats.verbs.options import split_names, text_or_json, with_output, with_table
 
@@ -44,27 +44,21 @@ def histogram(table: Table, column: str, bins: int, kind: Any, where: str | None
 @click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Log2 of partitions' Theta entries.")
 @click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Of partitions.")
 @click.option("--commit/--dry-run", default=False, help="Write and register, or only say what would be (default).")
+@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV metadata.json lists, so that engines use it.")
 @text_or_json
-def compute(table: Table, columns: str | None, commit: bool, output_format: str, **sizes: Any) -> None:
+def compute(
+    table: Table, columns: str | None, commit: bool, list_ndv: str | None, output_format: str, **sizes: Any
+) -> None:
     """Scan the table once with PySpark: Theta, KLL and column statistics; commit them if asked."""
     from icestats.progress import terminal_progress
 
     with terminal_progress(f"scanning {table.name}") as progress:
         found = table.compute(columns=split_names(columns), progress=progress, **sizes)
-    report = found.commit(dry_run=not commit)
+    report = found.commit(dry_run=not commit, list_ndv=split_names(list_ndv))
     if output_format == "json":
         write_json(report.to_json(), None)
     else:
         click.echo(f"{found!r}\n{report}")
 
 
-@click.command()
-@with_table
-@with_output
-def orphans(table: Table) -> Output:
-    """List statistics files below the table's location that its metadata does not refer to."""
-    found = table.orphans()
-    return Output(found, lambda: build_plain_records(found))
-
-
-COMMANDS = (sketches, histogram, compute, orphans)
+COMMANDS = (sketches, histogram, compute)

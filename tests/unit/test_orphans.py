@@ -16,7 +16,8 @@ from pyiceberg.table.update import SetPartitionStatisticsUpdate
 
 from icestats.commit.orphans import ORPHANS, find_orphans, remove_orphans
 from icestats.commit.puffin_writer import NewBlob, write_puffin
-from icestats.commit.statistics_commit import commit_statistics, prepare_commit, remove_statistics
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import remove_statistics
 from icestats.errors import CallError, CommitError, MetadataError
 
 ROWS = pa.table({"a": pa.array([1, 2], pa.int64())})
@@ -103,22 +104,27 @@ def test_only_names_of_statistics_in_the_metadata_folder_are_orphans(table):
     assert find_orphans(table).num_rows == 0
 
 
-def test_statistics_that_were_replaced_or_removed_are_orphans_when_history_does_not_count(table):
+def test_statistics_that_were_replaced_or_removed_are_orphans(table):
     first, second = commit(table, b"1"), commit(table, b"2")
-    assert find_orphans(table).num_rows == 0
-    assert find_orphans(table, history=False)["path"].to_pylist() == [first]
+    replaced_at = table.refresh().metadata.last_updated_ms
+    orphans = find_orphans(table)
+    assert orphans["path"].to_pylist() == [first]
+    assert orphans["referred_by"].to_pylist() == [None]
+    assert orphans["last_referred_at"].to_pylist()[0].timestamp() * 1000 == pytest.approx(replaced_at, abs=1)
     remove_statistics(table, table.current_snapshot().snapshot_id)
-    assert find_orphans(table).num_rows == 0
-    assert sorted(find_orphans(table, history=False)["path"].to_pylist()) == sorted([first, second])
+    assert find_orphans(table)["path"].to_pylist() == sorted([first, second])
 
 
-def test_replaced_statistics_are_orphans_once_the_log_has_forgotten_them(table):
+def test_versions_that_the_log_has_forgotten_are_still_earlier_ones(table):
+    """Their files stay: what they refer to is an orphan, and no other catalog's."""
     table.transaction().set_properties({"write.metadata.previous-versions-max": "1"}).commit_transaction()
     first = commit(table, b"1")
-    commit(table, b"2")
-    assert find_orphans(table).num_rows == 0
+    second = commit(table, b"2")
     commit(table, b"3")
-    assert find_orphans(table)["path"].to_pylist() == [first]
+    rows = find_orphans(table).to_pylist()
+    assert [row["path"] for row in rows] == sorted([first, second])
+    assert [row["referred_by"] for row in rows] == [None, None]
+    assert {row["path"]: row["last_referred_at"] is None for row in rows} == {first: True, second: False}
 
 
 def test_a_stale_table_finds_no_orphan_that_was_committed_since(catalog, table):
@@ -147,17 +153,57 @@ def test_partition_statistics_that_are_registered_are_no_orphans(table):
     assert names(find_orphans(table)) == ["partition-stats-1-b.parquet"]
 
 
-def test_old_metadata_that_is_gone_is_passed_over_and_one_that_is_damaged_is_not(table):
+def test_old_metadata_that_is_gone_or_cut_is_passed_over(table):
     commit(table, b"1")
     put(table, "metadata/1-x.stats")
     log = table.refresh().metadata.metadata_log
     Path(log[0].metadata_file[7:]).unlink()
-    assert names(find_orphans(table)) == ["1-x.stats"]
     Path(log[1].metadata_file[7:]).write_bytes(b"{")
-    with pytest.raises(MetadataError):
+    assert names(find_orphans(table)) == ["1-x.stats"]
+
+
+def test_metadata_that_others_may_be_able_to_read_stops_everything(table):
+    old = put(table, "metadata/1-x.stats")
+    put(table, "metadata/9-x.metadata.json", b'{"format-version": 9}')
+    with pytest.raises(MetadataError, match="format-version is 9"):
         remove_orphans(table, dry_run=False)
-    assert (folder(table) / "metadata/1-x.stats").exists()
-    assert names(find_orphans(table, history=False)) == ["1-x.stats"]
+    assert old.exists()
+
+
+def other_catalog(table, tmp_path):
+    """Another catalog in which the table is registered, as it is now."""
+    other = SqlCatalog("o", uri=f"sqlite:///{tmp_path}/other.db", warehouse=f"file://{tmp_path}/warehouse")
+    other.create_namespace("db")
+    return other, other.register_table("db.t", table.refresh().metadata_location)
+
+
+def test_what_another_catalog_of_the_same_table_refers_to_is_never_deleted(table, tmp_path):
+    other, theirs = other_catalog(table, tmp_path)
+    with other:
+        path = commit(theirs)
+        commit(table)
+        age_everything(table)
+        [row] = find_orphans(table).to_pylist()
+        assert (row["path"], row["last_referred_at"]) == (path, None)
+        assert row["referred_by"] == theirs.refresh().metadata_location
+        [kept] = remove_orphans(table, dry_run=False).to_pylist()
+        assert "another catalog" in kept["kept_because"]
+        assert Path(path[7:]).exists()
+        assert remove_orphans(table, allow_referred=True)["kept_because"].to_pylist() == [None]
+        assert commit(theirs) != path, "their next commit still carries the file's blobs over"
+
+
+def test_what_was_replaced_a_moment_ago_is_kept_however_old_the_file_is(table):
+    first = commit(table, b"1")
+    commit(table, b"2")
+    age_everything(table)
+    [row] = remove_orphans(table, dry_run=False).to_pylist()
+    assert (row["path"], row["removed"]) == (first, False)
+    assert "replaced less than 1 day" in row["kept_because"]
+    [row] = remove_orphans(table, timedelta(0), dry_run=False, allow_recent=True).to_pylist()
+    assert (row["removed"], row["kept_because"]) == (True, None)
+    assert not Path(first[7:]).exists()
+    assert find_orphans(table).num_rows == 0
 
 
 def test_by_default_nothing_is_deleted(table):
@@ -177,9 +223,9 @@ def test_exactly_the_old_orphans_are_deleted(table):
     old = put(table, "metadata/1-old.stats")
     partition = put(table, "metadata/partition-stats-1-old.parquet")
     young = put(table, "metadata/1-young.stats", age_seconds=DAY - 100)
-    removed = remove_orphans(table, dry_run=False)
-    assert names(removed) == [old.name, partition.name]
-    assert removed["removed"].to_pylist() == [True, True]
+    rows = {Path(row["path"]).name: row for row in remove_orphans(table, dry_run=False).to_pylist()}
+    assert {name for name, row in rows.items() if row["removed"]} == {old.name, partition.name}
+    assert rows[young.name]["kept_because"] == "it is younger than 1 day, 0:00:00"
     assert files(table) == sorted([*kept, str(young)])
     assert table.refresh().scan().to_arrow().num_rows == 2
 
@@ -189,15 +235,17 @@ def test_files_younger_than_a_day_are_refused_unless_told(table):
     with pytest.raises(CallError, match="allow_recent"):
         remove_orphans(table, timedelta(hours=23), dry_run=False)
     assert young.exists()
-    assert names(remove_orphans(table, timedelta(hours=1), dry_run=False, allow_recent=True)) == []
-    assert names(remove_orphans(table, timedelta(seconds=30), dry_run=False, allow_recent=True)) == [young.name]
+    shown = remove_orphans(table, timedelta(hours=1), dry_run=False, allow_recent=True)
+    assert (names(shown), shown["removed"].to_pylist()) == ([young.name], [False])
+    shown = remove_orphans(table, timedelta(seconds=30), dry_run=False, allow_recent=True)
+    assert (names(shown), shown["removed"].to_pylist()) == ([young.name], [True])
     assert not young.exists()
 
 
 def test_a_deletion_vector_is_never_deleted(table):
     vector = write_puffin([NewBlob("deletion-vector-v1", (1,), 1, 1, b"x", {}, None)]).data
     path = put(table, "metadata/1-vector.stats", vector)
-    assert remove_orphans(table, dry_run=False).num_rows == 0
+    assert remove_orphans(table, dry_run=False)["kept_because"].to_pylist() == ["it holds a deletion vector"]
     assert path.exists()
 
 

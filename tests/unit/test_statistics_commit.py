@@ -21,9 +21,11 @@ from pyiceberg.table.statistics import StatisticsFile
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
+import icestats
 from icestats.commit.orphans import find_orphans
 from icestats.commit.puffin_writer import NewBlob, write_puffin
-from icestats.commit.statistics_commit import commit_statistics, prepare_commit, remove_statistics
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import commit_removal, prepare_removal, remove_statistics
 from icestats.errors import (
     CallError,
     ColumnNotFoundError,
@@ -428,7 +430,14 @@ def test_killed_at_any_step_the_table_is_as_before_or_as_after(table, tmp_path, 
     assert stored(table) == after
     assert listed(table) == [(THETA, (1,), "9" if committed else "2")]
     assert table.catalog.load_table("db.t").scan().to_arrow().num_rows == 2
-    assert find_orphans(table).num_rows == left
+    kit = icestats.load("db.t", catalog={**table.catalog.properties, "name": "c"})
+    assert [(r["type"], r["ndv"]) for r in kit.sketches().to_pylist()] == [(THETA, 9 if committed else 2), (KLL, None)]
+    assert kit.manifests()["total_record_count"].to_pylist() == [2]
+    orphans = kit.orphans().to_pylist()
+    assert [row["last_referred_at"] is not None for row in orphans].count(True) == committed, "what was replaced"
+    killed_files = [row for row in orphans if row["last_referred_at"] is None]
+    assert len(killed_files) == left
+    assert all(("swap" in place) == (row["referred_by"] is not None) for row in killed_files)
     commit(table.refresh(), kll(table, 3, b"next"))
     assert stored(table) == {**after, (KLL, (3,)): b"next"}
 
@@ -610,6 +619,65 @@ def test_removing_undoes_a_commit(table):
     assert not Path(second.statistics_path[7:]).exists()
     with pytest.raises(StatisticsMissingError):
         remove_statistics(table, snapshot_id)
+
+
+def test_a_removal_is_shown_before_it_is_done_and_changes_nothing_then(table):
+    first = commit(table, theta(table, 1), kll(table, 2))
+    before = metadata_files(table)
+    text = prepare_removal(table, table.current_snapshot().snapshot_id).describe()
+    assert f"would take {first.statistics_path} out of the table: {first.file_size_bytes:,} bytes, 2 blobs" in text
+    assert "after:  none" in text
+    assert "without the NDV of a" in text
+    assert metadata_files(table) == before
+    assert listed(table) == [(THETA, (1,), "2")]
+
+
+def test_a_removal_can_put_back_what_the_commit_replaced(table):
+    snapshot_id = table.current_snapshot().snapshot_id
+    first = commit(table, theta(table, 1, b"first", ndv="1"), kll(table, 2))
+    commit(table, theta(table, 1, b"second", ndv="2"), theta(table, 3))
+    plan = prepare_removal(table, snapshot_id, restore=True)
+    assert plan.after == first.after
+    assert "without the NDV of c" in plan.describe()
+    commit_removal(plan)
+    assert listed(table) == [(THETA, (1,), "1")]
+    assert stored(table) == {(THETA, (1,)): b"first", (KLL, (2,)): b"kll"}
+    remove_statistics(table, snapshot_id)
+    assert entries(table) == []
+
+
+def test_what_is_put_back_lists_no_column_that_was_dropped_since(table):
+    snapshot_id = table.current_snapshot().snapshot_id
+    commit(table, theta(table, 1), theta(table, 3))
+    commit(table, kll(table, 2))
+    with table.refresh().update_schema() as update:
+        update.delete_column("c")
+    plan = prepare_removal(table, snapshot_id, restore=True)
+    assert "1 entries of columns dropped since are left out" in plan.describe()
+    commit_removal(plan)
+    assert listed(table) == [(THETA, (1,), "2")]
+
+
+def test_what_cannot_be_put_back_is_said_and_the_removal_still_works(table):
+    snapshot_id = table.current_snapshot().snapshot_id
+    first = commit(table, theta(table, 1))
+    assert "have replaced none" in prepare_removal(table, snapshot_id, restore=True).describe()
+    commit(table, theta(table, 2))
+    Path(first.statistics_path[7:]).unlink()
+    plan = prepare_removal(table, snapshot_id, restore=True)
+    assert plan.after is None
+    assert "cannot be put back" in plan.describe()
+    commit_removal(plan)
+    assert entries(table) == []
+
+
+def test_a_removal_takes_nothing_that_others_committed_since(table):
+    commit(table, theta(table, 1))
+    plan = prepare_removal(table, table.current_snapshot().snapshot_id)
+    commit(table, theta(table, 2))
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert len(listed(table)) == 2
 
 
 class Rest(BaseHTTPRequestHandler):

@@ -1,0 +1,200 @@
+"""Taking a snapshot's statistics out of metadata.json again: what that would change, and doing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyiceberg.exceptions import CommitFailedException
+
+from icestats.commit.registration import wait_before_retry
+from icestats.commit.statistics_plan import entry_text
+from icestats.commit.statistics_update import set_statistics, unset_statistics
+from icestats.commit.table_state import (
+    TableFiles,
+    describe_columns,
+    find_predecessor,
+    find_statistics,
+    reload_table,
+    remove_file,
+    table_name,
+)
+from icestats.errors import CommitError, MetadataError, StatisticsMissingError
+from icestats.metadata import StatisticsFile
+from icestats.read.puffin import read_puffin_footer
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_MOST_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """What removing a snapshot's statistics would change. `print(plan.describe())` shows it."""
+
+    table_name: str
+    snapshot_id: int
+    before: StatisticsFile
+    """The entry of metadata.json as it is; its file stays on storage."""
+    after: StatisticsFile | None
+    """The entry that would be put back; None for none."""
+    blob_count: int | None
+    """Blobs in the file that would no longer be found; None where it cannot be read."""
+    notes: tuple[str, ...]
+    table: Table = field(repr=False, compare=False)
+
+    def describe(self) -> str:
+        """Return the plan as plain text."""
+        size = f"{self.before.file_size_in_bytes:,} bytes"
+        blobs = "a file that cannot be read" if self.blob_count is None else f"{self.blob_count} blobs"
+        lines = [
+            f"table {self.table_name}, snapshot {self.snapshot_id}",
+            f"would take {self.before.statistics_path} out of the table: {size}, {blobs}",
+            "would write a new metadata.json; changed in it: the statistics of this snapshot",
+            f"  before: {entry_text(self.before)}",
+            f"  after:  {entry_text(self.after)}",
+            f"  {self.before.statistics_path} would stay on storage as an orphan",
+        ]
+        return "\n".join([*lines, *self.notes])
+
+
+def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False) -> RemovalPlan:
+    """Plan the removal of a snapshot's statistics. Nothing is written.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        From any catalog.
+    snapshot_id : int
+        Whose statistics to remove.
+    restore : bool
+        Whether to put back the entry that the last commit has replaced, where the metadata log has it and its file
+        still exists; without columns that have been dropped since.
+
+    Returns
+    -------
+    RemovalPlan
+        The entry before and after.
+
+    Raises
+    ------
+    StatisticsMissingError
+        The snapshot has no statistics.
+    CommitError, UnsupportedError
+        As `remove_statistics`.
+    """
+    fresh = reload_table(table)
+    entry = find_statistics(fresh, snapshot_id)
+    if entry is None:
+        raise StatisticsMissingError(f"{table_name(fresh)} has no statistics for snapshot {snapshot_id}")
+    files = TableFiles(fresh.io)
+    try:
+        blob_count: int | None = len(read_puffin_footer(files, entry.statistics_path).blobs)
+    except MetadataError:
+        blob_count = None
+    after, notes = _find_restorable(fresh, files, entry) if restore else (None, [])
+    return RemovalPlan(
+        table_name=table_name(fresh),
+        snapshot_id=snapshot_id,
+        before=entry,
+        after=after,
+        blob_count=blob_count,
+        notes=(*notes, *_effects(fresh, entry, after)),
+        table=fresh,
+    )
+
+
+def _find_restorable(table: Table, files: TableFiles, entry: StatisticsFile) -> tuple[StatisticsFile | None, list[str]]:
+    try:
+        found = find_predecessor(table, entry)
+        if found is None:
+            return None, ["note: these statistics have replaced none that the metadata log knows"]
+        files.size(found.statistics_path)
+    except MetadataError as error:
+        return None, [f"note: what these statistics have replaced cannot be put back: {error}"]
+    known = describe_columns(table)
+    blobs = tuple(blob for blob in found.blobs if blob.field_ids and set(blob.field_ids) <= known.keys())
+    dropped = len(found.blobs) - len(blobs)
+    notes = [f"note: {dropped} entries of columns dropped since are left out (Spark would fail)"] if dropped else []
+    return replace(found, blobs=blobs), notes
+
+
+def _effects(table: Table, before: StatisticsFile, after: StatisticsFile | None) -> list[str]:
+    kept = {blob.field_ids for blob in after.blobs} if after is not None else set()
+    columns = describe_columns(table)
+    lost = [blob.field_ids for blob in before.blobs if blob.field_ids not in kept]
+    if not lost:
+        return ["effect: no engine loses an NDV"]
+    names = ", ".join(columns[ids[0]].name if ids and ids[0] in columns else f"fields {list(ids)}" for ids in lost)
+    return [
+        f"effect: Spark plans this snapshot without the NDV of {names}",
+        "effect: Trino plans it with the nearest ancestor's statistics, if one has any",
+    ]
+
+
+def remove_statistics(
+    table: Table, snapshot_id: int, *, restore: bool = False, delete_file: bool = False
+) -> StatisticsFile:
+    """Remove a snapshot's entry from metadata.json's `statistics`: undo a commit.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        From any catalog.
+    snapshot_id : int
+        Whose statistics to remove.
+    restore : bool
+        As for `prepare_removal`; otherwise the snapshot has no statistics then.
+    delete_file : bool
+        Whether to delete the file as well; otherwise it stays, as an orphan.
+
+    Returns
+    -------
+    StatisticsFile
+        The entry that was removed.
+
+    Raises
+    ------
+    StatisticsMissingError
+        The snapshot has no statistics.
+    CommitError
+        The table is read-only or dropped, or others changed these statistics meanwhile: nothing was removed.
+    UnsupportedError
+        PyIceberg cannot load the table, or cannot write its format version.
+    """
+    plan = prepare_removal(table, snapshot_id, restore=restore)
+    commit_removal(plan)
+    if delete_file:
+        remove_file(plan.table, plan.before.statistics_path)
+    return plan.before
+
+
+def commit_removal(plan: RemovalPlan) -> None:
+    """Carry a removal out, as long as the entry is the one that was planned with.
+
+    Raises
+    ------
+    CommitError
+        The table is read-only or dropped, or others changed these statistics meanwhile: nothing was removed.
+    UnsupportedError
+        PyIceberg cannot load the table, or cannot write its format version.
+    """
+    for attempt in range(1, _MOST_ATTEMPTS + 1):
+        fresh = reload_table(plan.table)
+        same_schema = fresh.metadata.current_schema_id == plan.table.metadata.current_schema_id
+        if find_statistics(fresh, plan.snapshot_id) != plan.before or not (plan.after is None or same_schema):
+            raise CommitError(
+                f"others changed the statistics of snapshot {plan.snapshot_id}, or the schema, meanwhile: nothing was "
+                "removed, try again"
+            )
+        try:
+            if plan.after is None:
+                unset_statistics(fresh, plan.snapshot_id, plan.before.statistics_path)
+            else:
+                set_statistics(fresh, plan.after, plan.before.statistics_path, plan.table.metadata.current_schema_id)
+        except CommitFailedException:
+            wait_before_retry(fresh, attempt)
+            continue
+        return
+    raise CommitError(f"others kept committing to {plan.table_name}: nothing was removed, try again")
