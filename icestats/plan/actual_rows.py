@@ -1,0 +1,111 @@
+"""The truth beside estimates: live rows that satisfy a filter, counted by reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icestats.catalog import Source, load_iceberg_table
+from icestats.errors import UnsupportedError
+from icestats.metadata import Snapshot
+from icestats.plan.filters import parse_row_filter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.schema import Schema as IcebergSchema
+
+_BATCH_ROWS = 1 << 18
+
+
+def count_rows(source: Source, snapshot: Snapshot | None, row_filter: str | BooleanExpression) -> int:
+    """Count the live rows that satisfy a filter, in the files that it leaves; deletes are applied.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    snapshot : Snapshot or None
+        The snapshot; None: no rows.
+    row_filter : str or pyiceberg.expressions.BooleanExpression
+        The filter.
+
+    Raises
+    ------
+    FilterError
+        The filter cannot be read, or does not fit the schema.
+    UnsupportedError
+        PyIceberg cannot read the files: equality deletes, ORC.
+    """
+    if snapshot is None:
+        return 0
+    scan = load_iceberg_table(source).scan(snapshot_id=snapshot.snapshot_id)
+    expression = parse_row_filter(row_filter, scan.projection())
+    try:
+        return int(scan.filter(expression).count())
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(_message(source, error)) from error
+
+
+def count_rows_of_many(
+    source: Source, snapshot: Snapshot | None, row_filters: Sequence[str | BooleanExpression]
+) -> list[int]:
+    """Count the live rows that satisfy each of some filters, reading their columns of the whole table once.
+
+    Parameters
+    ----------
+    source, snapshot
+        As in `count_rows`.
+    row_filters : sequence of str or pyiceberg.expressions.BooleanExpression
+        The filters.
+
+    Raises
+    ------
+    FilterError, UnsupportedError
+        As in `count_rows`.
+    """
+    if snapshot is None or not row_filters:
+        return [0] * len(row_filters)
+    from pyiceberg.expressions.visitors import bind
+    from pyiceberg.io.pyarrow import expression_to_pyarrow
+
+    scan = load_iceberg_table(source).scan(snapshot_id=snapshot.snapshot_id)
+    schema = scan.projection()
+    bound = [bind(schema, parse_row_filter(one, schema), case_sensitive=True) for one in row_filters]
+    conditions = [expression_to_pyarrow(one) for one in bound]
+    counts = [0] * len(conditions)
+    try:
+        for table in _batches(scan.select(*_columns(bound, schema))):
+            for place, condition in enumerate(conditions):
+                counts[place] += table.filter(condition).num_rows
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(_message(source, error)) from error
+    return counts
+
+
+def _batches(scan: Any) -> Iterator[pa.Table]:
+    """Tables of some size: one a data file would be dear where files are small."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in scan.to_arrow_batch_reader():
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _BATCH_ROWS:
+            yield pa.Table.from_batches(waiting).combine_chunks()
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _columns(bound: Sequence[BooleanExpression], schema: IcebergSchema) -> list[str]:
+    from pyiceberg.expressions.visitors import extract_field_ids
+
+    ids = {field_id for expression in bound for field_id in extract_field_ids(expression)}
+    names = {(schema.find_column_name(field_id) or "").split(".")[0] for field_id in ids}
+    return sorted(names) or [schema.fields[0].name]
+
+
+def _message(source: Source, error: Exception) -> str:
+    return f"the rows of {source.name} cannot be counted by PyIceberg: {' '.join(str(error).split())[:200]}"
