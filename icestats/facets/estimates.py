@@ -25,7 +25,7 @@ class Estimating(Facet):
 
     @cached_property
     def _questioner(self) -> Questioner:
-        return Questioner(self._source, self.snapshot, self.schema)
+        return Questioner(self._source, self.schema)
 
     def estimate(
         self,

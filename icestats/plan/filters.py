@@ -110,7 +110,10 @@ def _is_timestamptz(expression: BooleanExpression, schema: IcebergSchema) -> boo
 
 
 def _zoned(value: object) -> object:
-    if not isinstance(value, str) or _ZONED.search(value.strip()):
+    if not isinstance(value, str):
         return value
+    if _ZONED.search(value.strip()):
+        # PyIceberg reads no Z.
+        return re.sub(r"[zZ]$", "+00:00", value.strip())
     moment = value.strip().replace(" ", "T")
     return f"{moment}+00:00" if "T" in moment else f"{moment}T00:00:00+00:00"

@@ -14,7 +14,7 @@ from icestats.plan.partition_ranges import LeafRanges, SpecRanges, explain_leaf,
 from icestats.plan.selectivity import Selectivity, build_selectivity, combine
 from icestats.plan.source_estimates import DeleteShares, SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
-from icestats.plan.value_predicates import Leaf, Predicate, list_leaves
+from icestats.plan.value_predicates import Leaf, Tree, list_leaves
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
@@ -29,7 +29,7 @@ class Question:
     """What is asked of every source."""
 
     row_filter: str
-    predicate: Predicate
+    predicate: Tree
     schema: IcebergSchema
     columns: tuple[int, ...] | None
     """Field ids of the projected columns; None: all."""

@@ -20,7 +20,7 @@ from icestats.metadata import PartitionField, PartitionSpec, Schema
 from icestats.partition_values import partition_field_type
 from icestats.plan.group_evidence import build_items
 from icestats.plan.interval_tests import Booleans, Items, close, covers, meets
-from icestats.plan.value_predicates import All, Leaf, Predicate
+from icestats.plan.value_predicates import All, Leaf, Tree
 from icestats.plan.value_sets import Interval, above, below, is_discrete
 from icestats.stats.histogram import item_value
 from icestats.types import encode_value
@@ -178,7 +178,7 @@ def explain_leaf(leaf: Leaf, ranges: Sequence[SpecRanges], groups: int, schema: 
     return LeafRanges(may, must, is_used, bucket_share)
 
 
-def keep_groups(predicate: Predicate, leaves: Mapping[Leaf, LeafRanges], groups: int) -> Booleans:
+def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafRanges], groups: int) -> Booleans:
     """Say which groups may hold matching rows, by their partition values alone."""
     if isinstance(predicate, Leaf):
         return leaves[predicate].may

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from icestats.catalog import Source, load_iceberg_table
+from icestats.catalog import Source
 from icestats.errors import CallError
-from icestats.metadata import Field, Schema, Snapshot
+from icestats.metadata import Field, Schema
 from icestats.plan.filters import parse_row_filter
 from icestats.plan.grouped_sources import Question
+from icestats.plan.predicates import build_condition
+from icestats.plan.row_filter import read_filter_schema
 from icestats.plan.source_estimates import DELETES
-from icestats.plan.value_predicates import build_predicate
+from icestats.plan.value_predicates import build_tree
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -26,28 +28,29 @@ class Questioner:
     ----------
     source : Source
         The table.
-    snapshot : Snapshot or None
-        The snapshot; None: the current schema.
     schema : Schema
         The snapshot's schema.
     """
 
-    def __init__(self, source: Source, snapshot: Snapshot | None, schema: Schema) -> None:
+    def __init__(self, source: Source, schema: Schema) -> None:
         self._source = source
-        self._snapshot = snapshot
         self._schema = schema
 
     @cached_property
     def _iceberg_schema(self) -> IcebergSchema:
-        table = load_iceberg_table(self._source)
-        return (
-            table.schema()
-            if self._snapshot is None
-            else table.scan(snapshot_id=self._snapshot.snapshot_id).projection()
-        )
+        return read_filter_schema(self._source, self._schema.schema_id).schema
 
     def ask(self, row_filter: str | BooleanExpression, columns: Sequence[str] | None, deletes: str) -> Question:
         """Return the question that a row filter asks.
+
+        Parameters
+        ----------
+        row_filter : str or pyiceberg.expressions.BooleanExpression
+            The filter.
+        columns : sequence of str or None
+            The projected columns; None: all.
+        deletes : {"deduct", "positions", "ignore"}
+            How row-level deletes count.
 
         Raises
         ------
@@ -56,10 +59,10 @@ class Questioner:
         """
         if deletes not in DELETES:
             raise CallError(f"deletes is {deletes!r}: expected one of {', '.join(DELETES)}")
-        expression = parse_row_filter(row_filter, self._iceberg_schema)
+        condition = build_condition(parse_row_filter(row_filter, self._iceberg_schema), self._iceberg_schema)
         projected = None if columns is None else self._field_ids(columns)
-        predicate = build_predicate(expression, self._iceberg_schema)
-        return Question(str(row_filter), predicate, self._iceberg_schema, projected, deletes)
+        text = row_filter if isinstance(row_filter, str) else str(condition)
+        return Question(text, build_tree(condition), self._iceberg_schema, projected, deletes)
 
     def _field_ids(self, columns: Sequence[str]) -> tuple[int, ...]:
         found: dict[int, None] = {}

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from icestats.plan.value_predicates import All, Leaf, Predicate
+from icestats.plan.value_predicates import All, Leaf, Tree
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def build_constant(share: float, groups: int) -> Selectivity:
     return Selectivity(shares, shares, shares)
 
 
-def combine(predicate: Predicate, groups: int, estimate_leaf: Callable[[Leaf], Selectivity]) -> Selectivity:
+def combine(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf], Selectivity]) -> Selectivity:
     """Combine the selectivities of a tree's leaves.
 
     Parameters

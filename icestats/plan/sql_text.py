@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any, Literal
 
-from icestats.plan.value_predicates import All, Leaf, Predicate
-from icestats.plan.value_sets import Interval, ValueSet
+from icestats.plan.value_predicates import All, Leaf, Tree
+from icestats.plan.value_sets import Interval, ValueSet, build_prefix
 from icestats.stats.histogram import item_value
 from icestats.types import decode_json, encode_value, parse_type
 
@@ -15,7 +16,7 @@ Dialect = Literal["spark", "duckdb"]
 _QUOTES = {"spark": "`", "duckdb": '"'}
 
 
-def build_sql(predicate: Predicate, dialect: Dialect, *, exact: bool = False) -> str:
+def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
     """Build the condition of a WHERE clause.
 
     Parameters
@@ -90,18 +91,31 @@ def _excluded_points(values: ValueSet) -> list[Any]:
     intervals = values.intervals
     if len(intervals) < 2 or len(intervals[0].low) > 1 or len(intervals[-1].high) > 1:
         return []
-    pairs = list(zip(intervals, intervals[1:], strict=False))
+    pairs = list(pairwise(intervals))
     is_whole = all(a.high[1] == b.low[1] and (a.high[2], b.low[2]) == (0, 1) for a, b in pairs)
     return [a.high[1] for a, _ in pairs] if is_whole else []
 
 
 def _range(leaf: Leaf, interval: Interval, name: str, dialect: Dialect) -> str:
+    if (
+        len(interval.low) == 3
+        and isinstance(interval.low[1], str)
+        and build_prefix(interval.low[1]).intervals[0] == interval
+    ):
+        return f"{name} like {_pattern(interval.low[1], dialect)}"
     parts = []
-    if len(interval.low) == 3:
-        parts.append(f"{name} {'>=' if interval.low[2] == 0 else '>'} {_literal(leaf.type, interval.low[1], dialect)}")
-    if len(interval.high) == 3:
-        parts.append(f"{name} {'<' if interval.high[2] == 0 else '<='} {_literal(leaf.type, interval.high[1], dialect)}")
+    if len(low) == 3:
+        parts.append(f"{name} {'>=' if low[2] == 0 else '>'} {_literal(leaf.type, low[1], dialect)}")
+    if len(high) == 3:
+        parts.append(
+            f"{name} {'<' if high[2] == 0 else '<='} {_literal(leaf.type, high[1], dialect)}"
+        )
     return _joined("and", parts) if parts else f"{name} is not null"
+
+
+def _pattern(prefix: str, dialect: Dialect) -> str:
+    escaped = "".join(f"\\{c}" if c in "%_\\" else c for c in prefix)
+    return _text_literal(f"{escaped}%", dialect) + (r" escape '\'" if dialect == "duckdb" and escaped != prefix else "")
 
 
 def _joined(word: str, parts: list[str]) -> str:
