@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.findings import Finding
 from icestats.plan.source_estimates import SourceEstimate
 from icestats.presentation import render_bytes, render_count
 from icestats.schemas import ESTIMATES
@@ -27,6 +28,8 @@ class Estimates(Sequence[SourceEstimate]):
     estimates: tuple[SourceEstimate, ...]
     actual: int | None = None
     """Live rows that satisfy the filter, counted; None: not asked for."""
+    findings: tuple[Finding, ...] = ()
+    """Traps of engines that this table and this filter run into."""
 
     def __len__(self) -> int:
         return len(self.estimates)
@@ -64,7 +67,7 @@ class Estimates(Sequence[SourceEstimate]):
         for row in rows:
             cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:-1], widths[1:-1], strict=True))]
             lines.append(f"  {'  '.join(cells)}  {row[-1]}".rstrip())
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  ! {finding}" for finding in self.findings)])
 
     def _subtitle(self) -> str:
         said = {
@@ -84,7 +87,8 @@ class Estimates(Sequence[SourceEstimate]):
         return (
             f"<style>{_STYLE}</style><div class='icestats-estimates'><h3>{escape(self.row_filter)}</h3>"
             f"<div class='sub'>{escape(self.table_name)} · {escape(self._subtitle())}</div>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{''.join(f'<p>{escape(str(finding))}</p>' for finding in self.findings)}</div>"
         )
 
 

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from icestats.estimation.answer import Estimates
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.sources import ask_sources
+from icestats.estimation.traps import find_traps
+from icestats.estimation.truth import ask_engines, choose_engines, count_actual
 from icestats.facets.base import Facet
 from icestats.plan.questions import Questioner
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
 
 
 class Estimating(Facet):
@@ -35,6 +38,9 @@ class Estimating(Facet):
         deletes: str = "deduct",
         sources: Sequence[str] | None = None,
         double_filtering: bool = False,
+        actual: bool = False,
+        engines: bool | Sequence[str] = False,
+        spark: SparkSession | None = None,
     ) -> Estimates:
         """Estimate how many rows satisfy a filter, from each source of statistics side by side.
 
@@ -51,6 +57,12 @@ class Estimating(Facet):
             Which of `estimation.sources.SOURCES` to ask.
         double_filtering : bool
             Show, too, what the manifest-level formula gives where partition filters are applied twice.
+        actual : bool
+            Count the rows, too, deletes applied, and give each estimate its q-error. Reads data.
+        engines : bool or sequence of str
+            Which optimizers to ask: some of `estimation.truth.ENGINES`, or all. `spark` starts a session.
+        spark : pyspark.sql.SparkSession, optional
+            The session to use; by default the running one, or a new local one.
 
         Returns
         -------
@@ -61,6 +73,8 @@ class Estimating(Facet):
         ------
         FilterError, ColumnNotFoundError, CallError
             The call is wrong.
+        UnsupportedError
+            `actual`: neither PyIceberg nor Spark can read the rows.
 
         Examples
         --------
@@ -70,7 +84,19 @@ class Estimating(Facet):
         58665
         """
         question = self._questioner.ask(row_filter, columns, deletes)
+        asked = choose_engines(engines)
         found = ask_sources(self._evidence, question, sources, double_filtering=double_filtering)
+        found += ask_engines(self._reader, self._questioner.filter_schema, question, asked, spark)
+        rows = None
+        if actual:
+            rows, counted = count_actual(self._reader, question, spark)
+            found = [one.with_actual(rows) for one in (*found, counted)]
         return Estimates(
-            self.name, question.row_filter, None if columns is None else tuple(columns), deletes, tuple(found)
+            table_name=self.name,
+            row_filter=question.row_filter,
+            columns=None if columns is None else tuple(columns),
+            deletes=deletes,
+            estimates=tuple(found),
+            actual=rows,
+            findings=tuple(find_traps(self._reader, question, found)),
         )

@@ -12,13 +12,12 @@ from icestats.metadata import Field, Schema
 from icestats.plan.filters import parse_row_filter
 from icestats.plan.grouped_sources import Question
 from icestats.plan.predicates import build_condition
-from icestats.plan.row_filter import read_filter_schema
+from icestats.plan.row_filter import FilterSchema, read_filter_schema
 from icestats.plan.source_estimates import DELETES
 from icestats.plan.value_predicates import build_tree
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
-    from pyiceberg.schema import Schema as IcebergSchema
 
 
 class Questioner:
@@ -37,8 +36,9 @@ class Questioner:
         self._schema = schema
 
     @cached_property
-    def _iceberg_schema(self) -> IcebergSchema:
-        return read_filter_schema(self._source, self._schema.schema_id).schema
+    def filter_schema(self) -> FilterSchema:
+        """What filters are bound to."""
+        return read_filter_schema(self._source, self._schema.schema_id)
 
     def ask(self, row_filter: str | BooleanExpression, columns: Sequence[str] | None, deletes: str) -> Question:
         """Return the question that a row filter asks.
@@ -59,10 +59,11 @@ class Questioner:
         """
         if deletes not in DELETES:
             raise CallError(f"deletes is {deletes!r}: expected one of {', '.join(DELETES)}")
-        condition = build_condition(parse_row_filter(row_filter, self._iceberg_schema), self._iceberg_schema)
+        schema = self.filter_schema.schema
+        condition = build_condition(parse_row_filter(row_filter, schema), schema)
         projected = None if columns is None else self._field_ids(columns)
         text = row_filter if isinstance(row_filter, str) else str(condition)
-        return Question(text, build_tree(condition), self._iceberg_schema, projected, deletes)
+        return Question(text, build_tree(condition), schema, projected, deletes)
 
     def _field_ids(self, columns: Sequence[str]) -> tuple[int, ...]:
         found: dict[int, None] = {}

@@ -97,19 +97,14 @@ def _excluded_points(values: ValueSet) -> list[Any]:
 
 
 def _range(leaf: Leaf, interval: Interval, name: str, dialect: Dialect) -> str:
-    if (
-        len(interval.low) == 3
-        and isinstance(interval.low[1], str)
-        and build_prefix(interval.low[1]).intervals[0] == interval
-    ):
-        return f"{name} like {_pattern(interval.low[1], dialect)}"
+    low, high = interval.low, interval.high
+    if len(low) == 3 and isinstance(low[1], str) and build_prefix(low[1]).intervals[0] == interval:
+        return f"{name} like {_pattern(low[1], dialect)}"
     parts = []
     if len(low) == 3:
         parts.append(f"{name} {'>=' if low[2] == 0 else '>'} {_literal(leaf.type, low[1], dialect)}")
     if len(high) == 3:
-        parts.append(
-            f"{name} {'<' if high[2] == 0 else '<='} {_literal(leaf.type, high[1], dialect)}"
-        )
+        parts.append(f"{name} {'<' if high[2] == 0 else '<='} {_literal(leaf.type, high[1], dialect)}")
     return _joined("and", parts) if parts else f"{name} is not null"
 
 

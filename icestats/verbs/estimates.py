@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from icestats.output import Output
@@ -20,17 +22,21 @@ from icestats.verbs.options import read_with_bar, split_names, with_output, with
 )
 @click.option("--sources", metavar="A,B", help="Only these sources of statistics.")
 @click.option("--double-filtering", is_flag=True, help="Show what applying partition filters twice would give.")
+@click.option("--actual", is_flag=True, help="Count the rows, and give each estimate its q-error. Reads data.")
+@click.option("--engines", metavar="A,B", help="Ask optimizers: duckdb, spark, or all.")
 def estimate(
-    table: Table, row_filter: str, columns: str | None, deletes: str, sources: str | None, double_filtering: bool
+    table: Table, row_filter: str, columns: str | None, sources: str | None, engines: str | None, **how: Any
 ) -> Output:
     """Estimate how many rows and bytes satisfy FILTER, from each source of statistics side by side."""
     found = read_with_bar(table).estimate(
         row_filter,
         columns=split_names(columns),
-        deletes=deletes,
         sources=split_names(sources),
-        double_filtering=double_filtering,
+        engines=True if engines == "all" else split_names(engines) or (),
+        **how,
     )
+    for finding in found.findings:
+        click.echo(f"! {finding}", err=True)
     return Output(found.to_arrow(), found.to_json)
 
 

@@ -1,0 +1,130 @@
+"""What Spark's optimizer expects of a filter, and counting with Spark what PyIceberg cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from icestats.catalog import Source
+from icestats.metadata import Snapshot
+from icestats.spark.spark_scan import open_in_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CBO = "spark.sql.cbo.enabled"
+_COLUMN_STATISTICS = "spark.sql.iceberg.report-column-stats"
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStatistics:
+    """The statistics of an optimized plan's root, as EXPLAIN COST shows them."""
+
+    version: str
+    """Of Spark."""
+    row_count: int | None
+    """None: Spark states none."""
+    size_bytes: int | None
+    """In Spark's rows, not on disk."""
+    error: str = ""
+    """Why Spark failed."""
+
+
+def explain_with_spark(
+    spark: SparkSession,
+    source: Source,
+    snapshot: Snapshot,
+    condition: str,
+    columns: Sequence[str] | None,
+    *,
+    cbo: Sequence[bool] = (False, True),
+) -> list[OptimizerStatistics]:
+    """Ask Spark's optimizer, with its cost-based part off and on.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        The session to start from; its settings are put back.
+    source : Source
+        The table.
+    snapshot : Snapshot
+        The snapshot that is asked about: statistics committed for it are used with CBO on.
+    condition : str
+        Of a WHERE clause, in Spark's SQL.
+    columns : sequence of str or None
+        Quoted names of the projected columns; None: all.
+    cbo : sequence of bool
+        Which settings of ``spark.sql.cbo.enabled`` to ask with.
+
+    Returns
+    -------
+    list of OptimizerStatistics
+        One a setting.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark cannot open the table.
+    """
+    selected = ", ".join(columns) if columns else "*"
+    with open_in_spark(spark, source, "to ask its optimizer") as (session, name):
+        query = f"select {selected} from {name} version as of {snapshot.snapshot_id} where {condition}"  # noqa: S608 - names and literals are quoted
+        found = []
+        for enabled in cbo:
+            with _settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
+                found.append(_explain(session, query))
+        return found
+
+
+def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, condition: str) -> int:
+    """Count the live rows of a snapshot that satisfy a condition of Spark's SQL."""
+    with open_in_spark(spark, source, "to count its rows") as (session, name):
+        query = f"select count(*) from {name} version as of {snapshot.snapshot_id} where {condition}"  # noqa: S608 - names and literals are quoted
+        with _settings(session, {"spark.sql.session.timeZone": "UTC"}):
+            row = session.sql(query).first()
+        return int(row[0]) if row is not None else 0
+
+
+def explain_join_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, column: str) -> str:
+    """Return the error with which Spark's cost-based optimizer fails on a join of the table; empty: it does not."""
+    with open_in_spark(spark, source, "to ask its optimizer") as (session, name):
+        at = f"{name} version as of {snapshot.snapshot_id}"
+        query = f"select count(*) from {at} a join {at} b on a.{column} = b.{column}"  # noqa: S608 - names are quoted
+        with _settings(session, {_CBO: "true", _COLUMN_STATISTICS: "true"}):
+            return _explain(session, query).error
+
+
+def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        statistics: Any = session.sql(query)._jdf.queryExecution().optimizedPlan().stats()
+        rows = statistics.rowCount()
+        count = int(rows.get().toString()) if rows.isDefined() else None
+        return OptimizerStatistics(session.version, count, int(statistics.sizeInBytes().toString()))
+    except (Py4JError, PySparkException) as error:
+        return OptimizerStatistics(session.version, None, None, _one_line(error))
+
+
+def _one_line(error: Exception) -> str:
+    java = getattr(error, "java_exception", None)
+    text = str(java) if java is not None else str(error)
+    return " ".join(text.partition("\n")[0].split())[:200] or type(error).__name__
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
