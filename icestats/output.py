@@ -24,6 +24,8 @@ class Output:
     records: Callable[[], list[dict[str, Any]]] | None = None
     document: dict[str, Any] | None = None
     """The whole answer as one JSON object, where it is more than rows."""
+    text: str | None = None
+    """The answer for a terminal, where aligned columns of all that is known would be too wide."""
 
 
 def write_json(document: Any, path: Path | None) -> None:
@@ -42,6 +44,9 @@ def write_output(output: Output, output_format: str, path: Path | None) -> None:
         return
     if output_format == "json" and output.document is not None:
         write_json(output.document, path)
+        return
+    if output_format == "table" and output.text is not None:
+        _write(output.text.encode(), path)
         return
     records = _records(output)
     if output_format == "json":

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.estimation.deletes import TableDeletes, build_table_deletes
+from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.metadata import Field
 from icestats.plan.group_evidence import Groups, as_floats, build_column_evidence, build_groups
 from icestats.plan.grouped_sources import GroupedEvidence
@@ -45,6 +46,11 @@ class Evidence:
     def deletes(self) -> TableDeletes:
         """The snapshot's row-level deletes."""
         return build_table_deletes(self.reader, self.read_ndv)
+
+    @cached_property
+    def partition_distributions(self) -> PartitionDistributions:
+        """KLL sketches by partition."""
+        return PartitionDistributions(self.reader)
 
     @cached_property
     def record_count(self) -> int:

@@ -11,14 +11,24 @@ import numpy as np
 from icestats.errors import CallError
 from icestats.estimation.evidence import Evidence
 from icestats.metadata import Field
-from icestats.plan.grouped_sources import Question, estimate_each, estimate_together
+from icestats.plan.grouped_sources import Question, estimate_each, estimate_sketched, estimate_together
 from icestats.plan.selectivity import Selectivity, combine
 from icestats.plan.sketch_sources import choose_best, estimate_kll, estimate_ndv
 from icestats.plan.source_estimates import SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
 from icestats.plan.value_predicates import Leaf, list_leaves
 
-SOURCES = ("data-files", "manifests", "manifests-each", "partitions", "table", "ndv", "kll", "combined")
+SOURCES = (
+    "data-files",
+    "manifests",
+    "manifests-each",
+    "partitions",
+    "table",
+    "ndv",
+    "kll",
+    "kll-by-partition",
+    "combined",
+)
 """The sources of statistics, in the order in which they are listed."""
 
 Asked = Callable[[Evidence, Question, str], SourceEstimate]
@@ -129,7 +139,7 @@ def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
         nonlocal kept, size
         distribution = evidence.read_distribution(_field(evidence, leaf))
         if distribution is not None:
-            kept, size = kept + sum(1 for _ in distribution.sketch.items()), size + distribution.size_bytes
+            kept, size = kept + distribution.sketch.retained_count, size + distribution.size_bytes
         return estimate_kll(leaf, distribution)
 
     selectivity = combine(question.predicate, 1, estimate_leaf)
@@ -146,6 +156,11 @@ def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
         bytes_read=size,
         of_live_rows=True,
     )
+
+
+def _kll_by_partition(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    grouped = evidence.read_partitions(_field_ids(question))
+    return estimate_sketched(name, question, grouped, evidence.partition_distributions.estimate)
 
 
 def _combined(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
@@ -187,5 +202,6 @@ _BY_NAME: dict[str, Asked] = {
     "table": _table,
     "ndv": _ndv,
     "kll": _kll,
+    "kll-by-partition": _kll_by_partition,
     "combined": _combined,
 }

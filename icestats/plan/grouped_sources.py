@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from icestats.plan.group_evidence import ColumnEvidence, Groups
-from icestats.plan.partition_ranges import LeafRanges, SpecRanges, explain_leaf, keep_groups
+from icestats.plan.partition_ranges import LeafRanges, Longs, SpecRanges, explain_leaf, keep_groups
 from icestats.plan.selectivity import Selectivity, build_selectivity, combine
 from icestats.plan.source_estimates import DeleteShares, SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
@@ -48,12 +47,21 @@ class GroupedEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Sketched:
+    """The selectivity of a predicate in some partitions, by their sketches."""
+
+    selectivity: Selectivity
+    values_read: int
+    bytes_read: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Kept:
     """The groups that partition values leave, and what these say of each leaf."""
 
     groups: Groups
     leaves: dict[Leaf, LeafRanges]
-    places: npt.NDArray[np.int64]
+    places: Longs
     """Which of all groups they are."""
     deletes: DeleteShares
 
@@ -103,6 +111,89 @@ def estimate_each(
         bound=HARD_BOUND.format(unit=unit),
         values_read=_count_values(question, evidence, count),
         bytes_read=evidence.bytes_read,
+    )
+
+
+def estimate_sketched(
+    source: str,
+    question: Question,
+    evidence: GroupedEvidence,
+    read_sketches: Callable[[Leaf, Longs], Sketched],
+) -> SourceEstimate:
+    """Estimate each partition by its own sketch, and add up.
+
+    Parameters
+    ----------
+    source : str
+        The source's name.
+    question : Question
+        The filter.
+    evidence : GroupedEvidence
+        The partitions.
+    read_sketches : callable
+        Gives the selectivity of a leaf in some of the partitions, by their places, and the bytes and values that took.
+
+    Notes
+    -----
+    The sketches of partitions err independently of each other: where one predicate alone is left to them, the bound of
+    the sum is the root of the sum of their squared bounds, at the same confidence.
+    """
+    kept = _keep(question, evidence)
+    count = len(kept.groups.row_counts)
+    read, uncertain = [0, 0], 0
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        nonlocal uncertain
+        ranges = kept.leaves[leaf]
+        undecided = np.flatnonzero(ranges.may & ~ranges.must)
+        estimate = np.where(ranges.must, 1.0, 0.0)
+        lower, upper = estimate.copy(), estimate.copy()
+        if not len(undecided):
+            return Selectivity(estimate, lower, upper)
+        uncertain += 1
+        own = read_sketches(leaf, kept.places[undecided])
+        read[0], read[1] = read[0] + own.values_read, read[1] + own.bytes_read
+        found = own.selectivity
+        estimate[undecided], lower[undecided], upper[undecided] = found.estimate, found.lower, found.upper
+        return build_selectivity(estimate, lower, upper, found.reasons)
+
+    selectivity = combine(question.predicate, count, estimate_leaf)
+    found = build_source_estimate(
+        source,
+        kept.groups,
+        selectivity,
+        kept.deletes,
+        how_deletes=question.deletes,
+        columns=question.columns,
+        assumes="ranks of each partition's sketch, partition values where they decide; columns independent within it",
+        bound="99 % confidence (the sketches' rank errors), Fréchet's inequalities",
+        values_read=_count_values(question, evidence, 0) + read[0],
+        bytes_read=read[1],
+        of_live_rows=True,
+    )
+    if uncertain <= 1:
+        found = _with_independent_errors(found, kept, selectivity)
+    rows, upper = found.rows, found.rows_upper
+    has_points = any(leaf.values.points and kept.leaves[leaf].may.any() for leaf in kept.leaves)
+    if has_points and rows is not None and upper is not None and upper > 0.0 and rows <= upper - rows:
+        return replace(found, rows=None, bytes=None, reason="too rare for the sketches: it may be none")
+    return found
+
+
+def _with_independent_errors(found: SourceEstimate, kept: _Kept, selectivity: Selectivity) -> SourceEstimate:
+    if found.rows is None or found.rows_lower is None or found.rows_upper is None:
+        return found
+    widths = kept.groups.row_counts * (selectivity.upper - selectivity.lower) / 2.0
+    most = float(widths.sum())
+    if most <= 0.0:
+        return found
+    middle, spread = (found.rows_lower + found.rows_upper) / 2.0, (found.rows_upper - found.rows_lower) / 2.0
+    error = spread * float(np.sqrt((widths**2).sum())) / most
+    return replace(
+        found,
+        rows_lower=round(max(0.0, middle - error), 6),
+        rows_upper=round(middle + error, 6),
+        bound="99 % confidence: the rank errors of partitions' sketches, which err independently",
     )
 
 

@@ -23,6 +23,7 @@ from icestats.plan.interval_tests import Booleans, Items, close, covers, meets
 from icestats.plan.value_predicates import All, Leaf, Tree
 from icestats.plan.value_sets import Interval, above, below, is_discrete
 from icestats.stats.histogram import item_value
+from icestats.stats.partition_sketches import PartitionKey
 from icestats.types import encode_value
 
 if TYPE_CHECKING:
@@ -145,6 +146,26 @@ def _booleans(array: pa.Array) -> Booleans:
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
 
 
+def build_partition_keys(
+    partitions: pa.StructArray, spec_ids: Longs, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[PartitionKey | None]:
+    """Build the keys that sketches by partition are found by; None where a partition field's column is gone."""
+    columns: dict[tuple[str, str], list[bytes | None]] = {}
+    keys: list[PartitionKey | None] = []
+    for place, spec_id in enumerate(spec_ids.tolist()):
+        values: list[tuple[int, bytes | None]] = []
+        types = [partition_field_type(field, schema) for field in specs[spec_id].fields]
+        for field, type_text in zip(specs[spec_id].fields, types, strict=True):
+            if type_text is None:
+                break
+            if (field.name, type_text) not in columns:
+                array = pc.struct_field(partitions, field.name)
+                columns[field.name, type_text] = _encoded(array.dictionary_encode(), type_text).to_pylist()
+            values.append((field.field_id, columns[field.name, type_text][place]))
+        keys.append(None if None in types else PartitionKey(spec_id, tuple(values)))
+    return keys
+
+
 def explain_leaf(leaf: Leaf, ranges: Sequence[SpecRanges], groups: int, schema: IcebergSchema) -> LeafRanges:
     """Explain what a predicate says of each group.
 
@@ -227,8 +248,25 @@ def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[
         return [Interval(below(value), above(value)) for value in values], []
     if is_discrete(leaf.type):
         closed = [close(interval) for interval in intervals]
-        return [_inclusive_whole(i, transform) for i in closed], [_strict_whole(i, transform) for i in closed]
+        inclusive = [_inclusive_whole(i, transform) for i in closed]
+        strict = [_strict_whole(i, transform) for i in closed]
+        if field.transform in _TIMES:
+            return [_before_1970(i) for i in inclusive], [_since_1970(i) for i in strict]
+        return inclusive, strict
     return [_inclusive_text(i, transform) for i in intervals], [_strict_text(i, transform) for i in intervals]
+
+
+_TIMES = frozenset({"year", "month", "day", "hour"})
+
+
+def _before_1970(interval: Interval) -> Interval:
+    """Early writers put times before 1970 one year, month, day or hour too late (spec, "Partition Transforms")."""
+    high = interval.high
+    return Interval(interval.low, above(high[1] + 1) if len(high) == 3 and high[1] < 0 else high)
+
+
+def _since_1970(interval: Interval) -> Interval:
+    return Interval(max(interval.low, above(0)), interval.high) if interval.low < below(1) else interval
 
 
 def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Callable[[Any], Any]:

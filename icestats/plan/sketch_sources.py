@@ -39,7 +39,7 @@ class DistinctValues:
     size_bytes: int
 
 
-def estimate_kll(leaf: Leaf, distribution: Distribution | None) -> Selectivity:
+def estimate_kll(leaf: Leaf, distribution: Distribution | None, *, rare_is_unknown: bool = True) -> Selectivity:
     """Estimate which share of the live rows satisfies a predicate, from ranks of the column's KLL sketch.
 
     Parameters
@@ -48,12 +48,14 @@ def estimate_kll(leaf: Leaf, distribution: Distribution | None) -> Selectivity:
         The predicate.
     distribution : Distribution or None
         The column's sketch; None: it has none.
+    rare_is_unknown : bool
+        Whether a single value is unknown where its share is not beyond what the sketch may miss.
 
     Returns
     -------
     Selectivity
         One group. Each end of an interval inside the sketch's extremes is off by at most the rank error, at 99 %
-        confidence: the bounds. A single value is estimated where its share is beyond what the sketch may miss.
+        confidence: the bounds.
     """
     if distribution is None:
         return _unknown(f"{leaf.text}: no KLL sketch of {leaf.column} is committed")
@@ -65,7 +67,7 @@ def estimate_kll(leaf: Leaf, distribution: Distribution | None) -> Selectivity:
     for interval in leaf.values.intervals if sketch.n else ():
         part, off = _between(close(interval) if is_discrete(leaf.type) else interval, sketch)
         share, error = share + part, error + off
-        if interval.is_point and off and part <= off:
+        if rare_is_unknown and interval.is_point and off and part <= off:
             reason = f"{leaf.text}: too rare for the sketch, fewer than {part + off:.2%} of the values"
     of_values = 1.0 - nulls - nans
     others = (nulls if leaf.values.has_null else 0.0) + (nans if leaf.values.has_nan else 0.0)

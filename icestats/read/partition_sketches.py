@@ -13,6 +13,7 @@ from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
     PartitionEntry,
     PartitionIndex,
+    PartitionKey,
     find_spans,
     parse_index,
     parse_index_size,
@@ -145,6 +146,39 @@ def read_merged_sketches(
         snapshot_id=committed.snapshot_id,
         commits_behind=committed.commits_behind,
     )
+
+
+def read_kll_by_partition(
+    storage: FileReader, committed: CommittedPartitions, entries: Sequence[PartitionEntry]
+) -> dict[PartitionKey, KllSketch]:
+    """Read the KLL sketches of some partitions, each by itself.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    committed : CommittedPartitions
+        The index that the partitions are of.
+    entries : sequence of PartitionEntry
+        The partitions.
+
+    Raises
+    ------
+    PuffinFormatError
+        A sketch is damaged.
+    """
+    found: dict[PartitionKey, KllSketch] = {}
+    for begin, end, span in find_spans(entries, _GAP_BYTES):
+        data = storage.read(committed.statistics_path, committed.body_offset + begin, end - begin)
+        for entry in span:
+            try:
+                _, stored = split_sketches(entry, data[entry.offset - begin : entry.end - begin])
+                if stored is not None and committed.index.item_type is not None:
+                    found[entry.key] = KllSketch.from_bytes(committed.index.item_type, stored)
+            except ValueError as error:
+                where = committed.body_offset + entry.offset
+                raise PuffinFormatError(f"a partition's sketches: {error}", committed.statistics_path, where) from error
+    return found
 
 
 def partitions_kll(field: Field, merged: MergedSketches) -> CommittedKll:

@@ -117,14 +117,14 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {name: session.conf.get(name, None) for name in settings}
+    before: dict[str, str | None] = {name: session.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
             session.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, earlier in before.items():
+            if earlier is None:
                 session.conf.unset(name)
             else:
-                session.conf.set(name, value)
+                session.conf.set(name, earlier)

@@ -198,6 +198,11 @@ class KllSketch:
         return int(self._engine.sketch.n)
 
     @property
+    def retained_count(self) -> int:
+        """How many values it keeps."""
+        return int(self._engine.sketch.num_retained)
+
+    @property
     def min_value(self) -> Any:
         """The smallest value; None for none."""
         return self._viewed().min_value if self.n else None

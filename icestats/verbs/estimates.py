@@ -35,9 +35,7 @@ def estimate(
         engines=True if engines == "all" else split_names(engines) or (),
         **how,
     )
-    for finding in found.findings:
-        click.echo(f"! {finding}", err=True)
-    return Output(found.to_arrow(), found.to_json)
+    return Output(found.to_arrow(), found.to_json, text=f"{found!r}\n")
 
 
 COMMANDS = (estimate,)

@@ -8,6 +8,7 @@ from pyiceberg.table import Table as IcebergTable
 
 import icestats
 from icestats.cli import cli
+from icestats.estimation.sources import SOURCES
 from icestats.plan.source_estimates import q_error
 
 
@@ -19,9 +20,7 @@ def table(small_table: IcebergTable, catalog_properties: dict[str, str]) -> ices
 def test_every_source_is_listed_and_says_why_it_is_unknown(table: icestats.Table) -> None:
     """No source is left out; without committed statistics, NDV and KLL are unknown, not 0."""
     estimates = table.estimate("id = 5 and price < 3")
-    assert [one.source for one in estimates] == [
-        "data-files", "manifests", "manifests-each", "partitions", "table", "ndv", "kll", "combined",
-    ]  # fmt: skip
+    assert tuple(one.source for one in estimates) == SOURCES
     assert estimates["kll"].rows is None
     assert "no KLL sketch of id is committed" in estimates["kll"].reason
     assert estimates["ndv"].rows is None
