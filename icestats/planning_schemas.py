@@ -21,7 +21,6 @@ FILE_FIGURES = pa.schema(
         pa.field("file_size_in_bytes", pa.int64(), nullable=False),
         pa.field("sequence_number", pa.int64()),
         pa.field("referenced_data_file", pa.string()),
-        pa.field("equality_ids", pa.list_(pa.int32())),
     ]
 )
 """The fixed columns of `file_figures_schema`."""
@@ -117,3 +116,49 @@ def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
             pa.field("delete_files", pa.list_(pa.string()), nullable=False),
         ]
     )
+
+
+_HISTOGRAM = pa.list_(pa.struct([("least", pa.int64()), ("most", pa.int64()), ("share", pa.float64())]))
+
+
+def _depth_fields(what: str) -> list[pa.Field]:
+    return [
+        pa.field(f"{what}_count", pa.int64(), nullable=False),
+        pa.field(f"{what}_without_bounds_count", pa.int64(), nullable=False),
+        pa.field(f"{what}_depth_mean", pa.float64(), nullable=False),
+        pa.field(f"{what}_depth_max", pa.int64(), nullable=False),
+        pa.field(f"{what}_share_opened", pa.float64(), nullable=False),
+        pa.field(f"{what}_depth_histogram", _HISTOGRAM, nullable=False),
+    ]
+
+
+LAYOUT = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("transform", pa.string(), nullable=False),
+        *_depth_fields("manifest"),
+        *_depth_fields("file"),
+        pa.field("partition_file_depth_mean", pa.float64(), nullable=False),
+        pa.field("partition_file_depth_max", pa.int64(), nullable=False),
+    ]
+)
+"""One row a partition field or column: over the keys of the table's rows (each bound of a file stands for half of its
+rows) in how many manifests' and files' ranges a key lies: mean and most, the share of all of them, and how the keys are
+spread over depths of at least `least` and at most `most`. Ranges without bounds are counted as ranges of every key, but
+not in `partition_file_depth`, which counts the files of the key's own partition."""
+
+WHAT_IF = pa.schema(
+    [
+        pa.field("row_filter", pa.string(), nullable=False),
+        pa.field("step", pa.string(), nullable=False),
+        pa.field("unit", pa.string(), nullable=False),
+        *(
+            pa.field(f"{what}_{when}", pa.int64(), nullable=False)
+            for when in ("now", "then")
+            for what in ("total", "kept", "kept_bytes", "kept_rows")
+        ),
+    ]
+)
+"""One row a filter and step: what the step is about and what it leaves, as it is now, and as predicted."""

@@ -112,7 +112,7 @@ def rollup_figures(rollups: RollUps, position: int, column_count: int, type_text
         bounds.append(values)
         lacking.append(missing)
     if parse_type(type_text).name == "uuid":
-        # Java ordered uuids by signed halves until 1.11 (apache/iceberg#14216): extremes of such bounds mean nothing.
+        # Java has ordered uuids by signed halves (apache/iceberg#14216): extremes of such bounds mean nothing.
         bounds = [pa.nulls(len(live), pa.binary())] * 2
     found = _build(type_text, counts, bounds)
     empty = (lacking[0] == 0) & (lacking[1] == 0) & (cells["valueless_file_count"].to_numpy() == live) & (live > 0)

@@ -184,7 +184,7 @@ _JUDGES: dict[str, Callable[[Predicate, ColumnFigures], Codes]] = {
 
 
 def _with_signed_halves(predicate: Predicate, figures: ColumnFigures) -> tuple[Predicate, ColumnFigures]:
-    """Return the same with uuids that compare as Java compared them until 1.11: by two signed halves."""
+    """Return the same with uuids that compare as two signed halves, as Java compared them (apache/iceberg#14216)."""
     from dataclasses import replace
 
     literals = tuple(_flip(literal) for literal in predicate.literals)

@@ -62,32 +62,29 @@ def read_file_figures(
     """
     columns = find_partition_types(manifests, metadata, storage)
     wanted = list(dict.fromkeys(field_ids))
-    run = _FileFigures(manifests, metadata.specs, columns, wanted)
+    run = _FileFigures(manifests, metadata.specs, columns, wanted, with_paths=with_paths)
     run.schema = file_figures_schema(struct_type(columns), wanted)
-    run.with_paths = with_paths
     return run.run(storage, threads or default_threads(), progress)
 
 
 class _FileFigures(ManifestFiles):
-    with_paths = True
-
     def _build(self, store: RowStore) -> pa.RecordBatch:
         manifests = store.slot(k.MANIFEST)[0]
         count = len(store)
         columns = {
             "manifest_index": pa.array(manifests).cast(pa.int32()),
             "content": CONTENTS.take(pa.array(store.slot(k.CONTENT)[0])),
-            "file_path": store.array("string", k.FILE_PATH) if self.with_paths else pa.nulls(count, pa.string()),
-            "file_format": store.array("string", k.FILE_FORMAT) if self.with_paths else pa.nulls(count, pa.string()),
             "spec_id": pa.array(self._spec_ids[manifests]),
             "partition": struct_array(self._columns, store.partitions(), count),
             "record_count": store.array("long", k.RECORD_COUNT),
             "file_size_in_bytes": store.array("long", k.FILE_SIZE),
             "sequence_number": self._inherited(store, manifests)["sequence_number"],
-            "referenced_data_file": store.array("string", k.REFERENCED_DATA_FILE),
-            "equality_ids": store.lists(pa.int32(), k.EQUALITY_IDS),
         }
-        arrays = [columns[name] for name in FILE_FIGURES.names]
+        if self._with_paths:
+            columns["file_path"] = store.array("string", k.FILE_PATH)
+            columns["file_format"] = store.array("string", k.FILE_FORMAT)
+            columns["referenced_data_file"] = store.array("string", k.REFERENCED_DATA_FILE)
+        arrays = [columns.get(name, pa.nulls(count, self.schema.field(name).type)) for name in FILE_FIGURES.names]
         for place in range(len(self._field_ids)):
             arrays += [_flat(store, _METRICS[name], place) for name in PLANNING_STATISTICS]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -44,6 +44,8 @@ class ManifestFiles:
         Of `find_partition_columns`, with all types known.
     field_ids : sequence of int
         The columns whose metrics are wanted.
+    with_paths : bool, optional
+        Whether paths, offsets and the like are read.
     """
 
     def __init__(
@@ -52,12 +54,15 @@ class ManifestFiles:
         specs: Mapping[int, PartitionSpec],
         columns: Sequence[PartitionColumn],
         field_ids: Sequence[int],
+        *,
+        with_paths: bool = True,
     ) -> None:
         self.schema = files_schema(struct_type(columns))
         self._manifests = manifests
         self._columns = columns
         self._field_ids = np.array(field_ids, np.int32)
-        self._programs = ManifestPrograms(specs, columns, details=True)
+        self._with_paths = with_paths
+        self._programs = ManifestPrograms(specs, columns, details=True, with_paths=with_paths)
         self._stores: SimpleQueue[RowStore] = SimpleQueue()
         self._paths = pa.array([m.path for m in manifests], pa.string())
         self._spec_ids = np.array([m.spec_id for m in manifests], np.int32)

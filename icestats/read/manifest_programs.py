@@ -88,6 +88,8 @@ class ManifestPrograms:
         Whether all fields are wanted, or only those of roll-ups.
     with_metrics : bool
         Whether the metrics maps are wanted.
+    with_paths : bool
+        Whether of all fields those are wanted too that take bytes to copy: paths, offsets, keys.
     """
 
     def __init__(
@@ -97,12 +99,14 @@ class ManifestPrograms:
         *,
         details: bool,
         with_metrics: bool = True,
+        with_paths: bool = True,
     ) -> None:
         self.variants: list[PartitionVariant] = []
         self._specs = specs
         self._columns = columns
         self._details = details
         self._metrics = _METRICS if with_metrics else {}
+        self._file_details = _FILE_DETAILS if with_paths else {}
         self._programs: dict[tuple[int, bytes], ManifestProgram] = {}
         self._variant_numbers: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
@@ -132,7 +136,7 @@ class ManifestPrograms:
         files = {_PARTITION: Capture(RECORD, k.PARTITION, inside, required=True), **_FILE, **self._metrics}
         entry = dict(_ENTRY)
         if self._details:
-            files |= _FILE_DETAILS
+            files |= self._file_details
             entry |= _ENTRY_DETAILS
         entry[_DATA_FILE] = Capture(RECORD, fields=files, required=True)
         try:

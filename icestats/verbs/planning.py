@@ -8,7 +8,7 @@ import click
 
 from icestats.output import write_json
 from icestats.table import Table
-from icestats.verbs.options import text_or_json, with_table
+from icestats.verbs.options import split_names, text_or_json, with_table
 
 
 @click.command()
@@ -31,4 +31,17 @@ def plan(table: Table, row_filter: str, files: Any, output_format: str) -> None:
         click.echo(repr(found))
 
 
-COMMANDS = (plan,)
+@click.command()
+@with_table
+@click.option("--columns", metavar="A,B", help="Columns beside the partition fields; by default their sources.")
+@text_or_json
+def layout(table: Table, columns: str | None, output_format: str) -> None:
+    """Show how well files and manifests are clustered, what is wrong, and the statement that mends it."""
+    found = table.layout(columns=split_names(columns))
+    if output_format == "json":
+        write_json(found.to_json(), None)
+    else:
+        click.echo(repr(found))
+
+
+COMMANDS = (plan, layout)

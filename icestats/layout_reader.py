@@ -1,0 +1,74 @@
+"""The layout of a snapshot: all live data files read once, with the statistics of a few columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from icestats.plan.file_set import FileSet, build_file_set, choose_columns
+from icestats.plan.layout import Layout
+from icestats.plan.layout_figures import build_field_layouts, build_spread, find_late_data
+from icestats.plan.layout_findings import build_findings
+from icestats.plan.maintenance import Maintenance
+from icestats.plan.manifest_summaries import select_live_data
+from icestats.plan.row_filter import FilterSchema, RowFilter, build_row_filter
+from icestats.read.file_figures import read_file_figures
+from icestats.read.manifests import manifests_to_read
+from icestats.snapshot_reader import SnapshotReader
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+
+
+def read_layout(
+    reader: SnapshotReader, filter_schema: Callable[[], FilterSchema], columns: Sequence[str] | None
+) -> Layout:
+    """Measure the layout of a snapshot; the columns are those of `Table.layout`."""
+    metadata, schema = reader.source.metadata, reader.schema
+    chosen = [field.field_id for field in choose_columns(metadata, schema, columns)]
+    files = read_file_set(reader, chosen)
+    maintenance = build_maintenance(reader)
+    fields = build_field_layouts(files, schema)
+    spread = build_spread(files, maintenance.file_size_bytes)
+    late = find_late_data(files)
+    deletes = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
+    counts = pc.sum(pc.add(deletes["added_files_count"], deletes["existing_files_count"])).as_py() or 0
+
+    def read(workload: Sequence[str | BooleanExpression], more: Sequence[int]) -> tuple[list[RowFilter], FileSet]:
+        filters = [build_row_filter(one, filter_schema()) for one in workload]
+        wanted = dict.fromkeys([*more, *(field_id for found in filters for field_id in found.field_ids)])
+        primitive = [i for i in wanted if (field := schema.get(i)) is not None and field.is_primitive]
+        known = set(primitive) <= set(files.column_figures)
+        return filters, files if known else read_file_set(reader, primitive)
+
+    return Layout(
+        table=reader.source.name,
+        snapshot_id=None if reader.snapshot is None else reader.snapshot.snapshot_id,
+        fields=fields,
+        spread=spread,
+        late=late,
+        findings=build_findings(files, fields, spread, late, counts, maintenance),
+        _files=files,
+        _schema=schema,
+        _maintenance=maintenance,
+        _read=read,
+    )
+
+
+def read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
+    """Read all live data files of a snapshot, with the statistics of some columns."""
+    source = reader.source
+    manifests = select_live_data(reader.manifest_files)
+    files = read_file_figures(
+        manifests_to_read(manifests), source.metadata, source.storage, field_ids, with_paths=False
+    )
+    return build_file_set(files, manifests, source.metadata, reader.schema)
+
+
+def build_maintenance(reader: SnapshotReader) -> Maintenance:
+    """Build what statements about the table are made of; a bare metadata.json gets names to fill in."""
+    source = reader.source
+    identifier = ".".join(source.identifier) if source.identifier else "<namespace>.<table>"
+    return Maintenance(source.catalog_name or "<catalog>", identifier, source.metadata.properties)
