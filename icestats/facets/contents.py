@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.errors import CallError
 from icestats.facets.base import Facet
 from icestats.plan.scan_files import read_kept_file_paths
 
@@ -105,7 +106,13 @@ class Contents(Facet):
         """
         return self._reader.read_columns()
 
-    def files(self, *, columns: Sequence[str] = (), row_filter: str | BooleanExpression | None = None) -> pa.Table:
+    def files(
+        self,
+        *,
+        columns: Sequence[str] = (),
+        row_filter: str | BooleanExpression | None = None,
+        manifest_paths: Collection[str] | None = None,
+    ) -> pa.Table:
         """Return the live files, data and delete files alike.
 
         Parameters
@@ -114,6 +121,8 @@ class Contents(Facet):
             Columns whose statistics are wanted in the map columns; by default none.
         row_filter : str or pyiceberg.expressions.BooleanExpression, optional
             Only the data files that a scan with this filter would read.
+        manifest_paths : collection of str, optional
+            Only the files of these manifests; no other one is read.
 
         Returns
         -------
@@ -122,15 +131,24 @@ class Contents(Facet):
 
         Raises
         ------
-        ColumnNotFoundError, FilterError
-            A column does not exist; the filter cannot be read or does not fit the schema.
+        ColumnNotFoundError, FilterError, CallError
+            A column does not exist; the filter cannot be read or does not fit the schema; the snapshot has no such
+            manifest.
         """
         field_ids = [self.schema.find(column).field_id for column in columns]
-        files = self._reader.read_files(field_ids)
+        files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
         if row_filter is None or self.snapshot is None:
             return files
         kept = read_kept_file_paths(self._source, self.snapshot, row_filter)
         return files.filter(pc.is_in(files["file_path"], pa.array(sorted(kept), pa.string())))
+
+    def _find_manifests(self, manifest_paths: Collection[str] | None) -> pa.Table | None:
+        if manifest_paths is None:
+            return None
+        known = self._reader.manifest_files
+        if unknown := set(manifest_paths) - set(known["manifest_path"].to_pylist()):
+            raise CallError(f"no manifest {min(unknown)!r} in this snapshot: expected paths of `manifest_files()`")
+        return known.filter(pc.is_in(known["manifest_path"], pa.array(sorted(manifest_paths), pa.string())))
 
     def sql(self, query: str) -> pa.Table:
         """Run a DuckDB query over the table's metadata.

@@ -1,4 +1,4 @@
-"""A column in a line: name, type, nulls, distinct values and bounds, as text."""
+"""A column as a card: its shape, and what is known of it, each figure with where it is from."""
 
 from __future__ import annotations
 
@@ -8,51 +8,99 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.metadata import Schema
+from icestats.presentation import render_count
 from icestats.types import decode_value
 from icestats_widgets.axis import value_label
+from icestats_widgets.cells import UNKNOWN, bytes_cell, text_cell
+from icestats_widgets.grid import Row
+from icestats_widgets.sparks import Spark
 
-UNKNOWN = "unknown"
 LONGEST_BOUND = 40
 
 
-def build_column_cards(columns: pa.Table) -> list[dict[str, str]]:
-    """Build the lines of the columns.
+CARD_COLUMNS = (
+    {"name": "column", "title": "column", "width": "minmax(96px,1.3fr)"},
+    {"name": "shape", "title": "distribution · null · NaN", "width": "minmax(128px,1.2fr)"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(56px,.6fr)", "align": "end"},
+    {"name": "ndv", "title": "distinct", "width": "minmax(84px,.8fr)", "align": "end"},
+    {"name": "bounds", "title": "bounds", "width": "minmax(110px,1.2fr)"},
+    {"name": "median", "title": "median, quartiles", "width": "minmax(110px,1.2fr)"},
+    {"name": "size", "title": "size", "width": "minmax(64px,.6fr)", "align": "end"},
+)
+
+
+def build_column_cards(columns: pa.Table, sparks: Mapping[str, Spark]) -> list[Row]:
+    """Build the cards of the columns.
 
     Parameters
     ----------
     columns : pyarrow.Table
         `schemas.COLUMNS`.
+    sparks : mapping of str to Spark
+        The shapes of their values, of those that have a sketch.
 
     Returns
     -------
-    list of dict of str to str
-        A line a column: `name`, `type`, `nulls`, `ndv`, `lower`, `upper`, each as text, and under `about_...` where the
-        figure is from and what it is worth. What is not known says `unknown`.
+    list of dict
+        A grid's row a column, each cell with its tooltip: where the figure is from and what it is worth. What is not
+        known says `unknown`.
     """
-    return [_card(row) for row in columns.to_pylist()]
+    most = max((size for size in columns["column_size"].to_pylist() if size), default=0)
+    return [_card(number, row, sparks.get(row["name"]), most) for number, row in enumerate(columns.to_pylist())]
 
 
-def build_pending_cards(schema: Schema) -> list[dict[str, str]]:
-    """Build the lines of the columns before their figures have been read: names and types."""
-    empty = dict.fromkeys(("nulls", "ndv", "lower", "upper"), "…")
-    about = {f"about_{name}": "being read" for name in empty}
-    return [{"name": field.name, "type": field.type, **empty, **about} for field in schema.columns]
+def build_pending_cards(schema: Schema, text: str) -> list[Row]:
+    """Build the cards before their figures have been read: names, types, and a text for every figure."""
+    return [
+        {
+            "key": f"c{number}",
+            "depth": 0,
+            "cells": [_name(field.name, field.type), *[text_cell(text, kind="quiet")] * (len(CARD_COLUMNS) - 1)],
+        }
+        for number, field in enumerate(schema.columns)
+    ]
 
 
-def _card(row: Mapping[str, Any]) -> dict[str, str]:
-    provenance = dict(row["provenance"])
-    return {
-        "name": row["name"],
-        "type": row["type"],
-        "nulls": _share(row["null_value_count"], row["value_count"]),
-        "ndv": _estimate(row["ndv"], provenance.get("ndv", "")),
-        "lower": _bound(row["type"], row["lower_bound"], provenance.get("lower_bound", "")),
-        "upper": _bound(row["type"], row["upper_bound"], provenance.get("upper_bound", "")),
-        "about_nulls": _about_nulls(row, provenance),
-        "about_ndv": provenance.get("ndv", ""),
-        "about_lower": provenance.get("lower_bound", ""),
-        "about_upper": provenance.get("upper_bound", ""),
-    }
+def _card(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) -> Row:
+    about = dict(row["provenance"])
+    lower = _bound(row["type"], row["lower_bound"], about.get("lower_bound", ""))
+    upper = _bound(row["type"], row["upper_bound"], about.get("upper_bound", ""))
+    bounds = text_cell(lower, f"{lower}: {about.get('lower_bound', '')}\n{upper}: {about.get('upper_bound', '')}")
+    nulls = _share(row["null_value_count"], row["value_count"])
+    cells = [
+        _name(row["name"], row["type"]),
+        _shape(row, spark),
+        text_cell(nulls, f"{nulls}: {_about_nulls(row, about)}"),
+        text_cell(_estimate(row["ndv"], about.get("ndv", "")), f"distinct values: {about.get('ndv', '')}"),
+        {**bounds, "s": upper},
+        _quartiles(spark),
+        bytes_cell(row["column_size"], most, f"{render_count(row['column_size'])} bytes: {about.get('column_size', '')}"),
+    ]
+    return {"key": f"c{number}", "depth": 0, "cells": cells}
+
+
+def _name(name: str, kind: str) -> dict[str, Any]:
+    return {**text_cell(name, f"{name}, {kind}", "strong"), "s": kind}
+
+
+def _shape(row: Mapping[str, Any], spark: Spark | None) -> dict[str, Any]:
+    total = row["value_count"]
+    cell: dict[str, Any] = {"g": [] if spark is None else list(spark.heights)}
+    texts = ["no sketch" if spark is None else spark.text]
+    for key, name, figure in (("n", "null", "null_value_count"), ("a", "NaN", "nan_value_count")):
+        count = row[figure]
+        if key == "a" and row["type"] not in ("float", "double"):
+            continue
+        texts.append(f"{render_count(count)} {name}")
+        if count is not None and total is not None:
+            cell[key] = round(count / total, 4) if total else 0
+    return {**cell, "h": ", ".join(texts)}
+
+
+def _quartiles(spark: Spark | None) -> dict[str, Any]:
+    if spark is None:
+        return text_cell("–", "no sketch has been committed, or it is of the whole table only", "quiet")
+    return {**text_cell(spark.median, spark.text), "s": f"{spark.lower_quartile} … {spark.upper_quartile}"}
 
 
 def _share(part: int | None, whole: int | None) -> str:

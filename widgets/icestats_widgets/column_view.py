@@ -1,48 +1,60 @@
-"""The columns: a click selects the one whose histogram is drawn."""
+"""The columns as cards: the shape of their values, and what is known of them; a click selects one."""
 
 from __future__ import annotations
 
 import pyarrow as pa
-from traitlets import link
 
-from icestats_widgets.column_cards import build_column_cards, build_pending_cards
-from icestats_widgets.column_list import ColumnList
+from icestats_widgets.column_cards import CARD_COLUMNS, build_column_cards, build_pending_cards
+from icestats_widgets.grid import Grid, ListedRows
 from icestats_widgets.view import View
 
 
 class ColumnView(View):
-    """Name, type, nulls, distinct values and bounds of each column."""
+    """Name, type, distribution, nulls, distinct values, quartiles, bounds and size of each column."""
 
     name = "columns"
     title = "Columns"
-    follows = ("columns", "table")
+    follows = ("columns", "table", "column", "sparks", "part", "selection")
 
     def build(self) -> None:
         """Make the widgets that stay."""
-        self.list = ColumnList(rows=build_pending_cards(self.state.table.schema), selected=self.state.column)
-        link((self.state, "column"), (self.list, "selected"))
+        self.grid = Grid("Columns", CARD_COLUMNS, row_height=44, most_rows=10, least_rows=4)
+        self.grid.on_select = self._choose
+        self.body.children = [self.grid]
 
     def draw(self) -> None:
         """Show the columns."""
-        columns = self.state.columns
-        cards = build_pending_cards(self.state.table.schema) if columns is None else build_column_cards(columns)
-        if columns is None and not self.is_loading:
-            cards = [{name: "unknown" if text == "…" else text for name, text in card.items()} for card in cards]
-        if self.list.rows != cards:
-            self.list.rows = cards
+        columns = self.to_arrow()
+        schema = self.state.table.schema
+        if columns is None:
+            rows = build_pending_cards(schema, "…" if self.is_loading else "unknown")
+        else:
+            rows = build_column_cards(columns, {} if self.state.selection is not None else self.state.sparks)
+        self.grid.selected = [row["key"] for row in rows if row["cells"][0]["t"] == self.state.column]
+        self.grid.show_rows(ListedRows(rows), "" if rows else "The table has no columns of its own.")
         if self.note:
             self.say(self.note)
         elif columns is None:
             self.say("Reading the manifests …")
         else:
-            self.say(f"{len(cards):,} columns; click one to see its distribution, point at a figure to see its source")
-        if tuple(self.body.children) != (self.list,):
-            self.body.children = [self.list]
+            part = f" of {self.state.selection.text}" if self._is_part else ""
+            self.say(f"{len(rows):,} columns{part}; a click shows a distribution, a pointed figure says its source")
+
+    @property
+    def _is_part(self) -> bool:
+        part = self.state.part
+        return part is not None and part.selection == self.state.selection
+
+    def _choose(self, key: str) -> None:
+        self.state.column = self.state.table.schema.columns[int(key[1:])].name
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the columns."""
-        return self.state.columns
+        """Return the columns, of the marked part where there is one."""
+        return self.state.part.columns if self._is_part else self.state.columns
 
     def code(self) -> str:
-        """Return the Python line that gives the columns."""
-        return "table.columns()"
+        """Return the Python line that gives the columns, of the marked part where there is one."""
+        selection = self.state.selection
+        if selection is None:
+            return "table.columns()"
+        return "icestats_widgets.read_selected_part(table, explorer.state.selection).columns"

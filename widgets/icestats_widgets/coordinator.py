@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from icestats.errors import IcestatsError
 from icestats.stats.histogram import Histogram, Kind
 from icestats.table import Table
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.histogram_part import HistogramPart, read_histogram_part
+from icestats_widgets.selected_part import SelectedPart, read_selected_part
+from icestats_widgets.selection import Selection, manifest_fields
+from icestats_widgets.sparks import read_sparks
 from icestats_widgets.state import ExplorerState
 
 _FRACTIONS = ("double", "float", "decimal")
 _WHOLE = ("int", "long")
 _MANY = 100
+_ROLLED_UP = ("manifests", "columns", "partitions")
+_SECONDS_BETWEEN = 0.1
+"""The browser is told of progress no more often."""
 
 
 class Coordinator:
@@ -33,7 +39,9 @@ class Coordinator:
     def __init__(self, state: ExplorerState, background: Background) -> None:
         self._state = state
         self._background = background
+        self._fields: list[dict[str, Any]] = []
         state.observe(lambda _: self._read_histogram(), ["column", "bins", "kind", "whole_range"])
+        state.observe(lambda _: self._read_part(), ["selection", "manifests", "partitions"])
         state.observe(lambda _: self._read_table(), "table")
 
     def read_overview(self) -> None:
@@ -41,20 +49,48 @@ class Coordinator:
         state = self._state
         try:
             state.overview = state.table.overview()
-            state.set_note("manifests", None)
+            state.set_note("overview", None)
         except IcestatsError as error:
             state.overview = None
-            state.set_note("manifests", explain_error(error))
+            state.set_note("overview", explain_error(error))
         if state.column is None or state.column not in {field.name for field in state.table.schema.fields}:
             state.column = choose_column(state.table)
 
     def read_rollups(self) -> None:
-        """Start to read the columns, the partitions and the histogram."""
-        self._start("columns", self._state.table.columns)
-        self._start("partitions", self._state.table.partitions)
+        """Start to read everything else: the roll-ups of the manifests, and the committed statistics."""
+        table = self._state.table
+        for part in _ROLLED_UP:
+            self._state.set_loading(part, loading=True)
+        read = partial(table.read, progress=self._tell_progress())
+        self._background.run("rollups", read, self._rolled_up, self._not_rolled_up)
         self._read_histogram()
+        self._start("sketches", table.sketches)
+        self._start("sparks", partial(read_sparks, table, [f for f in table.schema.top_level if f.is_primitive]))
+
+    def _tell_progress(self) -> Callable[[int, int], None]:
+        told = [0.0]
+
+        def tell(done: int, total: int) -> None:
+            now = time.monotonic()
+            if now - told[0] > _SECONDS_BETWEEN or done == total:
+                told[0] = now
+                self._state.reading = (done, total)
+
+        return tell
+
+    def _rolled_up(self, table: Table) -> None:
+        self._state.reading = (0, 0)
+        self._start("columns", table.columns)
+        self._start("manifests", table.manifests)
+        self._start("partitions", table.partitions)
+
+    def _not_rolled_up(self, error: Exception) -> None:
+        self._state.reading = (0, 0)
+        for part in _ROLLED_UP:
+            self._excuse(part, error)
 
     def _read_table(self) -> None:
+        self._fields = []
         self.read_overview()
         self.read_rollups()
 
@@ -62,13 +98,13 @@ class Coordinator:
         self._state.set_loading(part, loading=True)
         self._background.run(part, read, partial(self._show, part), partial(self._excuse, part))
 
-    def _show(self, part: str, table: pa.Table | HistogramPart) -> None:
-        setattr(self._state, part, table)
+    def _show(self, part: str, found: Any) -> None:
+        setattr(self._state, part, found)
         self._state.set_note(part, None)
         self._state.set_loading(part, loading=False)
 
     def _excuse(self, part: str, error: Exception) -> None:
-        setattr(self._state, part, None)
+        setattr(self._state, part, {} if part == "sparks" else None)
         self._state.set_note(part, explain_error(error))
         self._state.set_loading(part, loading=False)
 
@@ -79,6 +115,18 @@ class Coordinator:
         kind: Kind = "equi-height" if state.kind == "equi-height" else "equi-width"
         read = partial(_read_histogram, state.table, state.column, state.bins, kind, state.whole_range)
         self._start("histogram", read)
+
+    def _read_part(self) -> None:
+        state = self._state
+        if state.selection is None:
+            self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
+        elif state.manifests is not None and state.partitions is not None:
+            self._start("part", partial(self._find_part, state.table, state.selection, state.manifests, state.partitions))
+
+    def _find_part(self, table: Table, selection: Selection, manifests: Any, partitions: Any) -> SelectedPart:
+        if not self._fields:
+            self._fields = manifest_fields(manifests, table.metadata, table.schema)
+        return read_selected_part(table, selection, manifests=manifests, partitions=partitions, fields=self._fields)
 
 
 def choose_column(table: Table) -> str | None:

@@ -15,8 +15,11 @@ from icestats_widgets.coordinator import Coordinator
 from icestats_widgets.histogram_view import HistogramView
 from icestats_widgets.manifest_view import ManifestView
 from icestats_widgets.partition_view import PartitionView
+from icestats_widgets.selection_view import SelectionView
 from icestats_widgets.state import ExplorerState
 from icestats_widgets.summary_view import SummaryView
+from icestats_widgets.tree_coordinator import TreeCoordinator
+from icestats_widgets.tree_view import TreeView
 
 _STYLE = Path(__file__).with_name("explorer.css")
 
@@ -49,18 +52,23 @@ class Explorer(ipywidgets.VBox):
         self._background = Background()
         self._coordinator = Coordinator(self.state, self._background)
         self._coordinator.read_overview()
+        self._tree = TreeCoordinator(self.state, self._background)
         self.summary = SummaryView(self.state)
+        self.selection = SelectionView(self.state)
         self.manifests = ManifestView(self.state)
         self.partitions = PartitionView(self.state)
+        self.tree = TreeView(self.state)
         self.columns = ColumnView(self.state)
         self.histogram = HistogramView(self.state)
         self.compute = ComputeView(self.state, Computation(self.state, self._background))
-        grid = ipywidgets.Box([self.manifests, self.partitions, self.columns, self.histogram])
+        parts = [self.manifests, self.partitions, self.tree, self.columns, self.histogram, self.compute]
+        grid = ipywidgets.Box(parts)
         grid.add_class("icestats-grid")
         style = ipywidgets.HTML(f"<style>{_STYLE.read_text()}</style>")
         style.layout.display = "none"
-        super().__init__([style, self.summary, grid, self.compute])
+        super().__init__([style, self.summary, self.selection, grid])
         self.add_class("icestats-explorer")
+        self._tree.read()
         self._coordinator.read_rollups()
 
     def wait(self, timeout_s: float = 60.0) -> bool:

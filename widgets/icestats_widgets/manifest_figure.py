@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import plotly.graph_objects as go
@@ -13,10 +14,14 @@ from icestats.metadata import PartitionField
 from icestats.overview import KeyRange
 from icestats.presentation import render_count
 from icestats_widgets.axis import is_time_transform, key_interval
-from icestats_widgets.figure_style import DATA, DELETES, build_axis, build_layout, escape_label, shorten_path
+from icestats_widgets.figure_style import DATA, DELETES, OVERLAP, build_axis, build_layout, escape_label, shorten_path
 
-HEIGHT = 380
+HEIGHT = 400
 MOST_DRAWN = 1_000
+FADED = 0.2
+"""Opacity of manifests that are not marked."""
+_DEPTH_FROM = 0.84
+"""Where on the height the number of overlapping manifests is drawn."""
 _CONTENTS = (("data", DATA), ("deletes", DELETES))
 
 
@@ -30,7 +35,20 @@ class Key:
 
 
 @dataclass(frozen=True)
+class ManifestPicture:
+    """A figure, and which manifest each of its bars stands for."""
+
+    figure: go.Figure
+    paths: tuple[tuple[str, ...], ...]
+    """For each trace, the manifest path of each of its bars."""
+    deepest: int
+    """The most manifests of data that one key lies in."""
+
+
+@dataclass(frozen=True)
 class _Row:
+    path: str
+    is_marked: bool
     place: int
     content: str
     interval: tuple[float, float] | None
@@ -38,7 +56,12 @@ class _Row:
     hover: tuple[str, ...]
 
 
-def build_manifest_figure(manifest_files: pa.Table, key_ranges: Sequence[KeyRange], key: Key | None) -> go.Figure:
+def build_manifest_figure(
+    manifest_files: pa.Table,
+    key_ranges: Sequence[KeyRange],
+    key: Key | None,
+    marked: Collection[str] | None = None,
+) -> ManifestPicture:
     """Build the figure of the manifests from the manifest list alone.
 
     Parameters
@@ -49,22 +72,47 @@ def build_manifest_figure(manifest_files: pa.Table, key_ranges: Sequence[KeyRang
         Of the manifests that have one.
     key : Key or None
         The field they are of; None draws the records only.
+    marked : collection of str, optional
+        Paths of the manifests that stand out; by default all.
 
     Returns
     -------
-    plotly.graph_objects.Figure
+    ManifestPicture
         A line a manifest, those with the smallest keys first; the more bars a vertical line crosses, the more manifests
         a query for that key has to read. Traces: `data` and `deletes`, the key ranges; `data records` and
-        `deletes records`.
+        `deletes records`; `overlap`, how many manifests of data hold each key, all of them and not only the drawn ones.
     """
-    rows = _rows(manifest_files, {r.manifest_path: r for r in key_ranges}, key)
-    figure = go.Figure()
+    found = _found(manifest_files, {r.manifest_path: r for r in key_ranges}, key)
+    rows = [_row(place, *one, marked) for place, one in enumerate(found[:: drawn_step(len(found))])]
+    intervals = [interval for _, manifest, _, interval in found if interval and manifest["content"] == "data"]
+    traces, paths = [], []
     for content, colour in _CONTENTS:
-        figure.add_trace(_key_bars([row for row in rows if row.content == content], content, colour))
+        some = [row for row in rows if row.content == content and row.interval is not None]
+        traces.append(_key_bars(some, content, colour))
+        paths.append(tuple(row.path for row in some))
     for content, colour in _CONTENTS:
-        figure.add_trace(_record_bars([row for row in rows if row.content == content], content, colour, key is None))
-    figure.update_layout(_layout(len(rows), key))
-    return figure
+        some = [row for row in rows if row.content == content and row.record_count is not None]
+        traces.append(_record_bars(some, content, colour, key is None))
+        paths.append(tuple(row.path for row in some))
+    edges, depths = overlap_depths(intervals)
+    traces.append(_overlap(edges, depths))
+    return ManifestPicture(go.Figure(traces, _layout(len(rows), key)), (*paths, ()), max(depths, default=0))
+
+
+def overlap_depths(intervals: Sequence[tuple[float, float]]) -> tuple[list[float], list[int]]:
+    """Return where the number of overlapping intervals changes, and the number from there on.
+
+    Examples
+    --------
+    >>> overlap_depths([(0.0, 2.0), (1.0, 3.0)])
+    ([0.0, 1.0, 2.0, 3.0], [1, 2, 1, 0])
+    """
+    changes: dict[float, int] = {}
+    for start, end in intervals:
+        changes[start] = changes.get(start, 0) + 1
+        changes[end] = changes.get(end, 0) - 1
+    edges = sorted(changes)
+    return edges, list(accumulate(changes[edge] for edge in edges))
 
 
 def drawn_step(manifest_count: int) -> int:
@@ -78,25 +126,32 @@ def drawn_step(manifest_count: int) -> int:
     return max(1, -(-manifest_count // MOST_DRAWN))
 
 
-def _rows(manifest_files: pa.Table, ranges: dict[str, KeyRange], key: Key | None) -> list[_Row]:
+_Found = tuple[tuple[float, float], dict[str, Any], KeyRange | None, tuple[float, float] | None]
+
+
+def _found(manifest_files: pa.Table, ranges: dict[str, KeyRange], key: Key | None) -> list[_Found]:
     names = ["manifest_path", "content", "partition_spec_id", "manifest_length"]
     counted = ["files", "rows"]
     names += [f"{status}_{what}_count" for what in counted for status in ("added", "existing")]
-    found = []
+    found: list[_Found] = []
     for manifest in manifest_files.select(names).to_pylist():
         key_range = ranges.get(manifest["manifest_path"])
         interval = None
         if key is not None and key_range is not None:
             interval = key_interval(key.field.transform, key.type, key_range.lower, key_range.upper)
         found.append((interval or (float("inf"), float("inf")), manifest, key_range, interval))
-    found.sort(key=lambda row: row[0])
-    drawn = found[:: drawn_step(len(found))]
-    return [_row(place, *row[1:]) for place, row in enumerate(drawn)]
+    return sorted(found, key=lambda row: row[0])
 
 
 def _row(
-    place: int, manifest: dict[str, Any], key_range: KeyRange | None, interval: tuple[float, float] | None
+    place: int,
+    _: tuple[float, float],
+    manifest: dict[str, Any],
+    key_range: KeyRange | None,
+    interval: tuple[float, float] | None,
+    marked: Collection[str] | None,
 ) -> _Row:
+    path = manifest["manifest_path"]
     files, records = (_sum(manifest, what) for what in ("files", "rows"))
     span = "no key range" if key_range is None else _span(key_range)
     is_data = manifest["content"] == "data"
@@ -106,7 +161,7 @@ def _row(
         f"{render_count(records)} {'records' if is_data else 'delete records'}",
         shorten_path(manifest["manifest_path"]),
     )
-    return _Row(place, manifest["content"], interval, records, hover)
+    return _Row(path, marked is None or path in marked, place, manifest["content"], interval, records, hover)
 
 
 def _span(key_range: KeyRange) -> str:
@@ -132,7 +187,7 @@ def _key_bars(rows: list[_Row], content: str, colour: str) -> go.Bar:
         x=[interval[1] - interval[0] for _, interval in drawn],
         customdata=[row.hover for row, _ in drawn],
         hovertemplate=_HOVER,
-        marker={"color": colour, "line": {"width": 0}},
+        marker={"color": colour, "line": {"width": 0}, "opacity": [1 if row.is_marked else FADED for row, _ in drawn]},
         width=0.8,
     )
 
@@ -147,9 +202,24 @@ def _record_bars(rows: list[_Row], content: str, colour: str, in_legend: bool) -
         x=[count for _, count in known],
         customdata=[row.hover for row, _ in known],
         hovertemplate=_HOVER,
-        marker={"color": colour, "line": {"width": 0}},
+        marker={"color": colour, "line": {"width": 0}, "opacity": [1 if row.is_marked else FADED for row, _ in known]},
         width=0.8,
         xaxis="x2",
+    )
+
+
+def _overlap(edges: list[float], depths: list[int]) -> go.Scatter:
+    return go.Scatter(
+        name="overlap",
+        x=edges,
+        y=depths,
+        yaxis="y3",
+        mode="lines",
+        line={"shape": "hv", "width": 1, "color": OVERLAP},
+        fill="tozeroy",
+        fillcolor="rgba(0,158,115,0.35)",
+        hovertemplate="<b>%{y}</b> manifests hold this key<extra></extra>",
+        showlegend=False,
     )
 
 
@@ -159,7 +229,7 @@ def _layout(row_count: int, key: Key | None) -> dict[str, Any]:
     title = "" if key is None else escape_label(key.field.name)
     return build_layout(
         HEIGHT,
-        margin={"l": 12, "r": 12, "t": 28, "b": 40},
+        margin={"l": 40, "r": 12, "t": 28, "b": 40},
         barmode="overlay",
         showlegend=True,
         legend={
@@ -172,5 +242,14 @@ def _layout(row_count: int, key: Key | None) -> dict[str, Any]:
         },
         xaxis=build_axis(title, type=kind, domain=[0.0, max(0.0, split - 0.03)], visible=key is not None),
         xaxis2=build_axis("records", domain=[split, 1.0], rangemode="tozero", tickformat="~s", nticks=4),
-        yaxis=build_axis(range=[max(row_count, 1) - 0.4, -0.6], showticklabels=False, showgrid=False),
-    )
+        yaxis=build_axis(
+            range=[max(row_count, 1) - 0.4, -0.6],
+            domain=[0.0, 1.0 if key is None else _DEPTH_FROM - 0.03],
+            showticklabels=False,
+            showgrid=False,
+        ),
+        yaxis3=build_axis(
+            "overlap", domain=[_DEPTH_FROM, 1.0], anchor="x", rangemode="tozero", nticks=3, visible=key is not None,
+            fixedrange=True, automargin=False,
+        ),
+    )  # fmt: skip

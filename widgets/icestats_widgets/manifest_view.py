@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from icestats.partition_values import partition_field_type
 from icestats.table import Table
-from icestats_widgets.manifest_figure import Key, build_manifest_figure, drawn_step
+from icestats_widgets.manifest_figure import FADED, Key, build_manifest_figure, drawn_step
+from icestats_widgets.selection import Selection
 from icestats_widgets.view import View
 
 
@@ -15,13 +18,19 @@ class ManifestView(View):
 
     name = "manifests"
     title = "Manifests"
-    follows = ("overview",)
+    follows = ("overview", "selection", "part")
+    hears = ("overview",)
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+        self._paths: tuple[tuple[str, ...], ...] = ()
+        self._drawn: Any = None
 
     def draw(self) -> None:
         """Show the manifests."""
         overview = self.state.overview
         if overview is None:
-            self.show_note(self.note or "The manifest list has not been read.")
+            self.show_note(self.state.notes.get("overview", "The manifest list has not been read."))
             return
         table = self.state.table
         manifest_files = table.manifest_files()
@@ -30,9 +39,42 @@ class ManifestView(View):
             self.show_note("No manifests: nothing has been written to this table yet.", is_error=False)
             return
         key = find_key(table) if overview.key_ranges else None
-        self.say(_describe(manifest_files.num_rows, key))
-        figure = build_manifest_figure(manifest_files, overview.key_ranges, key)
-        self.show_figure(figure, f"Key ranges and records of {manifest_files.num_rows:,} manifests")
+        marked = self._marked()
+        if self.figure is not None and self._drawn is overview:
+            self._fade(marked)
+            return
+        self._drawn = overview
+        picture = build_manifest_figure(manifest_files, overview.key_ranges, key, marked)
+        self._paths = picture.paths
+        self.say(_describe(manifest_files.num_rows, key, picture.deepest))
+        before = self.figure
+        self.show_figure(picture.figure, f"Key ranges and records of {manifest_files.num_rows:,} manifests")
+        if self.figure is not None and self.figure is not before:
+            for trace in self.figure.data[:4]:
+                trace.on_click(self._choose)
+
+    def _fade(self, marked: frozenset[str] | None) -> None:
+        figure = self.figure
+        if figure is None:
+            return
+        with figure.batch_update():
+            for trace, paths in zip(figure.data, self._paths, strict=True):
+                if trace.type == "bar":
+                    trace.marker.opacity = [FADED if marked is not None and path not in marked else 1 for path in paths]
+
+    def _marked(self) -> frozenset[str] | None:
+        selection, part = self.state.selection, self.state.part
+        if selection is None:
+            return None
+        if not selection.ranges:
+            return frozenset(selection.manifest_paths)
+        return part.manifest_paths if part is not None and part.selection == selection else None
+
+    def _choose(self, trace: Any, points: Any, _: Any) -> None:
+        if not points.point_inds:
+            return
+        wanted = Selection(manifest_paths=(self._paths[points.trace_index][points.point_inds[0]],))
+        self.state.selection = None if self.state.selection == wanted else wanted
 
     def to_arrow(self) -> pa.Table | None:
         """Return the manifest list."""
@@ -51,7 +93,9 @@ def find_key(table: Table) -> Key | None:
     return None if field is None or kind is None else Key(field, kind)
 
 
-def _describe(manifest_count: int, key: Key | None) -> str:
+def _describe(manifest_count: int, key: Key | None, deepest: int) -> str:
     some = f", 1 in {step} drawn" if (step := drawn_step(manifest_count)) > 1 else ""
-    what = f"key range over {key.field.name}, and records" if key else "records; no partition field to show ranges of"
-    return f"{manifest_count:,} manifests{some}: {what}"
+    if key is None:
+        return f"{manifest_count:,} manifests{some}: records; no partition field to show ranges of"
+    overlap = f"; a key lies in up to {deepest:,} of them" if deepest else ""
+    return f"{manifest_count:,} manifests{some}: key range over {key.field.name}, and records{overlap}"

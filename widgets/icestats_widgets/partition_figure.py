@@ -1,271 +1,189 @@
-"""Partitions: a heat map of two partition fields, a calendar of days, or bars."""
+"""Partitions: a heat map of two partition fields, a calendar of one, or bars."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from icestats.metadata import PartitionField, PartitionSpec, Schema
-from icestats.partition_values import display_partition_value, partition_field_type
 from icestats.presentation import render_bytes, render_count
-from icestats_widgets.figure_style import DATA, build_axis, build_layout, escape_label
+from icestats_widgets.figure_style import DATA, GRID, TEXT, build_axis, build_layout, escape_label
+from icestats_widgets.partition_board import VALUES, Axis, Board, Key, sum_cells
 
-HEIGHT = 380
-MOST_PLACES = 400
-"""Places along an axis; further partitions are left out, which the caption says."""
+HEIGHT = 360
 COLOURS = "Viridis"
 _SKEWED = 5
 """Where the largest is so many times the middle one, colours stand for the logarithm."""
 _MOST_GAPS = 40
-TIME_TRANSFORMS = ("year", "month", "day", "hour")
-VALUES = {
-    "records": "data_record_count",
-    "files": "data_file_count",
-    "bytes": "total_data_file_size_in_bytes",
-}
-_SUMMED = (*VALUES.values(), "position_delete_record_count", "equality_delete_record_count")
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_HOVER = (
-    "<b>%{customdata[0]}</b><br>%{customdata[1]} records<br>%{customdata[2]} files<br>%{customdata[3]}"
-    "<br>%{customdata[4]} delete records<extra></extra>"
-)
-
-
-@dataclass(frozen=True)
-class PartitionPicture:
-    """A figure, and what a person has to know of it."""
-
-    figure: go.Figure
-    caption: str
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """The places along an axis, in order: the values as stored, and as a person reads them."""
-
-    field: PartitionField
-    type: str
-    values: list[Any]
-
-    def label(self, value: Any) -> str:
-        return display_partition_value(self.field.transform, self.type, value)
-
-    def ticks(self, most: int, longest: int = 18) -> dict[str, Any]:
-        step = max(1, -(-len(self.values) // most))
-        places = list(range(0, len(self.values), step))
-        texts = [escape_label(self.label(self.values[i]), longest=longest) for i in places]
-        return {"type": "linear", "tickmode": "array", "tickvals": places, "ticktext": texts}
+_MOST_TICKS_DOWN = 17
+Box = tuple[float, float, float, float]
+"""Across from and to, down from and to."""
 
 
 def build_partition_figure(
-    partitions: pa.Table, specs: Mapping[int, PartitionSpec], default_spec_id: int, schema: Schema, value: str
-) -> PartitionPicture | None:
+    board: Board, partitions: pa.Table, value: str, box: Box | None = None
+) -> go.Figure:
     """Build the figure of the partitions.
 
     Parameters
     ----------
+    board : Board
+        Where they are drawn.
     partitions : pyarrow.Table
-        `schemas.partitions_schema`.
-    specs : mapping of int to PartitionSpec
-        The table's partition specs.
-    default_spec_id : int
-        The spec whose partitions are drawn where it has any; else the newest that has.
-    schema : Schema
-        Types the partition fields.
+        Rows with `partition`, `spec_id` and the sums of `partition_board.SUMMED`: all, or those of a part.
     value : {"records", "files", "bytes"}
         What colour, or height, stands for: of data files, deletes not applied.
-
-    Returns
-    -------
-    PartitionPicture or None
-        None where there is nothing to draw: no partitions, or no partition fields.
+    box : tuple of float, optional
+        The places that are marked.
     """
-    found = sorted({spec for spec in partitions["spec_id"].to_pylist() if _fields(specs[spec], schema)})
-    if not found:
-        return None
-    spec_id = default_spec_id if default_spec_id in found else found[-1]
-    fields = _fields(specs[spec_id], schema)
-    rows = partitions.filter(pc.equal(partitions["spec_id"], spec_id))
-    shown = _shown(fields)
-    cells = _cells(rows, [field for field, _ in shown])
-    axes = [_axis(field, kind, [key[i] for key in cells]) for i, (field, kind) in enumerate(shown)]
-    caption = _caption(partitions.num_rows, rows.num_rows, [f for f, _ in fields if f not in [s for s, _ in shown]])
-    caption += "".join(_left_out(axis, [key[i] for key in cells]) for i, axis in enumerate(axes))
-    if len(axes) == 2:
-        return PartitionPicture(_heat_map(axes[0], axes[1], cells, value), caption)
-    if axes[0].field.transform == "day" and len(axes[0].values) > 14:
-        return PartitionPicture(_calendar(axes[0], cells, value), caption)
-    return PartitionPicture(_bars(axes[0], cells, value), caption)
+    cells = sum_cells(partitions, board)
+    number = list(VALUES).index(value)
+    places = {key: place for key in cells if (place := board.place(key)) is not None}
+    if board.calendar is None and len(board.axes) == 1:
+        return _bars(board, cells, places, value, box)
+    across, down = board.shape
+    grid: list[list[Any]] = [[None] * across for _ in range(down)]
+    hovers = [[""] * across for _ in range(down)]
+    for key, (x, y) in places.items():
+        grid[y][x] = cells[key][number]
+        hovers[y][x] = _hover(board.axes, key, cells[key])
+    return go.Figure([_heat(grid, hovers, value)], _map_layout(board, box))
 
 
-def _fields(spec: PartitionSpec, schema: Schema) -> list[tuple[PartitionField, str]]:
-    typed = ((field, partition_field_type(field, schema)) for field in spec.fields if field.transform != "void")
-    return [(field, kind) for field, kind in typed if kind is not None]
+def describe_partitions(board: Board, partitions: pa.Table) -> str:
+    """Return what a person has to know of the picture: how many partitions, and which are not drawn.
+
+    Parameters
+    ----------
+    board : Board
+        Where they are drawn.
+    partitions : pyarrow.Table
+        All partitions.
+    """
+    cells = sum_cells(partitions, board)
+    of_spec = sum(1 for spec_id in partitions["spec_id"].to_pylist() if spec_id == board.spec_id)
+    text = f"{partitions.num_rows:,} partitions"
+    if of_spec < partitions.num_rows:
+        text += f", {partitions.num_rows - of_spec:,} of them of other partition specs and not drawn"
+    if board.summed:
+        text += f", summed over {', '.join(board.summed)}"
+    left_out = sum(board.place(key) is None for key in cells)
+    return text + (f", {left_out:,} not drawn: the newest times and the first values are" if left_out else "")
 
 
-def _shown(fields: list[tuple[PartitionField, str]]) -> list[tuple[PartitionField, str]]:
-    return sorted(fields[:2], key=lambda pair: pair[0].transform not in TIME_TRANSFORMS)
-
-
-def _cells(rows: pa.Table, fields: Sequence[PartitionField]) -> dict[tuple[Any, ...], list[int]]:
-    cells: dict[tuple[Any, ...], list[int]] = {}
-    for row in rows.select(["partition", *_SUMMED]).to_pylist():
-        key = tuple(_stored(row["partition"].get(field.name)) for field in fields)
-        figures = [row[name] for name in _SUMMED]
-        cells[key] = [a + b for a, b in zip(cells[key], figures, strict=True)] if key in cells else figures
-    return cells
-
-
-def _stored(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, dt.time) else value
-
-
-def _axis(field: PartitionField, kind: str, values: Sequence[Any]) -> _Axis:
-    known = sorted({value for value in values if value is not None})
-    filled = _with_gaps(known, field.transform)
-    nulls = [None] if any(value is None for value in values) else []
-    newest = field.transform in TIME_TRANSFORMS
-    return _Axis(field, kind, nulls + (filled[-MOST_PLACES:] if newest else filled[:MOST_PLACES]))
-
-
-def _with_gaps(values: list[Any], transform: str) -> list[Any]:
-    # A day without rows is a gap that a person wants to see.
-    if not values or not (transform in TIME_TRANSFORMS or transform.startswith("bucket")):
-        return values
-    first, last = values[0], values[-1]
-    if isinstance(first, dt.date):
-        days = (last - first).days
-        return [first + dt.timedelta(days=i) for i in range(days + 1)] if days < MOST_PLACES else values
-    return list(range(first, last + 1)) if last - first < MOST_PLACES else values
-
-
-def _caption(partition_count: int, drawn: int, summed: Sequence[PartitionField]) -> str:
-    text = f"{partition_count:,} partitions"
-    if drawn < partition_count:
-        text += f", {partition_count - drawn:,} of them of other partition specs and not drawn"
-    if summed:
-        text += f", summed over {', '.join(field.name for field in summed)}"
-    return text
-
-
-def _left_out(axis: _Axis, values: Sequence[Any]) -> str:
-    lacking = len(set(values)) - len(set(values) & set(axis.values))
-    return f", {lacking:,} values of {axis.field.name} not drawn" if lacking else ""
-
-
-def _hover(axes: Sequence[_Axis], key: tuple[Any, ...], figures: Sequence[int]) -> tuple[str, ...]:
+def _hover(axes: Sequence[Axis], key: Key, figures: Sequence[int]) -> str:
     records, files, size_bytes, position, equality = figures
     name = " · ".join(
         f"{escape_label(axis.field.name)} = {escape_label(axis.label(value))}"
         for axis, value in zip(axes, key, strict=True)
     )
-    return name, render_count(records), render_count(files), render_bytes(size_bytes), render_count(position + equality)
-
-
-def _heat_map(across: _Axis, down: _Axis, cells: Mapping[tuple[Any, ...], list[int]], value: str) -> go.Figure:
-    number = list(VALUES).index(value)
-    grid: list[list[Any]] = [[None] * len(across.values) for _ in down.values]
-    hovers: list[list[Any]] = [[("", "", "", "", "")] * len(across.values) for _ in down.values]
-    columns = {v: i for i, v in enumerate(across.values)}
-    lines = {v: i for i, v in enumerate(down.values)}
-    for key, figures in cells.items():
-        if key[0] in columns and key[1] in lines:
-            grid[lines[key[1]]][columns[key[0]]] = figures[number]
-            hovers[lines[key[1]]][columns[key[0]]] = _hover((across, down), key, figures)
-    return go.Figure(
-        [_heat(list(range(len(across.values))), list(range(len(down.values))), grid, hovers, value)],
-        build_layout(
-            HEIGHT,
-            xaxis=build_axis(
-                escape_label(across.field.name),
-                showgrid=False,
-                **across.ticks(3 if len(across.label(across.values[-1])) > 4 else 8),
-            ),
-            yaxis=build_axis(escape_label(down.field.name), showgrid=False, **down.ticks(17)),
-        ),
+    return (
+        f"<b>{name}</b><br>{render_count(records)} records<br>{render_count(files)} files, {render_bytes(size_bytes)}"
+        f"<br>{render_count(position + equality)} delete records"
     )
 
 
-def _heat(x: list[int], y: list[int], z: list[list[Any]], hovers: list[list[Any]], value: str) -> go.Heatmap:
-    known = sorted(figure for line in z for figure in line if figure is not None)
+def _heat(grid: list[list[Any]], hovers: list[list[str]], value: str) -> go.Heatmap:
+    known = sorted(figure for line in grid for figure in line if figure is not None) or [0]
     is_skewed = known[-1] > _SKEWED * max(known[len(known) // 2], 1)
     bar: dict[str, Any] = {"thickness": 12, "outlinewidth": 0, "tickformat": "~s", "nticks": 6}
     low, high = 0.0, float(max(known[-1], 1))
     if is_skewed:
         # Colours of the logarithm; a partition with nothing in it has the colour of 1.
-        z = [[None if figure is None else math.log10(max(figure, 1)) for figure in line] for line in z]
+        grid = [[None if figure is None else math.log10(max(figure, 1)) for figure in line] for line in grid]
         low, high = math.floor(math.log10(max(known[0], 1))), math.log10(high)
         powers = list(range(math.floor(low), math.floor(high) + 1))
         bar |= {"tickmode": "array", "tickvals": powers, "ticktext": [f"{10**p:,}" for p in powers]}
+    else:
+        bar |= {"tickmode": "auto", "tickvals": [], "ticktext": []}
     return go.Heatmap(
         name=value,
-        x=x,
-        y=y,
-        z=z,
-        customdata=hovers,
-        hovertemplate=_HOVER,
+        z=grid,
+        text=hovers,
+        hovertemplate="%{text}<extra></extra>",
         hoverongaps=False,
         colorscale=COLOURS,
         zmin=low,
         zmax=high,
-        xgap=1 if len(x) <= _MOST_GAPS else 0,
-        ygap=1 if len(y) <= _MOST_GAPS else 0,
+        xgap=1 if len(grid[0]) <= _MOST_GAPS else 0,
+        ygap=1 if len(grid) <= _MOST_GAPS else 0,
         colorbar=bar | {"title": {"text": f"{value}, log scale" if is_skewed else value, "side": "right"}},
     )
 
 
-def _calendar(axis: _Axis, cells: Mapping[tuple[Any, ...], list[int]], value: str) -> go.Figure:
-    days = [day for day in axis.values if isinstance(day, dt.date)]
-    monday = days[0] - dt.timedelta(days=days[0].weekday())
-    weeks = (days[-1] - monday).days // 7 + 1
-    number = list(VALUES).index(value)
-    grid: list[list[Any]] = [[None] * weeks for _ in _WEEKDAYS]
-    hovers: list[list[Any]] = [[("", "", "", "", "")] * weeks for _ in _WEEKDAYS]
-    for key, figures in cells.items():
-        if key[0] in days:
-            week, weekday = divmod((key[0] - monday).days, 7)
-            grid[weekday][week] = figures[number]
-            hovers[weekday][week] = _hover((axis,), key, figures)
-    step = max(1, -(-weeks // 8))
-    places = list(range(0, weeks, step))
-    labels = [(monday + dt.timedelta(weeks=week)).isoformat() for week in places]
-    heat = _heat(list(range(weeks)), list(range(7)), grid, hovers, value)
-    return go.Figure(
-        [heat],
-        build_layout(
-            HEIGHT,
-            xaxis=build_axis(f"{escape_label(axis.field.name)}, weeks from Monday", showgrid=False, tickmode="array",
-                             tickvals=places, ticktext=labels),
-            yaxis=build_axis(showgrid=False, tickmode="array", tickvals=list(range(7)), ticktext=_WEEKDAYS,
-                             autorange="reversed"),
-        ),
-    )  # fmt: skip
+def _map_layout(board: Board, box: Box | None) -> dict[str, Any]:
+    axis = board.axes[0]
+    name = escape_label(axis.field.name)
+    if board.calendar is not None:
+        calendar = board.calendar
+        x = build_axis(
+            f"{name}, {calendar.title}", showgrid=False, **_ticks([calendar.label(i) for i in range(board.shape[0])], 6)
+        )
+        y = build_axis(showgrid=False, autorange="reversed", **_ticks(list(calendar.rows), 12))
+    else:
+        down = board.axes[1]
+        labels = [axis.label(value) for value in axis.values]
+        x = build_axis(name, showgrid=False, **_ticks(labels, 4 if len(labels[-1]) > 4 else 8))
+        y = build_axis(
+            escape_label(down.field.name), showgrid=False, **_ticks([down.label(v) for v in down.values], _MOST_TICKS_DOWN)
+        )
+    return build_layout(HEIGHT, dragmode="select", selections=_marks(box), **_MARK_STYLE, xaxis=x, yaxis=y)
 
 
-def _bars(axis: _Axis, cells: Mapping[tuple[Any, ...], list[int]], value: str) -> go.Figure:
+_MARK_STYLE: dict[str, Any] = {
+    "newselection": {"line": {"color": "#ffffff", "width": 3, "dash": "solid"}},
+    "activeselection": {"fillcolor": "rgba(255,255,255,0.12)", "opacity": 1},
+}
+
+
+def _marks(box: Box | None) -> list[dict[str, Any]]:
+    if box is None:
+        return []
+    across, to, down, bottom = box
+    ends = {"x0": across - 0.5, "x1": to + 0.5, "y0": down - 0.5, "y1": bottom + 0.5}
+    return [{"type": "rect", "xref": "x", "yref": "y", **ends, "line": {"color": "#ffffff", "width": 3, "dash": "solid"}}]
+
+
+def _ticks(labels: Sequence[str], most: int, longest: int = 18) -> dict[str, Any]:
+    step = max(1, -(-len(labels) // most))
+    places = list(range(0, len(labels), step))
+    texts = [escape_label(labels[place], longest=longest) for place in places]
+    return {"type": "linear", "tickmode": "array", "tickvals": places, "ticktext": texts}
+
+
+def _bars(
+    board: Board, cells: Mapping[Key, list[int]], places: Mapping[Key, tuple[int, int]], value: str, box: Box | None
+) -> go.Figure:
+    (axis,) = board.axes
     number = list(VALUES).index(value)
-    places = [(i, v) for i, v in enumerate(axis.values) if (v,) in cells]
+    drawn = sorted((place[0], key) for key, place in places.items())
+    heights = [cells[key][number] for _, key in drawn]
+    marked = [box is None or box[0] <= place <= box[1] for place, _ in drawn]
     bars = go.Bar(
         name=value,
-        x=[i for i, _ in places],
-        y=[cells[(v,)][number] for _, v in places],
-        customdata=[_hover((axis,), (v,), cells[(v,)]) for _, v in places],
-        hovertemplate=_HOVER,
-        marker={"color": DATA, "line": {"width": 0}},
+        x=[place for place, _ in drawn],
+        y=heights,
+        text=[_hover(board.axes, key, cells[key]) for _, key in drawn],
+        textposition="none",
+        hovertemplate="%{text}<extra></extra>",
+        marker={"color": DATA, "line": {"width": 0}, "opacity": [1 if mark else 0.3 for mark in marked]},
     )
+    labels = [axis.label(v) for v in axis.values]
     return go.Figure(
         [bars],
         build_layout(
             HEIGHT,
+            dragmode="select",
+            selectdirection="h",
             bargap=0.15,
-            xaxis=build_axis(escape_label(axis.field.name), showgrid=False, **axis.ticks(12)),
-            yaxis=build_axis(value, rangemode="tozero", tickformat="~s"),
+            selections=[],
+            newselection={"line": {"color": TEXT, "width": 2, "dash": "solid"}},
+            xaxis=build_axis(
+                escape_label(axis.field.name), showgrid=False, range=[-0.6, len(labels) - 0.4], **_ticks(labels, 8)
+            ),
+            yaxis=build_axis(value, rangemode="tozero", tickformat="~s", gridcolor=GRID),
         ),
     )

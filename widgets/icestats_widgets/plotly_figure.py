@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import plotly
 import plotly.graph_objects as go
-from traitlets import Bytes, Unicode
+from traitlets import Bytes, Dict, Float, Int, List, Unicode
 
 _HERE = Path(__file__).parent
 _CONFIG = {"responsive": True, "displayModeBar": False, "displaylogo": False, "typesetMath": False, "showTips": False}
-_FASTEST = 1
+_PACKING = 6
 
 
 class _ImportedWhenUsed(ModuleType):
@@ -76,6 +76,24 @@ class PlotlyFigure(_FigureWidget):
     Type: str. Default: empty.
     """
 
+    places = List(Int()).tag(sync=True)
+    """Places across and down that can be marked; empty where nothing can.
+
+    Type: list of int. Default: empty.
+    """
+
+    mark = List(Float()).tag(sync=True)
+    """The places that are marked, across from and to, down from and to.
+
+    Type: list of float. Default: empty.
+    """
+
+    brush = Dict().tag(sync=True)
+    """What a person has marked: `x` and `y`, each from and to, or `clear`; and a number, so that no two are equal.
+
+    Type: dict. Default: empty.
+    """
+
     _bundle_id = Unicode().tag(sync=True)
     _bundle_version = Unicode().tag(sync=True)
 
@@ -119,5 +137,5 @@ def _find_bundle() -> PlotlyBundle:
     global _bundle
     if _bundle is None or _bundle.comm is None:
         code = Path(plotly.__file__).with_name("package_data") / "widgetbundle.js"
-        _bundle = PlotlyBundle(gzipped=gzip.compress(code.read_bytes(), _FASTEST, mtime=0))
+        _bundle = PlotlyBundle(gzipped=gzip.compress(code.read_bytes(), _PACKING, mtime=0))
     return _bundle

@@ -6,6 +6,7 @@ from traitlets import Any, Bool, Dict, Enum, HasTraits, Instance, Int, List, Tup
 
 PARTITION_VALUES = ("records", "files", "bytes")
 KINDS = ("equi-width", "equi-height")
+TREE_MODES = ("tree", "files")
 PHASES = (
     "idle",
     "starting",
@@ -32,6 +33,102 @@ class ExplorerState(HasTraits):
     """The figures of the manifest list.
 
     Type: `icestats.overview.Overview` or None. Default: None, not read yet.
+    """
+
+    selection = Any(None)
+    """The partitions or manifests that are marked; every part shows no more than them.
+
+    Type: `selection.Selection` or None. Default: None, everything.
+    """
+
+    part = Any(None)
+    """What the selection holds.
+
+    Type: `selected_part.SelectedPart` or None. Default: None, nothing is marked or it has not been read yet.
+    """
+
+    reading = Tuple(Int(), Int(), default_value=(0, 0))
+    """Manifests that have been read, and those to read.
+
+    Type: tuple of two int. Default: (0, 0).
+    """
+
+    manifests = Any(None)
+    """`Table.manifests()`.
+
+    Type: `pyarrow.Table` or None. Default: None, not read yet.
+    """
+
+    tree_mode = Enum(TREE_MODES, default_value="tree")
+    """What the tree of manifests shows.
+
+    Type: `tree`, or `files` for all files in one list. Default: `tree`.
+    """
+
+    tree_sort = Any(None)
+    """What the tree is sorted by.
+
+    Type: tuple of a column's name and whether the largest comes first, or None. Default: None, as the metadata has it.
+    """
+
+    tree_words = Unicode()
+    """Words and comparisons that the tree's rows are filtered by.
+
+    Type: str. Default: empty.
+    """
+
+    tree_opened = Instance(frozenset, args=([("snapshot",)],))
+    """Rows of the tree that are open.
+
+    Type: frozenset of tuple of str. Default: the snapshot.
+    """
+
+    outline = Any(None)
+    """The tree's rows.
+
+    Type: `outline.Outline` or None. Default: None.
+    """
+
+    row_filter = Unicode()
+    """The filter whose planning and estimates are shown.
+
+    Type: str, PyIceberg's filter language. Default: empty.
+    """
+
+    plan = Any(None)
+    """`Table.plan` of the filter.
+
+    Type: `icestats.plan.Plan` or None. Default: None.
+    """
+
+    estimates = Any(None)
+    """`Table.estimate` of the filter.
+
+    Type: `icestats.plan.Estimates` or None. Default: None.
+    """
+
+    earlier_estimates = Any(None)
+    """The estimates of the same filter before the last commit.
+
+    Type: as `estimates`. Default: None.
+    """
+
+    layout_report = Any(None)
+    """`Table.layout()`: how well the metadata is clustered, and what to mend.
+
+    Type: `icestats.plan.Layout` or None. Default: None.
+    """
+
+    sketches = Any(None)
+    """`Table.sketches()`.
+
+    Type: `pyarrow.Table` or None. Default: None, not read yet.
+    """
+
+    sparks = Dict()
+    """Small histograms by column.
+
+    Type: dict of str to `sparks.Spark`. Default: empty.
     """
 
     columns = Any(None)

@@ -17,7 +17,7 @@ class SummaryView(View):
 
     name = "summary"
     follows = ("overview", "table")
-    hears = ("manifests",)
+    hears = ("overview",)
 
     def build(self) -> None:
         """Make the widgets that stay."""
@@ -29,7 +29,7 @@ class SummaryView(View):
         self.heading.value = f"<h3 title='{escape(table.metadata.location)}'>{escape(table.name)}</h3>"
         overview = self.state.overview
         if overview is None:
-            self.show_note(self.state.notes.get("manifests", "The manifest list has not been read."))
+            self.show_note(self.state.notes.get("overview", "The manifest list has not been read."))
             return
         self.say(_describe(overview))
         self.body.children = [ipywidgets.HTML(render_summary(overview))]

@@ -1,0 +1,63 @@
+"""Cells of grids: texts with their units, bars, and what a tooltip says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icestats.presentation import render_bytes, render_count
+
+Cell = dict[str, Any]
+UNKNOWN = "unknown"
+
+
+def text_cell(text: str, about: str = "", kind: str = "") -> Cell:
+    """Return a cell with a text.
+
+    Parameters
+    ----------
+    text : str
+        Shown as it is.
+    about : str
+        The tooltip; by default the text.
+    kind : str
+        A class: `quiet`, `good`, `bad`, `strong`, `code`.
+    """
+    cell: Cell = {"t": text, "h": about or text}
+    if kind or text in (UNKNOWN, "–", "none"):
+        cell["k"] = kind or "quiet"
+    return cell
+
+
+def count_cell(count: int | None, most: int | None = None, about: str = "") -> Cell:
+    """Return a cell with a count, and a bar as long as its share of the largest one.
+
+    Examples
+    --------
+    >>> count_cell(1500, 3000)
+    {'t': '1,500', 'h': '1,500', 'b': 0.5}
+    >>> count_cell(None)["t"]
+    'unknown'
+    """
+    return _with_bar(text_cell(render_count(count), about), count, most)
+
+
+def bytes_cell(size_bytes: int | None, most: int | None = None, about: str = "") -> Cell:
+    """Return a cell with a size, and a bar as long as its share of the largest one; the tooltip has each byte."""
+    exact = "" if size_bytes is None else f"{size_bytes:,} bytes"
+    return _with_bar(text_cell(render_bytes(size_bytes), about or exact), size_bytes, most)
+
+
+def change_cell(change: int | None, most: int | None = None, *, in_bytes: bool = False) -> Cell:
+    """Return a cell with a change, signed; nothing for one that a summary does not state."""
+    if change is None:
+        return text_cell("–", "not stated")
+    size = render_bytes(abs(change)) if in_bytes else f"{abs(change):,}"
+    cell = text_cell(("+" if change > 0 else "−" if change < 0 else "") + size)
+    cell["k"] = "less" if change < 0 else "more"
+    return _with_bar(cell, abs(change), most)
+
+
+def _with_bar(cell: Cell, value: int | None, most: int | None) -> Cell:
+    if value is not None and most:
+        cell["b"] = round(min(1.0, value / most), 4)
+    return cell

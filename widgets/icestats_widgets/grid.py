@@ -1,0 +1,155 @@
+"""A table of any length, of which only the visible rows go to the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import anywidget
+from traitlets import Bool, Dict, Int, List, Unicode
+
+MOST_ROWS_SENT = 400
+"""More rows than this are never sent in one message."""
+_FIRST_ROWS = 60
+
+Row = dict[str, Any]
+"""A row: `key`, `depth`, `open` (only where it has rows below it), `cells`, and `k`, a kind."""
+
+
+class Rows(Protocol):
+    """What a grid shows."""
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+
+    def window(self, offset: int, count: int) -> list[Row]:
+        """Return some of the rows."""
+
+
+class ListedRows:
+    """Rows that are few enough to be made at once.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The rows.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = list(rows)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def window(self, offset: int, count: int) -> list[Row]:
+        """Return some of the rows."""
+        return self._rows[offset : offset + count]
+
+
+class Grid(anywidget.AnyWidget):
+    """A table that is sorted, filtered and paged in the kernel.
+
+    Parameters
+    ----------
+    label : str
+        What a screen reader says.
+    columns : sequence of dict
+        `name`, `title`, `width` (as CSS grid has it), and where wanted `align`, `sortable`, `about`.
+    **traits
+        Further traits.
+    """
+
+    _esm = Path(__file__).with_name("grid.js")
+
+    label = Unicode().tag(sync=True)
+    """What a screen reader says. Type: str. Default: empty."""
+    columns = List(Dict()).tag(sync=True)
+    """The columns. Type: list of dict. Default: empty."""
+    row_count = Int().tag(sync=True)
+    """How many rows there are. Type: int. Default: 0."""
+    row_height = Int(26).tag(sync=True)
+    """Pixels. Type: int. Default: 26."""
+    most_rows = Int(14).tag(sync=True)
+    """Rows that are seen at once; the rest is scrolled to. Type: int. Default: 14."""
+    least_rows = Int(1).tag(sync=True)
+    """Rows that room is kept for. Type: int. Default: 1."""
+    is_tree = Bool(False).tag(sync=True)
+    """Whether rows can be opened. Type: bool. Default: False."""
+    sort = Dict().tag(sync=True)
+    """`column` and `descending`. Type: dict. Default: empty, as the rows come."""
+    selected = List(Unicode()).tag(sync=True)
+    """Keys of the selected rows. Type: list of str. Default: empty."""
+    placeholder = Unicode().tag(sync=True)
+    """What stands in the filter's box; without it there is none. Type: str. Default: empty."""
+    note = Unicode().tag(sync=True)
+    """A sentence below the rows, such as why there are none. Type: str. Default: empty."""
+    page = Dict({"offset": 0, "rows": [], "number": 0}).tag(sync=True)
+    """The rows that the browser has. Type: dict. Default: none."""
+
+    def __init__(self, label: str, columns: Sequence[dict[str, Any]], **traits: Any) -> None:
+        self._rows: Rows = ListedRows([])
+        self._seen = (0, _FIRST_ROWS)
+        self.on_select: Callable[[str], object] | None = None
+        """Called with the key of a row that is chosen."""
+        self.on_toggle: Callable[[str], object] | None = None
+        """Called with the key of a row that is to be opened or closed."""
+        self.on_sort: Callable[[str, bool], object] | None = None
+        """Called with a column and whether the largest is to come first."""
+        self.on_filter: Callable[[str], object] | None = None
+        """Called with the text of the filter's box."""
+        super().__init__(label=label, columns=list(columns), **traits)
+        self.on_msg(lambda _, message, __: self.receive(message))
+
+    def show_rows(self, rows: Rows, note: str = "") -> None:
+        """Show other rows, in one message.
+
+        Parameters
+        ----------
+        rows : Rows
+            What to show.
+        note : str
+            A sentence below them.
+        """
+        self._rows = rows
+        self.refresh(note)
+
+    def refresh(self, note: str | None = None) -> None:
+        """Show the same rows anew: some have been opened, closed or filled."""
+        offset, count = self._seen
+        offset = max(0, min(offset, self._rows.row_count - count))
+        with self.hold_sync():
+            if note is not None:
+                self.note = note
+            self.row_count = self._rows.row_count
+            self._send_page(offset, count)
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """Take what the browser says: which rows it shows, and what a person does with them."""
+        kind = message.get("kind")
+        if kind == "window":
+            self._seen = (max(0, int(message["offset"])), max(1, min(int(message["count"]), MOST_ROWS_SENT)))
+            self._send_page(*self._seen)
+        elif kind == "select" and self.on_select is not None:
+            self.on_select(str(message["key"]))
+        elif kind == "toggle" and self.on_toggle is not None:
+            self.on_toggle(str(message["key"]))
+        elif kind == "filter" and self.on_filter is not None:
+            self.on_filter(str(message["text"]))
+        elif kind == "sort":
+            self._sort(str(message["column"]))
+
+    def _sort(self, column: str) -> None:
+        numbers = {c["name"] for c in self.columns if c.get("align") == "end"}
+        first = column in numbers
+        descending = not self.sort["descending"] if self.sort.get("column") == column else first
+        self.sort = {"column": column, "descending": descending}
+        if self.on_sort is not None:
+            self.on_sort(column, descending)
+
+    def _send_page(self, offset: int, count: int) -> None:
+        number = self.page["number"] + 1
+        self.page = {"offset": offset, "rows": self._rows.window(offset, count), "number": number}

@@ -1,0 +1,112 @@
+"""The columns of a part of a table: the roll-ups of some partitions, or of some manifests, taken together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import Field, Schema
+from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.types import parse_type
+
+_WHOLE = "unknown: sketches are of the whole table, not of the part that is marked"
+_LITTLE_ENDIAN = {
+    "int": "<i4", "date": "<i4", "float": "<f4", "double": "<f8",
+    "long": "<i8", "time": "<i8", "timestamp": "<i8", "timestamptz": "<i8", "timestamp_ns": "<i8", "timestamptz_ns": "<i8",
+}  # fmt: skip
+
+
+def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -> pa.Table:
+    """Build the table of columns of a part.
+
+    Parameters
+    ----------
+    groups : pyarrow.Table
+        Rows with `schemas.COLUMN_MAPS`: the partitions, or the manifests of data, that make up the part.
+    schema : Schema
+        The columns.
+    live_file_count : int
+        Live data files of these groups.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.COLUMNS`: one row a column, by the roll-up rule; NDV and lengths are unknown.
+
+    Notes
+    -----
+    A group that lacks a statistic makes it unknown for the part: the number of files that lack it is the sum over groups.
+    """
+    found = {statistic: _by_field(groups, f"{statistic}s") for statistic in STATISTICS}
+    missing = {statistic: _by_field(groups, f"{statistic}s_missing_files") for statistic in STATISTICS}
+    rows = [_row(field, found, missing, live_file_count) for field in schema.columns]
+    return pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def _by_field(groups: pa.Table, name: str) -> Callable[[int], pa.Array]:
+    chunks = groups[name].chunks
+    maps = pa.concat_arrays(chunks) if chunks else pa.array([], groups.schema.field(name).type)
+    first, last = (maps.offsets[0].as_py(), maps.offsets[-1].as_py()) if len(maps) else (0, 0)
+    keys, values = maps.keys.slice(first, last - first).to_numpy(), maps.items.slice(first, last - first)
+    return lambda field_id: values.filter(pa.array(keys == field_id))
+
+
+def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file_count: int) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "field_id": field.field_id,
+        "name": field.name,
+        "type": field.type,
+        "required": field.required,
+        "live_file_count": live_file_count,
+    }
+    provenance: dict[str, str] = {}
+    lacking: dict[str, int] = {}
+    for statistic in STATISTICS:
+        if statistic == "nan_value_count" and not field.has_nan:
+            provenance[statistic] = "not applicable: the type has no NaN"
+            continue
+        count = pc.sum(missing[statistic](field.field_id)).as_py() or 0
+        if count:
+            lacking[statistic] = count
+            provenance[statistic] = f"unknown: {count:,} of {live_file_count:,} data files lack it"
+            continue
+        values = found[statistic](field.field_id)
+        if statistic in SUMMED_STATISTICS:
+            row[statistic] = pc.sum(values).as_py() or 0
+            provenance[statistic] = f"exact: sum over {live_file_count:,} data files of the part"
+        else:
+            row[statistic] = extreme_value(field.type, values, largest=statistic == "upper_bound")
+            provenance[statistic] = f"bound: over {live_file_count:,} data files of the part"
+    provenance |= dict.fromkeys(("ndv", "avg_length", "max_length"), _WHOLE)
+    return {**row, "missing_files": list(lacking.items()), "provenance": list(provenance.items())}
+
+
+def extreme_value(type_text: str, values: pa.Array, *, largest: bool) -> bytes | None:
+    """Return the smallest or largest of single values of a type, in Iceberg's order; None where there are none.
+
+    Examples
+    --------
+    >>> extreme_value("int", pa.array([b"\\xff\\xff\\xff\\xff", b"\\x01\\x00\\x00\\x00"]), largest=True).hex()
+    '01000000'
+    """
+    known = values.drop_null()
+    if not len(known):
+        return None
+    name = parse_type(type_text).name
+    layout = _LITTLE_ENDIAN.get(name)
+    if layout is not None:
+        numbers = np.frombuffer(b"".join(known.to_pylist()), layout)
+        place = int(numbers.argmax() if largest else numbers.argmin())
+        found: bytes = known[place].as_py()
+        return found
+    pick = max if largest else min
+    items: list[bytes] = known.to_pylist()
+    return pick(items, key=_signed) if name == "decimal" else pick(items)
+
+
+def _signed(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)

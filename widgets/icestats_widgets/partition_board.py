@@ -1,0 +1,152 @@
+"""Where each partition is drawn: along axes, in a calendar, or in a line."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import PartitionField, PartitionSpec, Schema
+from icestats.partition_values import display_partition_value, partition_field_type
+from icestats_widgets.calendars import CALENDARS, Calendar
+
+MOST_PLACES = 400
+"""Places along an axis; further partitions are left out, which the caption says."""
+MOST_CELLS = 12_000
+"""Cells of a heat map: more would make a message to the browser that takes long."""
+TIME_TRANSFORMS = ("year", "month", "day", "hour")
+VALUES = {
+    "records": "data_record_count",
+    "files": "data_file_count",
+    "bytes": "total_data_file_size_in_bytes",
+}
+SUMMED = (*VALUES.values(), "position_delete_record_count", "equality_delete_record_count")
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The places along an axis, in order: the values as stored, and as a person reads them."""
+
+    field: PartitionField
+    type: str
+    values: tuple[Any, ...]
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """Value to its place."""
+        return {value: place for place, value in enumerate(self.values)}
+
+    def label(self, value: Any) -> str:
+        """Return a value as a person reads it."""
+        return display_partition_value(self.field.transform, self.type, value)
+
+
+@dataclass(frozen=True)
+class Board:
+    """Where the partitions of one spec are drawn."""
+
+    spec_id: int
+    axes: tuple[Axis, ...]
+    """One or two fields; the first lies across."""
+    calendar: Calendar | None
+    """Where the first field is a time and alone, and has enough of them."""
+    summed: tuple[str, ...]
+    """Fields that are not drawn: their partitions are added up."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Places across and down."""
+        if self.calendar is not None:
+            return self.calendar.shape
+        return len(self.axes[0].values), len(self.axes[1].values) if len(self.axes) == 2 else 1
+
+    def place(self, key: Key) -> tuple[int, int] | None:
+        """Return where a partition is drawn, across and down; None where it is not."""
+        if self.calendar is not None:
+            return None if key[0] is None else self.calendar.place(key[0])
+        found = [axis.places.get(value) for axis, value in zip(self.axes, key, strict=True)]
+        if found[0] is None or found[-1] is None:
+            return None
+        return found[0], found[1] if len(found) == 2 and found[1] is not None else 0
+
+
+def build_board(
+    partitions: pa.Table, specs: Mapping[int, PartitionSpec], default_spec_id: int, schema: Schema
+) -> Board | None:
+    """Find where partitions are drawn; None where there are none, or none has a field.
+
+    Parameters
+    ----------
+    partitions : pyarrow.Table
+        `schemas.partitions_schema`.
+    specs : mapping of int to PartitionSpec
+        The table's partition specs.
+    default_spec_id : int
+        The spec whose partitions are drawn where it has any; else the newest that has.
+    schema : Schema
+        Types the partition fields.
+    """
+    found = sorted({spec for spec in pc.unique(partitions["spec_id"]).to_pylist() if _fields(specs[spec], schema)})
+    if not found:
+        return None
+    spec_id = default_spec_id if default_spec_id in found else found[-1]
+    fields = _fields(specs[spec_id], schema)
+    shown = sorted(fields[:2], key=lambda pair: pair[0].transform not in TIME_TRANSFORMS)
+    rows = partitions.filter(pc.equal(partitions["spec_id"], spec_id))
+    values = [_values(rows, field) for field, _ in shown]
+    down = _axis(*shown[1], values[1], MOST_PLACES) if len(shown) == 2 else None
+    most = MOST_PLACES if down is None else max(1, min(MOST_PLACES, MOST_CELLS // len(down.values)))
+    across = _axis(*shown[0], values[0], most)
+    calendar = None
+    if down is None and across.field.transform in CALENDARS and None not in across.values:
+        calendar = CALENDARS[across.field.transform].of(across.values[0], across.values[-1])
+    drawn = {field.field_id for field, _ in shown}
+    summed = tuple(field.name for field, _ in fields if field.field_id not in drawn)
+    return Board(spec_id, (across,) if down is None else (across, down), calendar, summed)
+
+
+def sum_cells(partitions: pa.Table, board: Board) -> dict[Key, list[int]]:
+    """Return the sums of `SUMMED` for each partition of the board's fields."""
+    rows = partitions.filter(pc.equal(partitions["spec_id"], board.spec_id))
+    keys = zip(*(_values(rows, axis.field) for axis in board.axes), strict=True)
+    figures = zip(*(rows[name].to_pylist() for name in SUMMED), strict=True)
+    cells: dict[Key, list[int]] = {}
+    for key, found in zip(keys, figures, strict=True):
+        before = cells.get(key)
+        cells[key] = list(found) if before is None else [a + b for a, b in zip(before, found, strict=True)]
+    return cells
+
+
+def _fields(spec: PartitionSpec, schema: Schema) -> list[tuple[PartitionField, str]]:
+    typed = ((field, partition_field_type(field, schema)) for field in spec.fields if field.transform != "void")
+    return [(field, kind) for field, kind in typed if kind is not None]
+
+
+def _values(rows: pa.Table, field: PartitionField) -> list[Any]:
+    values = pc.struct_field(rows["partition"], field.name).to_pylist()
+    return [value.isoformat() if isinstance(value, dt.time) else value for value in values]
+
+
+def _axis(field: PartitionField, kind: str, values: Sequence[Any], most: int) -> Axis:
+    known = sorted({value for value in values if value is not None})
+    filled = _with_gaps(known, field.transform)
+    nulls = [None] if any(value is None for value in values) else []
+    newest = field.transform in TIME_TRANSFORMS
+    return Axis(field, kind, tuple(nulls + (filled[-most:] if newest else filled[:most])))
+
+
+def _with_gaps(values: list[Any], transform: str) -> list[Any]:
+    # A day without rows is a gap that a person wants to see.
+    if not values or not (transform in TIME_TRANSFORMS or transform.startswith("bucket")):
+        return values
+    first, last = values[0], values[-1]
+    if isinstance(first, dt.date):
+        days = (last - first).days
+        return [first + dt.timedelta(days=i) for i in range(days + 1)] if days < MOST_PLACES else values
+    return list(range(first, last + 1)) if last - first < MOST_PLACES else values

@@ -1,0 +1,102 @@
+"""What the selection holds: its partitions, its columns, its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import Schema
+from icestats.read.partition_order import rank_values
+from icestats.table import Table
+from icestats_widgets.part_columns import build_part_columns
+from icestats_widgets.selection import Selection, manifest_mask
+
+_SUMS = {
+    "data_record_count": ("data", "record_count"),
+    "data_file_count": ("data", None),
+    "total_data_file_size_in_bytes": ("data", "file_size_in_bytes"),
+    "position_delete_record_count": ("position_deletes", "record_count"),
+    "equality_delete_record_count": ("equality_deletes", "record_count"),
+}
+
+
+@dataclass(frozen=True)
+class SelectedPart:
+    """A part of a table. Counts are of live data files, row-level deletes not deducted."""
+
+    selection: Selection
+    manifest_paths: frozenset[str]
+    """Manifests that are marked, or that may hold files of the marked partitions."""
+    partitions: pa.Table
+    """One row a partition: `partition`, `spec_id`, and the sums that are drawn."""
+    columns: pa.Table
+    """`schemas.COLUMNS` of the part."""
+    record_count: int
+    file_count: int
+    size_bytes: int
+
+
+def read_selected_part(
+    table: Table,
+    selection: Selection,
+    *,
+    manifests: pa.Table,
+    partitions: pa.Table,
+    fields: Sequence[Mapping[str, Any]],
+) -> SelectedPart:
+    """Read what a selection holds.
+
+    Parameters
+    ----------
+    table : Table
+        The table: of marked manifests the entries are read.
+    selection : Selection
+        What is marked.
+    manifests, partitions : pyarrow.Table
+        `schemas.MANIFESTS` and `schemas.partitions_schema`.
+    fields : sequence of mapping
+        `manifest_fields` of the manifests.
+    """
+    is_marked = manifest_mask(manifests, fields, selection)
+    marked = manifests.filter(pa.array(is_marked, pa.bool_()))
+    paths = frozenset(marked["manifest_path"].to_pylist())
+    if selection.ranges:
+        rows = partitions.filter(selection.mask(partitions))
+        return _part(selection, paths, rows, rows, table.schema)
+    rows = sum_partitions(table.files(manifest_paths=sorted(paths)))
+    return _part(selection, paths, rows, marked.filter(pc.equal(marked["content"], "data")), table.schema)
+
+
+def sum_partitions(files: pa.Table) -> pa.Table:
+    """Return the sums of each partition that is among some files: `schemas.files_schema` -> one row a partition.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        Live files.
+    """
+    partition = files["partition"].combine_chunks()
+    ranks = [rank_values(partition.field(i)) for i in range(partition.type.num_fields)]
+    keys = np.stack([*ranks, files["spec_id"].to_numpy()], axis=1)
+    _, first, places = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    columns: dict[str, Any] = {"partition": partition.take(pa.array(first)), "spec_id": files["spec_id"].take(first)}
+    contents = files["content"].to_numpy(zero_copy_only=False)
+    for name, (content, figure) in _SUMS.items():
+        values = np.ones(len(files), np.int64) if figure is None else files[figure].to_numpy()
+        sums = np.zeros(len(first), np.int64)
+        np.add.at(sums, places.reshape(-1), np.where(contents == content, values, 0))
+        columns[name] = pa.array(sums)
+    return pa.table(columns)
+
+
+def _part(
+    selection: Selection, paths: frozenset[str], partitions: pa.Table, groups: pa.Table, schema: Schema
+) -> SelectedPart:
+    totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
+    columns = build_part_columns(groups, schema, totals[1])
+    return SelectedPart(selection, paths, partitions, columns, totals[0], totals[1], totals[2])

@@ -1,0 +1,213 @@
+"""What a person has marked: a range of partitions, or manifests; every part shows no more than that."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.metadata import Schema, TableMetadata
+from icestats.partition_values import display_partition_value, partition_field_type
+from icestats.types import decode_value, json_value
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SPANS = {"hour": dt.timedelta(hours=1), "day": dt.timedelta(days=1)}
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class FieldRange:
+    """Values of a partition field, both ends among them, as Iceberg stores them."""
+
+    name: str
+    source_id: int
+    transform: str
+    type: str
+    lower: Any
+    upper: Any
+    with_null: bool = False
+
+    @property
+    def text(self) -> str:
+        """The range as a person reads it."""
+        ends = [display_partition_value(self.transform, self.type, value) for value in (self.lower, self.upper)]
+        if self.lower is None:
+            return f"{self.name} null"
+        span = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+        return f"{self.name} {span}{' or null' if self.with_null else ''}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Partitions of one spec, or manifests."""
+
+    spec_id: int | None = None
+    ranges: tuple[FieldRange, ...] = ()
+    manifest_paths: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is marked, as a person reads it."""
+        if self.ranges:
+            return "partitions: " + ", ".join(one.text for one in self.ranges)
+        if len(self.manifest_paths) == 1:
+            return "manifest " + self.manifest_paths[0].rsplit("/", 1)[-1]
+        return f"{len(self.manifest_paths):,} manifests"
+
+    def mask(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+        """Return which rows with `partition`, `spec_id` and, of manifests, `manifest_path` are marked."""
+        if not self.ranges:
+            return pc.is_in(rows["manifest_path"], pa.array(self.manifest_paths, pa.string()))
+        masks = [pc.equal(rows["spec_id"], self.spec_id)]
+        for one in self.ranges:
+            values = pc.struct_field(rows["partition"], one.name)
+            masks.append(_within(values, one))
+        return reduce(pc.and_, masks)
+
+    def where(self) -> str:
+        """Return the marked rows as a condition of DuckDB's SQL, for the views `partitions` and `files`."""
+        if not self.ranges:
+            paths = ", ".join(_quote(path) for path in self.manifest_paths)
+            return f"manifest_path in ({paths})"
+        conditions = [f"spec_id = {self.spec_id}"]
+        for one in self.ranges:
+            name = 'partition."' + one.name.replace('"', '""') + '"'
+            within = f"{name} between {_literal(one.lower)} and {_literal(one.upper)}"
+            if one.lower is None:
+                within = f"{name} is null"
+            conditions.append(f"({within} or {name} is null)" if one.with_null and one.lower is not None else within)
+        return " and ".join(conditions)
+
+    def row_filter(self, schema: Schema) -> str | None:
+        """Return the marked partitions as a row filter, as far as one can say it; None where none can."""
+        texts = [text for one in self.ranges if (text := _row_filter(one, schema)) is not None]
+        return " and ".join(texts) or None
+
+
+def manifest_fields(manifest_files: pa.Table, metadata: TableMetadata, schema: Schema) -> list[dict[str, Any]]:
+    """Return for each manifest the ranges of its partition fields, by name: lower, upper, whether null is among them.
+
+    Parameters
+    ----------
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES`.
+    metadata : TableMetadata
+        The partition specs.
+    schema : Schema
+        Types the partition fields.
+    """
+    typed = {
+        spec_id: [(field.name, partition_field_type(field, schema)) for field in spec.fields]
+        for spec_id, spec in metadata.specs.items()
+    }
+    found = []
+    for row in manifest_files.select(["partition_spec_id", "partitions"]).to_pylist():
+        fields = typed.get(row["partition_spec_id"], [])
+        summaries = zip(fields, row["partitions"] or (), strict=False)
+        found.append({name: _summary(kind, summary) for (name, kind), summary in summaries})
+    return found
+
+
+def manifest_mask(manifest_files: pa.Table, fields: Sequence[Mapping[str, Any]], selection: Selection) -> list[bool]:
+    """Return which manifests may hold files of the selection, by the manifest list."""
+    if not selection.ranges:
+        wanted = set(selection.manifest_paths)
+        return [path in wanted for path in manifest_files["manifest_path"].to_pylist()]
+    spec_ids = manifest_files["partition_spec_id"].to_pylist()
+    return [
+        spec_id == selection.spec_id and all(_may_hold(known.get(one.name), one) for one in selection.ranges)
+        for spec_id, known in zip(spec_ids, fields, strict=True)
+    ]
+
+
+def _summary(kind: str | None, summary: Mapping[str, Any]) -> tuple[Any, Any, bool] | None:
+    if kind is None:
+        return None
+    ends = []
+    for name in ("lower_bound", "upper_bound"):
+        try:
+            ends.append(None if summary[name] is None else decode_value(kind, summary[name]))
+        except ValueError:
+            return None
+    return ends[0], ends[1], summary["contains_null"]
+
+
+def _may_hold(known: tuple[Any, Any, bool] | None, wanted: FieldRange) -> bool:
+    if known is None:
+        return True
+    lower, upper, has_null = known
+    if has_null and wanted.with_null:
+        return True
+    if lower is None or upper is None or wanted.lower is None:
+        return False
+    try:
+        return bool(lower <= wanted.upper and upper >= wanted.lower)
+    except TypeError:
+        return True
+
+
+def _within(values: pa.ChunkedArray, wanted: FieldRange) -> pa.ChunkedArray:
+    null = pc.is_null(values)
+    if wanted.lower is None:
+        return null
+    kind = values.type
+    lower, upper = (pa.scalar(value, kind) for value in (wanted.lower, wanted.upper))
+    inside = pc.and_(pc.greater_equal(values, lower), pc.less_equal(values, upper))
+    return pc.or_(pc.fill_null(inside, False), null) if wanted.with_null else pc.fill_null(inside, False)
+
+
+def _row_filter(one: FieldRange, schema: Schema) -> str | None:
+    source = schema.get(one.source_id)
+    if source is None or not _IDENTIFIER.fullmatch(source.name) or one.lower is None or one.with_null:
+        return None
+    if one.transform == "identity":
+        lower, upper = (_filter_literal(source.type, value) for value in (one.lower, one.upper))
+        return f"{source.name} = {lower}" if lower == upper else f"{source.name} >= {lower} and {source.name} <= {upper}"
+    start, end = _moment(one.transform, one.lower, 0), _moment(one.transform, one.upper, 1)
+    if start is None or end is None:
+        return None
+    lower, upper = (_moment_literal(source.type, moment) for moment in (start, end))
+    return f"{source.name} >= {lower} and {source.name} < {upper}"
+
+
+def _moment(transform: str, value: Any, later: int) -> dt.datetime | None:
+    try:
+        if transform == "day":
+            return dt.datetime.combine(value, dt.time()) + later * _SPANS["day"]
+        if transform == "hour":
+            return _EPOCH + (value + later) * _SPANS["hour"]
+        if transform in ("month", "year"):
+            months = (value + later) * (12 if transform == "year" else 1)
+            return dt.datetime(1970 + months // 12, months % 12 + 1, 1)
+    except (OverflowError, ValueError):
+        return None
+    return None
+
+
+def _moment_literal(type_text: str, moment: dt.datetime) -> str:
+    if type_text == "date":
+        return f"'{moment.date().isoformat()}'"
+    return f"'{moment.isoformat()}{'+00:00' if type_text.startswith('timestamptz') else ''}'"
+
+
+def _filter_literal(type_text: str, value: Any) -> str:
+    shown = json_value(type_text, value)
+    if isinstance(shown, bool):
+        return "true" if shown else "false"
+    return str(shown) if isinstance(shown, int | float) else _quote(str(shown))
+
+
+def _literal(value: Any) -> str:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else _quote(str(value))
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+

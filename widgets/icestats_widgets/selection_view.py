@@ -1,0 +1,75 @@
+"""What is marked, how to unmark it, and the Python that gives what is seen."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import ipywidgets
+import pyarrow as pa
+
+from icestats.presentation import render_bytes
+from icestats_widgets.view import View
+
+
+class SelectionView(View):
+    """The selection's figures, a button that clears it, and one that shows the code."""
+
+    name = "selection"
+    follows = ("selection", "part", "reading", "column", "row_filter", "tree_mode", "table")
+    hears = ("part",)
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+        self.lines: Any = None
+        """Gives the Python lines of everything that is seen; the explorer sets it."""
+        self.clear = ipywidgets.Button(description="Clear selection", icon="times", tooltip="Show the whole table")
+        self.clear.on_click(lambda _: setattr(self.state, "selection", None))
+        self.show_code = ipywidgets.ToggleButton(description="Code", icon="code", tooltip="Python that gives what is seen")
+        self.show_code.observe(lambda _: self.redraw(), "value")
+        self.text = ipywidgets.HTML()
+        self.text.add_class("icestats-selection-text")
+        self.progress = ipywidgets.IntProgress(bar_style="info")
+        self.progress.add_class("icestats-reading")
+        self.source = ipywidgets.HTML()
+        self.heading.layout.display = "none"
+        self.caption.layout.display = "none"
+        self.set_controls(self.text, self.progress, self.clear, self.show_code)
+        self.body.children = [self.source]
+
+    def draw(self) -> None:
+        """Show what is marked."""
+        selection, part = self.state.selection, self.state.part
+        done, total = self.state.reading
+        self.progress.layout.visibility = "visible" if total else "hidden"
+        self.progress.max, self.progress.value = max(total, 1), done
+        self.clear.layout.visibility = "hidden" if selection is None else "visible"
+        self.text.value = f"<span role='status'>{escape(self._describe(selection, part, done, total))}</span>"
+        shown = self.show_code.value and self.lines is not None
+        self.source.value = f"<pre class='icestats-code' tabindex='0'>{escape(self.lines())}</pre>" if shown else ""
+
+    def _describe(self, selection: Any, part: Any, done: int, total: int) -> str:
+        if total:
+            return f"Reading manifests: {done:,} of {total:,}"
+        if selection is None:
+            return "Whole table. Click a manifest, or drag over the partitions, to see a part of it everywhere."
+        if self.state.notes.get("part"):
+            return f"{selection.text}: {self.state.notes['part']}"
+        if part is None or part.selection != selection:
+            return f"{selection.text} …"
+        return (
+            f"{selection.text}: {part.record_count:,} records, {part.file_count:,} data files, "
+            f"{render_bytes(part.size_bytes)}, {len(part.manifest_paths):,} manifests"
+        )
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the marked partitions; None where nothing is marked."""
+        return None if self.state.part is None else self.state.part.partitions
+
+    def code(self) -> str:
+        """Return the Python line that gives the marked partitions, or files."""
+        selection = self.state.selection
+        if selection is None:
+            return "table.partitions()"
+        view = "partitions" if selection.ranges else "files"
+        return f"table.sql({f'select * from {view} where ' + selection.where()!r})"

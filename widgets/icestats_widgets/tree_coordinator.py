@@ -1,0 +1,64 @@
+"""Reads what of the manifest tree the state asks for, in the background."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from icestats_widgets.background import Background, explain_error
+from icestats_widgets.outline import Outline
+from icestats_widgets.state import ExplorerState
+from icestats_widgets.tree_reader import TreeReader, TreeWish
+
+PART = "outline"
+_FOLLOWED = (
+    "overview", "manifests", "column", "selection", "part", "tree_mode", "tree_sort", "tree_words", "tree_opened",
+)  # fmt: skip
+
+
+class TreeCoordinator:
+    """Follows the state, and puts the tree's rows into it.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        What is shown and chosen.
+    background : Background
+        Where reading happens.
+    """
+
+    def __init__(self, state: ExplorerState, background: Background) -> None:
+        self._state = state
+        self._background = background
+        self._reader = TreeReader()
+        state.observe(lambda _: self.read(), list(_FOLLOWED))
+
+    def wish(self) -> TreeWish:
+        """Return what of the tree the state asks for."""
+        state = self._state
+        paths = None
+        if state.selection is not None and state.selection.ranges:
+            is_there = state.part is not None and state.part.selection == state.selection
+            paths = state.part.manifest_paths if is_there else None
+        manifests = state.manifests if state.manifests is not None else state.table.manifest_files()
+        return TreeWish(
+            table=state.table, overview=state.overview, manifests=manifests, mode=state.tree_mode, column=state.column,
+            sort=state.tree_sort, words=state.tree_words, selection=state.selection, marked_paths=paths,
+            opened=state.tree_opened,
+        )  # fmt: skip
+
+    def read(self) -> None:
+        """Read what of the tree is wanted, in the background."""
+        if self._state.overview is None:
+            return
+        self._state.set_loading(PART, loading=True)
+        work = partial(self._reader.read, self.wish())
+        self._background.run("outline", work, self._show, self._excuse)
+
+    def _show(self, outline: Outline) -> None:
+        self._state.outline = outline
+        self._state.set_note(PART, None)
+        self._state.set_loading(PART, loading=False)
+
+    def _excuse(self, error: Exception) -> None:
+        self._state.set_note(PART, explain_error(error))
+        self._state.set_loading(PART, loading=False)

@@ -1,0 +1,172 @@
+"""Reads what of the manifest tree is open, and puts it into a line."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.errors import IcestatsError
+from icestats.metadata import Field
+from icestats.table import Table
+from icestats_widgets.file_listing import read_file_listing
+from icestats_widgets.outline import Block, Outline, arrange
+from icestats_widgets.selection import Selection
+from icestats_widgets.tree_blocks import (
+    SNAPSHOT,
+    column_block,
+    file_block,
+    manifest_block,
+    note_block,
+    snapshot_block,
+)
+
+_MOST_KEPT = 12
+"""Manifests whose files are kept, so that closing and opening one again reads nothing."""
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TreeWish:
+    """What of the tree is wanted: everything that it depends on."""
+
+    table: Table
+    overview: Any
+    manifests: pa.Table
+    """`schemas.MANIFEST_FILES` or `schemas.MANIFESTS`."""
+    mode: str = "tree"
+    """`tree`, or `files` for all files in one list."""
+    column: str | None = None
+    sort: tuple[str, bool] | None = None
+    words: str = ""
+    selection: Selection | None = None
+    marked_paths: frozenset[str] | None = None
+    """Manifests that may hold files of the marked partitions; None where none are marked."""
+    opened: frozenset[Path] = frozenset({(SNAPSHOT,)})
+
+    @property
+    def field(self) -> Field | None:
+        """The selected column."""
+        return next((f for f in self.table.schema.columns if f.name == self.column), None)
+
+    def toggled(self, path: Path) -> TreeWish:
+        """Return the wish with a row opened, or closed."""
+        return replace(self, opened=self.opened - {path} if path in self.opened else self.opened | {path})
+
+
+class TreeReader:
+    """Builds the tree, and keeps what it has read."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[tuple[int, str, str | None], pa.Table] = OrderedDict()
+        self._roots: dict[str, tuple[tuple[Any, ...], Block]] = {}
+        self._listing: tuple[tuple[Any, ...], pa.Table] | None = None
+
+    def read(self, wish: TreeWish, progress: Any = None) -> Outline:
+        """Return the tree as it is wished.
+
+        Parameters
+        ----------
+        wish : TreeWish
+            What is wanted.
+        progress : callable, optional
+            Called while the list of all files is read.
+
+        Raises
+        ------
+        IcestatsError
+            The list of all files cannot be read; a manifest that cannot be read says so in its place in the tree.
+        """
+        if wish.mode == "files":
+            return Outline(self._listed(wish, progress))
+        root = snapshot_block(wish.table, wish.overview)
+        if (SNAPSHOT,) in wish.opened and root.row_count:
+            root.open[0] = self._manifests(wish)
+        return Outline(root)
+
+    def _manifests(self, wish: TreeWish) -> Block:
+        block = self._root(
+            "tree",
+            (wish.manifests, wish.overview, wish.column),
+            lambda: manifest_block(wish.manifests, wish.overview, wish.field),
+        )
+        only = None
+        if wish.marked_paths is not None:
+            only = pc.is_in(wish.manifests["manifest_path"], pa.array(sorted(wish.marked_paths), pa.string()))
+        block = self._arranged(block, wish, only, words=wish.words)
+        paths = wish.manifests["manifest_path"].to_pylist()
+        numbers = {path: row for row, path in enumerate(paths)}
+        for path in self._opened(wish, (SNAPSHOT,)):
+            if path in numbers:
+                block.open[numbers[path]] = self._files_of(wish, (SNAPSHOT, path))
+        return block
+
+    def _files_of(self, wish: TreeWish, path: Path) -> Block:
+        try:
+            files = self._read_files(wish.table, path[-1], wish.column if wish.field else None)
+        except IcestatsError as error:
+            return note_block(str(error))
+        only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
+        block = self._arranged(file_block(files, wish.table.metadata, wish.table, wish.field), wish, only)
+        self._open_files(wish, block, files, path)
+        return block if len(block.order) else note_block("no file of the marked partitions is in this manifest")
+
+    def _listed(self, wish: TreeWish, progress: Any) -> Block:
+        key = (wish.table, wish.column)
+        if self._listing is None or self._listing[0] != key:
+            self._listing = None
+            self._listing = (key, read_file_listing(wish.table, wish.field, progress))
+        files = self._listing[1]
+        made = self._root("files", key, lambda: file_block(files, wish.table.metadata, wish.table, wish.field))
+        only = None if wish.selection is None else wish.selection.mask(files)
+        block = self._arranged(made, wish, only, words=wish.words)
+        self._open_files(wish, block, files, ())
+        return block
+
+    def _open_files(self, wish: TreeWish, block: Block, files: pa.Table, path: Path) -> None:
+        for file_path in self._opened(wish, path):
+            found = pc.index(files["file_path"], file_path).as_py()
+            if found >= 0:
+                manifest_path = str(files["manifest_path"][found].as_py())
+                block.open[found] = self._columns_of(wish, (*path, file_path), manifest_path)
+
+    def _columns_of(self, wish: TreeWish, path: Path, manifest_path: str) -> Block:
+        schema = wish.table.schema
+        try:
+            names = [field.name for field in schema.columns]
+            files = wish.table.files(columns=names, manifest_paths=[manifest_path])
+        except IcestatsError as error:
+            return note_block(str(error))
+        (entry,) = files.filter(pc.equal(files["file_path"], path[-1])).slice(0, 1).to_pylist()
+        return self._arranged(column_block(entry, schema.columns, False), wish, None)
+
+    def _read_files(self, table: Table, manifest_path: str, column: str | None) -> pa.Table:
+        key = (id(table), manifest_path, column)
+        if key not in self._files:
+            self._files[key] = table.files(columns=[] if column is None else [column], manifest_paths=[manifest_path])
+            while len(self._files) > _MOST_KEPT:
+                self._files.popitem(last=False)
+        self._files.move_to_end(key)
+        return self._files[key]
+
+    def _root(self, name: str, key: tuple[Any, ...], build: Any) -> Block:
+        kept = self._roots.get(name)
+        if kept is None or any(a is not b and not (isinstance(a, str) and a == b) for a, b in zip(kept[0], key, strict=True)):
+            kept = self._roots[name] = (key, build())
+        return kept[1]
+
+    @staticmethod
+    def _arranged(block: Block, wish: TreeWish, only: Any, words: str = "") -> Block:
+        column, descending = wish.sort or (None, False)
+        order = arrange(block, column, descending=descending, words=words, only=only)
+        return replace(block, order=order, open={})
+
+    @staticmethod
+    def _opened(wish: TreeWish, path: Path) -> Iterator[str]:
+        for opened in sorted(wish.opened):
+            if len(opened) == len(path) + 1 and opened[:-1] == path:
+                yield opened[-1]

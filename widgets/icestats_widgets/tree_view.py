@@ -1,0 +1,129 @@
+"""The manifest tree: snapshot, manifests, data files, columns, row groups, as one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets
+import pyarrow as pa
+import pyarrow.compute as pc
+from traitlets import link
+
+from icestats_widgets.grid import Grid, ListedRows
+from icestats_widgets.outline import Outline
+from icestats_widgets.selection import Selection
+from icestats_widgets.state import TREE_MODES, ExplorerState
+from icestats_widgets.tree_blocks import SNAPSHOT, column_titles
+from icestats_widgets.view import View
+
+_SEES = {"tree": "tree", "files": "all files"}
+
+
+class TreeView(View):
+    """Manifests, their files, their columns: sorted, filtered and paged in the kernel."""
+
+    name = "outline"
+    title = "Manifest tree"
+    follows = ("outline", "column", "selection", "tree_mode", "overview")
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+        mode = ipywidgets.ToggleButtons(options=[(_SEES[m], m) for m in TREE_MODES], tooltips=["By manifest", "Each file"])
+        link((self.state, "tree_mode"), (mode, "value"))
+        self.set_controls(mode)
+        self.grid = Grid(
+            "Manifest tree",
+            column_titles(self.state.column),
+            is_tree=True,
+            least_rows=8,
+            placeholder="filter: part of a path, records > 1000, size < 1 MB, nulls > 0",
+        )
+        self.grid.on_toggle = self.toggle
+        self.grid.on_select = self.choose
+        self.grid.on_sort = lambda column, descending: setattr(self.state, "tree_sort", (column, descending))
+        self.grid.on_filter = lambda text: setattr(self.state, "tree_words", text)
+        self.body.children = [self.grid]
+
+    def draw(self) -> None:
+        """Show the rows."""
+        state = self.state
+        titles = column_titles(state.column)
+        if self.grid.columns != titles:
+            self.grid.columns = titles
+        outline = state.outline
+        if state.overview is None or self.note:
+            text = self.note or state.notes.get("overview", "The manifest list has not been read.")
+            self.grid.show_rows(ListedRows([]), text)
+        elif outline is not None:
+            self.grid.selected = [row["key"] for row in self._selected(outline)]
+            self.grid.show_rows(outline, "" if outline.row_count else _empty(state))
+        self.say(_describe(state, outline))
+        if self.is_loading:
+            self.grid.add_class("icestats-loading")
+        else:
+            self.grid.remove_class("icestats-loading")
+
+    def _selected(self, outline: Outline) -> list[dict[str, Any]]:
+        selection: Selection | None = self.state.selection
+        manifests = outline.root.open.get(0)
+        if selection is None or selection.ranges or manifests is None or manifests.prefix != "m":
+            return []
+        wanted = set(selection.manifest_paths)
+        return [{"key": f"s0/m{row}"} for row in manifests.order.tolist() if manifests.identify(row) in wanted]
+
+    def _path(self, key: str) -> tuple[str, ...]:
+        outline = self.state.outline
+        return () if outline is None else tuple(block.identify(row) for block, row in outline.find(key))
+
+    def toggle(self, key: str) -> None:
+        """Open or close a row."""
+        path = self._path(key)
+        if path:
+            self.state.tree_opened = self.state.tree_opened ^ {path}
+
+    def choose(self, key: str) -> None:
+        """Take a click: on a manifest it marks it, on a file it opens it, on a column it selects that."""
+        path = self._path(key)
+        kind = key.rsplit("/", 1)[-1][:1]
+        if kind == "m":
+            wanted = Selection(manifest_paths=(path[-1],))
+            self.state.selection = None if self.state.selection == wanted else wanted
+        elif kind == "c":
+            self.state.column = path[-1]
+        elif kind in ("f", "s") and path:
+            if path == (SNAPSHOT,) and self.state.selection is not None:
+                self.state.selection = None
+            else:
+                self.toggle(key)
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the manifests, or the marked ones."""
+        manifests = self.state.manifests
+        if manifests is None or self.state.part is None:
+            return manifests
+        return manifests.filter(pc.is_in(manifests["manifest_path"], pa.array(sorted(self.state.part.manifest_paths))))
+
+    def code(self) -> str:
+        """Return the Python line that gives the manifests, or the marked ones."""
+        selection = self.state.selection
+        if self.state.tree_mode == "files":
+            return f"table.sql({'select * from files' + ('' if selection is None else ' where ' + selection.where())!r})"
+        if selection is None or selection.ranges:
+            return "table.manifests()"
+        return f"table.sql({'select * from manifests where ' + selection.where()!r})"
+
+
+def _describe(state: ExplorerState, outline: Outline | None) -> str:
+    if state.overview is None or outline is None:
+        return ""
+    if state.tree_mode == "files":
+        return f"{len(outline.root.order):,} live files; a click shows a file's columns"
+    manifests = outline.root.open.get(0)
+    count = f"{len(manifests.order):,} of {manifests.row_count:,} manifests; " if manifests is not None else ""
+    return f"{count}a click marks a manifest, ▸ or → opens one, a click on a file shows its columns"
+
+
+def _empty(state: ExplorerState) -> str:
+    if state.table.snapshot is None:
+        return "Nothing has been written to this table yet: write to it, then refresh."
+    return "No row matches: shorten the filter, or clear the selection."
