@@ -12,14 +12,21 @@ from icestats_widgets.column_view import ColumnView
 from icestats_widgets.computation import Computation
 from icestats_widgets.compute_view import ComputeView
 from icestats_widgets.coordinator import Coordinator
+from icestats_widgets.estimate_view import EstimateView
+from icestats_widgets.finding_view import FindingView
 from icestats_widgets.histogram_view import HistogramView
 from icestats_widgets.manifest_view import ManifestView
 from icestats_widgets.partition_view import PartitionView
+from icestats_widgets.plan_view import PlanView
+from icestats_widgets.question_coordinator import QuestionCoordinator
 from icestats_widgets.selection_view import SelectionView
+from icestats_widgets.snapshot_view import SnapshotView
 from icestats_widgets.state import ExplorerState
+from icestats_widgets.statistics_view import StatisticsView
 from icestats_widgets.summary_view import SummaryView
 from icestats_widgets.tree_coordinator import TreeCoordinator
 from icestats_widgets.tree_view import TreeView
+from icestats_widgets.view import View
 
 _STYLE = Path(__file__).with_name("explorer.css")
 
@@ -60,16 +67,43 @@ class Explorer(ipywidgets.VBox):
         self.tree = TreeView(self.state)
         self.columns = ColumnView(self.state)
         self.histogram = HistogramView(self.state)
+        self._questions = QuestionCoordinator(self.state, self._background)
+        self.plan = PlanView(self.state)
+        self.estimates = EstimateView(self.state, self._questions)
+        self.findings = FindingView(self.state)
+        self.snapshots = SnapshotView(self.state)
+        self.statistics = StatisticsView(self.state)
         self.compute = ComputeView(self.state, Computation(self.state, self._background))
-        parts = [self.manifests, self.partitions, self.tree, self.columns, self.histogram, self.compute]
-        grid = ipywidgets.Box(parts)
+        self.parts: tuple[View, ...] = (
+            self.findings,
+            self.manifests,
+            self.partitions,
+            self.tree,
+            self.columns,
+            self.histogram,
+            self.plan,
+            self.estimates,
+            self.snapshots,
+            self.statistics,
+            self.compute,
+        )
+        grid = ipywidgets.Box(self.parts)
         grid.add_class("icestats-grid")
         style = ipywidgets.HTML(f"<style>{_STYLE.read_text()}</style>")
         style.layout.display = "none"
+        self.selection.lines = self.code
         super().__init__([style, self.summary, self.selection, grid])
         self.add_class("icestats-explorer")
         self._tree.read()
         self._coordinator.read_rollups()
+
+    def code(self) -> str:
+        """Return the Python lines that give what is seen, part by part."""
+        seen: dict[str, str] = {}
+        for view in (self.summary, self.selection, *self.parts):
+            seen.setdefault(view.code(), view.name)
+        lines = ["import icestats", "", f"table = icestats.load({self.state.table.name!r})"]
+        return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until everything that is being read is there; return whether that came in time."""

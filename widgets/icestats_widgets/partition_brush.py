@@ -62,8 +62,8 @@ def _places(ends: Sequence[float] | None, count: int) -> tuple[int, int] | None:
     if ends is None:
         return (0, count - 1)
     low, high = sorted(ends)
-    first, last = max(0, math.ceil(low - 0.5)), min(count - 1, math.floor(high + 0.5))
-    # A mark within one cell holds that cell.
+    first, last = max(0, math.floor(low + 0.5)), min(count - 1, math.ceil(high - 0.5))
+    # A place reaches half a unit to both sides; a mark within one holds it.
     return (first, last) if first <= last else None
 
 

@@ -95,6 +95,12 @@ class ExplorerState(HasTraits):
     Type: str, PyIceberg's filter language. Default: empty.
     """
 
+    ideas = List(Unicode())
+    """Filters to try.
+
+    Type: list of str. Default: empty.
+    """
+
     plan = Any(None)
     """`Table.plan` of the filter.
 

@@ -1,4 +1,4 @@
-"""The strip of figures and the findings."""
+"""The strip of figures."""
 
 from __future__ import annotations
 
@@ -47,13 +47,11 @@ class SummaryView(View):
 
 
 def render_summary(overview: Overview) -> str:
-    """Return the figures and findings as HTML; what is from the table is escaped."""
+    """Return the figures as HTML; what is from the table is escaped."""
     figures = "".join(
         f"<div><span>{escape(label)}</span><b>{escape(text)}</b></div>" for label, text in build_figures(overview)
     )
-    findings = "".join(f"<li>{escape(finding)}</li>" for finding in overview.findings)
-    listed = f"<ul class='icestats-findings'>{findings}</ul>" if findings else ""
-    return f"<div class='icestats-figures'>{figures}</div>{listed}"
+    return f"<div class='icestats-figures'>{figures}</div>"
 
 
 def _describe(overview: Overview) -> str:

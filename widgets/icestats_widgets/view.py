@@ -66,6 +66,11 @@ class View(ipywidgets.VBox):
         """Return what is shown as an Arrow table; None where there is nothing yet."""
         raise NotImplementedError
 
+    def to_pandas(self) -> Any:
+        """Return what is shown as a pandas data frame; None where there is nothing yet."""
+        found = self.to_arrow()
+        return None if found is None else found.to_pandas()
+
     def code(self) -> str:
         """Return the Python line that gives what is shown."""
         raise NotImplementedError

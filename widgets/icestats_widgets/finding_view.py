@@ -1,0 +1,88 @@
+"""What is wrong with the table, how grave it is, and the statement that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from icestats.findings import Finding
+from icestats.overview import Overview
+from icestats_widgets.cells import text_cell
+from icestats_widgets.grid import Grid, ListedRows, Row
+from icestats_widgets.view import View
+
+_ORDER = ("error", "warning", "note")
+_COLUMNS = (
+    {"name": "severity", "title": "severity", "width": "minmax(78px,.4fr)"},
+    {"name": "finding", "title": "finding, and its evidence", "width": "minmax(260px,3fr)"},
+    {"name": "fix", "title": "what mends it", "width": "minmax(220px,2.4fr)"},
+)
+
+
+class FindingView(View):
+    """Findings of the manifest list, of the statistics and of the layout."""
+
+    name = "findings"
+    title = "Findings"
+    follows = ("overview", "layout_report")
+    hears = ("layout_report",)
+
+    def build(self) -> None:
+        """Make the widgets that stay."""
+        self.grid = Grid("Findings", _COLUMNS, row_height=46, most_rows=6, least_rows=2)
+        self.body.children = [self.grid]
+
+    def draw(self) -> None:
+        """Show the findings."""
+        found = self._find()
+        reading = "layout_report" in self.state.loading
+        note = self.state.notes.get("layout_report", "")
+        counts = [f"{n} {s}{'s' if n > 1 else ''}" for s in _ORDER if (n := sum(f.severity == s for f in found))]
+        self.say(", ".join(counts) + (" · looking at the layout …" if reading else "") if counts or reading else "")
+        rows = [_row(number, finding) for number, finding in enumerate(found)]
+        self.grid.show_rows(ListedRows(rows), note or ("" if rows else "Nothing has been found wrong."))
+
+    def _find(self) -> list[Finding]:
+        overview, layout = self.state.overview, self.state.layout_report
+        found = [] if overview is None else list(overview_findings(overview))
+        found += list(getattr(layout, "findings", ()))
+        return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the findings: `severity`, `title`, `evidence`, `fix`; null where nothing mends it."""
+        return findings_table(self._find())
+
+    def code(self) -> str:
+        """Return the Python line that gives the findings of the layout."""
+        return "table.layout()"
+
+
+def findings_table(found: Iterable[Finding]) -> pa.Table:
+    """Return findings as a table, one row a finding."""
+    names = ("severity", "title", "evidence", "fix")
+    schema = pa.schema([pa.field(name, pa.string(), nullable=name == "fix") for name in names])
+    return pa.Table.from_pylist([finding.to_json() for finding in found], schema=schema)
+
+
+def overview_findings(overview: Overview) -> Iterator[Finding]:
+    """Yield what the manifest list and metadata.json show."""
+    for text in overview.findings:
+        title, _, evidence = text.partition(": ")
+        is_missing = overview.statistics_commits_behind is None and overview.snapshot is not None
+        is_old = bool(overview.statistics_commits_behind)
+        fix = None
+        if text.startswith("No statistics") and is_missing:
+            fix = "table.compute().commit()"
+        elif text.startswith("The statistics are") and is_old:
+            fix = "table.refresh_statistics().commit()"
+        yield Finding("warning" if fix else "note", title, evidence, fix)
+
+
+def _row(number: int, finding: Finding) -> Row:
+    fix = text_cell(finding.fix or "–", kind="code" if finding.fix else "quiet")
+    if finding.fix:
+        fix["c"] = finding.fix
+    title = text_cell(finding.title, f"{finding.title}\n{finding.evidence}")
+    cells = [text_cell(finding.severity, kind=finding.severity), {**title, "s": finding.evidence}, fix]
+    return {"key": f"f{number}", "depth": 0, "cells": cells}

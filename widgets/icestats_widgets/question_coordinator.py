@@ -1,0 +1,78 @@
+"""Plans and estimates the filter that a person types, in the background."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from icestats_widgets.background import Background, explain_error
+from icestats_widgets.filter_box import suggest_filters
+from icestats_widgets.state import ExplorerState
+
+
+class QuestionCoordinator:
+    """Follows the filter and the selection, and puts the plan, the estimates and the layout into the state.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        What is shown and chosen.
+    background : Background
+        Where the work is done.
+    """
+
+    def __init__(self, state: ExplorerState, background: Background) -> None:
+        self._state = state
+        self._background = background
+        state.observe(lambda _: self.ask(), ["row_filter", "selection", "table"])
+        state.observe(lambda _: self._read_layout(), "manifests")
+        state.observe(lambda _: self._suggest(), "columns")
+
+    def ask(self) -> None:
+        """Plan and estimate what the state asks."""
+        state = self._state
+        row_filter = effective_filter(state)
+        if not state.row_filter.strip() or row_filter is None:
+            for part in ("plan", "estimates"):
+                self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
+            return
+        table = state.table
+        self._start("plan", partial(table.plan, row_filter))
+        self._start("estimates", partial(table.estimate, row_filter))
+
+    def count(self) -> None:
+        """Count the rows that satisfy the filter, so that each estimate gets its q-error."""
+        row_filter = effective_filter(self._state)
+        if row_filter is not None and self._state.estimates is not None:
+            self._start("estimates", partial(self._state.table.estimate, row_filter, actual=True))
+
+    def _read_layout(self) -> None:
+        if self._state.manifests is not None:
+            self._start("layout_report", self._state.table.layout)
+
+    def _suggest(self) -> None:
+        if self._state.columns is not None:
+            self._state.ideas = suggest_filters(self._state.columns, self._state.table.schema)
+
+    def _start(self, part: str, work: Any) -> None:
+        self._state.set_loading(part, loading=True)
+        self._background.run(part, work, partial(self._show, part), partial(self._excuse, part))
+
+    def _show(self, part: str, found: Any) -> None:
+        setattr(self._state, part, found)
+        self._state.set_note(part, None)
+        self._state.set_loading(part, loading=False)
+
+    def _excuse(self, part: str, error: Exception) -> None:
+        setattr(self._state, part, None)
+        self._state.set_note(part, explain_error(error))
+        self._state.set_loading(part, loading=False)
+
+
+def effective_filter(state: ExplorerState) -> str | None:
+    """Return the typed filter and what of the selection a filter can say; None where there is neither."""
+    typed = state.row_filter.strip()
+    marked = None if state.selection is None else state.selection.row_filter(state.table.schema)
+    if typed and marked:
+        return f"({typed}) and {marked}"
+    return typed or marked
