@@ -42,7 +42,7 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
     assert explorer.state.report.committed
     assert explorer.histogram.figure is not None
     assert sum(explorer.histogram.figure.data[0].y) == 100
-    assert {row["name"]: row["ndv"] for row in explorer.columns.list.rows}["id"] == "120"
+    assert explorer.columns.grid.page["rows"][0]["cells"][3]["t"] == "120"
     assert len(hostile_table.refresh().metadata.statistics) == 1
 
 

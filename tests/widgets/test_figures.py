@@ -3,7 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -17,7 +17,8 @@ from icestats.stats.kll import KllSketch
 from icestats_widgets.histogram_figure import build_histogram_figure
 from icestats_widgets.histogram_part import HistogramPart, read_histogram_part
 from icestats_widgets.manifest_figure import Key, build_manifest_figure
-from icestats_widgets.partition_figure import build_partition_figure
+from icestats_widgets.partition_board import build_board
+from icestats_widgets.partition_figure import build_partition_figure, describe_partitions
 
 DAY = PartitionField(1000, 1, "at_day", "day")
 BUCKET = PartitionField(1001, 2, "id_bucket", "bucket[4]")
@@ -157,8 +158,8 @@ def manifest(path: str, rows: int | None) -> dict[str, Any]:
 def test_a_manifest_of_unknown_size_has_no_bar_of_0() -> None:
     """Unknown is left out, and said in the hover of the key range."""
     files = pa.Table.from_pylist([manifest("a/b/one", 5), manifest("a/b/two", None)], schema=MANIFEST_FILES)
-    figure = build_manifest_figure(files, (), None)
-    assert [list(trace.x) for trace in figure.data] == [[], [], [5], []]
+    figure = build_manifest_figure(files, (), None).figure
+    assert [list(trace.x) for trace in figure.data] == [[], [], [5], [], []]
     assert figure.data[2].customdata[0][3] == "b/one"
 
 
@@ -169,7 +170,10 @@ def test_a_month_is_as_wide_as_the_month() -> None:
     files = pa.Table.from_pylist([manifest("one", 5)], schema=MANIFEST_FILES)
     ranges = (KeyRange("one", True, 5, 517.0, 517.0, "2013-02", "2013-02"),)
     key = Key(PartitionField(1000, 1, "at_month", "month"), "int")
-    figure = build_manifest_figure(files, ranges, key)
+    picture = build_manifest_figure(files, ranges, key, marked=[])
+    figure = picture.figure
+    assert (picture.paths[0], picture.deepest) == (("one",), 1)
+    assert figure.data[0].marker.opacity[0] < 1
     start = dt.datetime(2013, 2, 1, tzinfo=dt.UTC).timestamp() * 1000
     assert (figure.data[0].base[0], figure.data[0].x[0]) == (start, 28 * 86_400_000)
 
@@ -185,7 +189,17 @@ def partitions(rows: list[tuple[dict[str, Any], int, int]], fields: list[pa.Fiel
 
 
 def draw(table: pa.Table, *specs: PartitionSpec):
-    return build_partition_figure(table, {spec.spec_id: spec for spec in specs}, specs[0].spec_id, SCHEMA, "records")
+    board = build_board(table, {spec.spec_id: spec for spec in specs}, specs[0].spec_id, SCHEMA)
+    return (
+        None
+        if board is None
+        else Picture(build_partition_figure(board, table, "records"), describe_partitions(board, table))
+    )
+
+
+class Picture(NamedTuple):
+    figure: Any
+    caption: str
 
 
 def test_a_day_without_rows_is_a_gap() -> None:
@@ -205,6 +219,17 @@ def test_days_alone_are_a_calendar() -> None:
     table = partitions([({"at_day": first + dt.timedelta(days=i)}, 0, i + 1) for i in range(20)], fields)
     heat = draw(table, PartitionSpec(0, (DAY,))).figure.data[0]
     assert (len(heat.z), heat.z[0][0], heat.z[2][0], heat.z[0][1]) == (7, None, 1, 6)
+
+
+@pytest.mark.parametrize(("transform", "count", "down"), [("hour", 60, 24), ("month", 40, 12)])
+def test_hours_and_months_are_calendars_too(transform: str, count: int, down: int) -> None:
+    """Hours lie in days, months in years; each has its own cell."""
+    field = PartitionField(1000, 1, "at_part", transform)
+    fields = [pa.field("at_part", pa.int32())]
+    table = partitions([({"at_part": 500_004 + i}, 0, i + 1) for i in range(count)], fields)
+    heat = draw(table, PartitionSpec(0, (field,))).figure.data[0]
+    assert len(heat.z) == down
+    assert sorted(cell for line in heat.z for cell in line if cell is not None) == list(range(1, count + 1))
 
 
 def test_values_of_one_field_are_bars_with_null_first() -> None:

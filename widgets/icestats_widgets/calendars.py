@@ -45,7 +45,9 @@ class Calendar:
 
     def label(self, across: int) -> str:
         """Return the name of a period."""
-        text = display_partition_value(self.transform, "date" if self.transform == "day" else "int", self.value_at(across, 0))
+        text = display_partition_value(
+            self.transform, "date" if self.transform == "day" else "int", self.value_at(across, 0)
+        )
         return {"hour": text[:10], "month": text[:4]}.get(self.transform, text)
 
 

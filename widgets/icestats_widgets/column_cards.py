@@ -66,6 +66,7 @@ def _card(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) -
     lower = _bound(row["type"], row["lower_bound"], about.get("lower_bound", ""))
     upper = _bound(row["type"], row["upper_bound"], about.get("upper_bound", ""))
     bounds = text_cell(lower, f"{lower}: {about.get('lower_bound', '')}\n{upper}: {about.get('upper_bound', '')}")
+    size = row["column_size"]
     nulls = _share(row["null_value_count"], row["value_count"])
     cells = [
         _name(row["name"], row["type"]),
@@ -74,7 +75,7 @@ def _card(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) -
         text_cell(_estimate(row["ndv"], about.get("ndv", "")), f"distinct values: {about.get('ndv', '')}"),
         {**bounds, "s": upper},
         _quartiles(spark),
-        bytes_cell(row["column_size"], most, f"{render_count(row['column_size'])} bytes: {about.get('column_size', '')}"),
+        bytes_cell(size, most, f"{render_count(size)} bytes: {about.get('column_size', '')}"),
     ]
     return {"key": f"c{number}", "depth": 0, "cells": cells}
 

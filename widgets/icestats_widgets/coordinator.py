@@ -121,7 +121,9 @@ class Coordinator:
         if state.selection is None:
             self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
         elif state.manifests is not None and state.partitions is not None:
-            self._start("part", partial(self._find_part, state.table, state.selection, state.manifests, state.partitions))
+            self._start(
+                "part", partial(self._find_part, state.table, state.selection, state.manifests, state.partitions)
+            )
 
     def _find_part(self, table: Table, selection: Selection, manifests: Any, partitions: Any) -> SelectedPart:
         if not self._fields:

@@ -25,7 +25,8 @@ _COLUMNS = (
     {"name": "bounds", "title": "at least … at most", "width": "minmax(140px,1.2fr)", "align": "end"},
     {"name": "q_error", "title": "q-error", "width": "minmax(64px,.6fr)", "align": "end",
      "about": "how many times the estimate is off, in whichever direction: 1 is perfect"},
-    {"name": "before", "title": "before", "width": "minmax(84px,.8fr)", "align": "end", "about": "rows before the last commit"},
+    {"name": "before", "title": "before", "width": "minmax(84px,.8fr)", "align": "end",
+     "about": "rows before the last commit"},
     {"name": "bytes", "title": "bytes", "width": "minmax(72px,.7fr)", "align": "end"},
     {"name": "values", "title": "values read", "width": "minmax(84px,.8fr)", "align": "end"},
     {"name": "rests", "title": "rests on", "width": "minmax(220px,3fr)"},
@@ -45,7 +46,7 @@ class EstimateView(View):
 
     def build(self) -> None:
         """Make the widgets that stay."""
-        self.count = ipywidgets.Button(description="Count the rows", icon="calculator", tooltip="Read the data, for q-errors")
+        self.count = ipywidgets.Button(description="Count the rows", icon="calculator", tooltip="Reads the data")
         self.count.on_click(lambda _: self._questions.count())
         self.set_controls(self.count)
         self.grid = Grid("Estimates by source", _COLUMNS, row_height=28, least_rows=8)
@@ -88,7 +89,10 @@ def _row(number: int, one: SourceEstimate, before: SourceEstimate | None, most: 
         _q_error(one.q_error),
         text_cell("–" if before is None else _count(before.rows), "" if before is None else before.assumes),
         text_cell(render_bytes(None if one.bytes is None else round(one.bytes))),
-        text_cell(f"{one.values_read:,}", f"{one.values_read:,} statistics in {one.bytes_read:,} bytes, {one.duration_ms:.3g} ms"),
+        text_cell(
+            f"{one.values_read:,}",
+            f"{one.values_read:,} statistics in {one.bytes_read:,} bytes, {one.duration_ms:.3g} ms",
+        ),
         text_cell(one.reason if one.rows is None else one.assumes),
     ]
     return {"key": f"e{number}", "depth": 0, "cells": cells}

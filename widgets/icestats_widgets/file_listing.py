@@ -12,7 +12,16 @@ from icestats.table import Table
 
 _PART = 150
 """Manifests whose files are read at once, in full, before they are cut down."""
-_KEPT = ("content", "file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes", "manifest_path")
+_KEPT = (
+    "content",
+    "file_path",
+    "file_format",
+    "spec_id",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "manifest_path",
+)
 _REPEATED = ("content", "file_format", "manifest_path")
 
 
@@ -39,7 +48,9 @@ def read_file_listing(
     paths = table.manifest_files()["manifest_path"].to_pylist()
     parts = []
     for start in range(0, len(paths), _PART):
-        files = table.files(columns=[] if column is None else [column.name], manifest_paths=paths[start : start + _PART])
+        files = table.files(
+            columns=[] if column is None else [column.name], manifest_paths=paths[start : start + _PART]
+        )
         parts.append(_narrow(files, column))
         if progress is not None:
             progress(min(start + _PART, len(paths)), len(paths))
@@ -49,7 +60,11 @@ def read_file_listing(
 def _narrow(files: pa.Table, column: Field | None) -> pa.Table:
     columns = {name: files[name] for name in _KEPT}
     columns |= {name: pc.dictionary_encode(files[name]) for name in _REPEATED}
-    kinds = {"nulls": ("null_value_counts", pa.int64()), "lower": ("lower_bounds", pa.binary()), "upper": ("upper_bounds", pa.binary())}
+    kinds = {
+        "nulls": ("null_value_counts", pa.int64()),
+        "lower": ("lower_bounds", pa.binary()),
+        "upper": ("upper_bounds", pa.binary()),
+    }
     for name, (source, kind) in kinds.items():
         if column is None:
             columns[name] = pa.chunked_array([pa.nulls(len(files), kind)])

@@ -93,6 +93,7 @@ class Grid(anywidget.AnyWidget):
     def __init__(self, label: str, columns: Sequence[dict[str, Any]], **traits: Any) -> None:
         self._rows: Rows = ListedRows([])
         self._seen = (0, _FIRST_ROWS)
+        self._number = 0
         self.on_select: Callable[[str], object] | None = None
         """Called with the key of a row that is chosen."""
         self.on_toggle: Callable[[str], object] | None = None
@@ -151,5 +152,5 @@ class Grid(anywidget.AnyWidget):
             self.on_sort(column, descending)
 
     def _send_page(self, offset: int, count: int) -> None:
-        number = self.page["number"] + 1
-        self.page = {"offset": offset, "rows": self._rows.window(offset, count), "number": number}
+        self._number += 1
+        self.page = {"offset": offset, "rows": self._rows.window(offset, count), "number": self._number}

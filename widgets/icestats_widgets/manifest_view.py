@@ -70,7 +70,7 @@ class ManifestView(View):
             return frozenset(selection.manifest_paths)
         return part.manifest_paths if part is not None and part.selection == selection else None
 
-    def _choose(self, trace: Any, points: Any, _: Any) -> None:
+    def _choose(self, _: Any, points: Any, __: Any) -> None:
         if not points.point_inds:
             return
         wanted = Selection(manifest_paths=(self._paths[points.trace_index][points.point_inds[0]],))

@@ -83,7 +83,7 @@ def arrange(block: Block, column: str | None, *, descending: bool, words: str = 
         for mask in masks[1:]:
             kept = pc.and_(kept, mask)
         order = np.flatnonzero(pc.fill_null(kept, False).to_numpy(zero_copy_only=False))
-    if column in block.values:
+    if column is not None and column in block.values:
         values = block.values[column]().take(pa.array(order))
         direction = "descending" if descending else "ascending"
         order = order[pc.array_sort_indices(values, order=direction).to_numpy()]
@@ -95,7 +95,9 @@ def _masks(block: Block, words: str) -> Iterator[pa.Array]:
     for name, operator, number, unit in _COMPARISON.findall(rest):
         find = block.values.get(name.lower())
         if find is not None and pa.types.is_integer((values := find()).type):
-            yield _OPERATORS[operator](values, int(float(number.replace(",", "").replace("_", "")) * _UNITS[unit.lower()]))
+            yield _OPERATORS[operator](
+                values, int(float(number.replace(",", "").replace("_", "")) * _UNITS[unit.lower()])
+            )
     for word in _COMPARISON.sub(" ", rest).split():
         if block.texts is not None:
             yield pc.match_substring(block.texts(), word, ignore_case=True)

@@ -16,7 +16,8 @@ from icestats.types import parse_type
 _WHOLE = "unknown: sketches are of the whole table, not of the part that is marked"
 _LITTLE_ENDIAN = {
     "int": "<i4", "date": "<i4", "float": "<f4", "double": "<f8",
-    "long": "<i8", "time": "<i8", "timestamp": "<i8", "timestamptz": "<i8", "timestamp_ns": "<i8", "timestamptz_ns": "<i8",
+    "long": "<i8", "time": "<i8", "timestamp": "<i8", "timestamptz": "<i8",
+    "timestamp_ns": "<i8", "timestamptz_ns": "<i8",
 }  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
 
     Notes
     -----
-    A group that lacks a statistic makes it unknown for the part: the number of files that lack it is the sum over groups.
+    A group that lacks a statistic makes it unknown for the part; the numbers of files that lack it add up.
     """
     found = {statistic: _by_field(groups, f"{statistic}s") for statistic in STATISTICS}
     missing = {statistic: _by_field(groups, f"{statistic}s_missing_files") for statistic in STATISTICS}
@@ -86,11 +87,11 @@ def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file
 
 
 def extreme_value(type_text: str, values: pa.Array, *, largest: bool) -> bytes | None:
-    """Return the smallest or largest of single values of a type, in Iceberg's order; None where there are none.
+    r"""Return the smallest or largest of single values of a type, in Iceberg's order; None where there are none.
 
     Examples
     --------
-    >>> extreme_value("int", pa.array([b"\\xff\\xff\\xff\\xff", b"\\x01\\x00\\x00\\x00"]), largest=True).hex()
+    >>> extreme_value("int", pa.array([b"\xff\xff\xff\xff", b"\x01\x00\x00\x00"]), largest=True).hex()
     '01000000'
     """
     known = values.drop_null()

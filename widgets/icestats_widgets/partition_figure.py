@@ -23,9 +23,7 @@ Box = tuple[float, float, float, float]
 """Across from and to, down from and to."""
 
 
-def build_partition_figure(
-    board: Board, partitions: pa.Table, value: str, box: Box | None = None
-) -> go.Figure:
+def build_partition_figure(board: Board, partitions: pa.Table, value: str, box: Box | None = None) -> go.Figure:
     """Build the figure of the partitions.
 
     Parameters
@@ -128,7 +126,9 @@ def _map_layout(board: Board, box: Box | None) -> dict[str, Any]:
         labels = [axis.label(value) for value in axis.values]
         x = build_axis(name, showgrid=False, **_ticks(labels, 4 if len(labels[-1]) > 4 else 8))
         y = build_axis(
-            escape_label(down.field.name), showgrid=False, **_ticks([down.label(v) for v in down.values], _MOST_TICKS_DOWN)
+            escape_label(down.field.name),
+            showgrid=False,
+            **_ticks([down.label(v) for v in down.values], _MOST_TICKS_DOWN),
         )
     return build_layout(HEIGHT, dragmode="select", selections=_marks(box), **_MARK_STYLE, xaxis=x, yaxis=y)
 
@@ -144,7 +144,9 @@ def _marks(box: Box | None) -> list[dict[str, Any]]:
         return []
     across, to, down, bottom = box
     ends = {"x0": across - 0.5, "x1": to + 0.5, "y0": down - 0.5, "y1": bottom + 0.5}
-    return [{"type": "rect", "xref": "x", "yref": "y", **ends, "line": {"color": "#ffffff", "width": 3, "dash": "solid"}}]
+    return [
+        {"type": "rect", "xref": "x", "yref": "y", **ends, "line": {"color": "#ffffff", "width": 3, "dash": "solid"}}
+    ]
 
 
 def _ticks(labels: Sequence[str], most: int, longest: int = 18) -> dict[str, Any]:

@@ -88,4 +88,4 @@ class PartitionView(View):
         selection = self.state.selection
         if selection is None or not selection.ranges:
             return "table.partitions()"
-        return f"table.sql({'select * from partitions where ' + selection.where()!r})"
+        return str(selection.call("partitions"))

@@ -47,8 +47,9 @@ class QuestionCoordinator:
             self._start("estimates", partial(self._state.table.estimate, row_filter, actual=True))
 
     def _read_layout(self) -> None:
-        if self._state.manifests is not None:
-            self._start("layout_report", self._state.table.layout)
+        layout = getattr(self._state.table, "layout", None)
+        if self._state.manifests is not None and layout is not None:
+            self._start("layout_report", layout)
 
     def _suggest(self) -> None:
         if self._state.columns is not None:

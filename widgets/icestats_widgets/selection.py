@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from icestats.metadata import Schema, TableMetadata
 from icestats.partition_values import display_partition_value, partition_field_type
-from icestats.types import decode_value, json_value
+from icestats.types import decode_value, json_value, to_integer
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SPANS = {"hour": dt.timedelta(hours=1), "day": dt.timedelta(days=1)}
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -83,6 +82,11 @@ class Selection:
                 within = f"{name} is null"
             conditions.append(f"({within} or {name} is null)" if one.with_null and one.lower is not None else within)
         return " and ".join(conditions)
+
+    def call(self, view: str) -> str:
+        """Return the Python that gives the marked rows of `partitions`, `manifests` or `files`."""
+        query = f"select * from {view} where {self.where()}"  # noqa: S608 - Python for a person to read; quoted above
+        return f"table.sql({query!r})"
 
     def row_filter(self, schema: Schema) -> str | None:
         """Return the marked partitions as a row filter, as far as one can say it; None where none can."""
@@ -168,7 +172,9 @@ def _row_filter(one: FieldRange, schema: Schema) -> str | None:
         return None
     if one.transform == "identity":
         lower, upper = (_filter_literal(source.type, value) for value in (one.lower, one.upper))
-        return f"{source.name} = {lower}" if lower == upper else f"{source.name} >= {lower} and {source.name} <= {upper}"
+        return (
+            f"{source.name} = {lower}" if lower == upper else f"{source.name} >= {lower} and {source.name} <= {upper}"
+        )
     start, end = _moment(one.transform, one.lower, 0), _moment(one.transform, one.upper, 1)
     if start is None or end is None:
         return None
@@ -179,9 +185,9 @@ def _row_filter(one: FieldRange, schema: Schema) -> str | None:
 def _moment(transform: str, value: Any, later: int) -> dt.datetime | None:
     try:
         if transform == "day":
-            return dt.datetime.combine(value, dt.time()) + later * _SPANS["day"]
+            return _EPOCH + dt.timedelta(days=to_integer(value) + later)
         if transform == "hour":
-            return _EPOCH + (value + later) * _SPANS["hour"]
+            return _EPOCH + dt.timedelta(hours=value + later)
         if transform in ("month", "year"):
             months = (value + later) * (12 if transform == "year" else 1)
             return dt.datetime(1970 + months // 12, months % 12 + 1, 1)
@@ -209,5 +215,3 @@ def _literal(value: Any) -> str:
 
 def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-

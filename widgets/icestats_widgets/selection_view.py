@@ -25,7 +25,7 @@ class SelectionView(View):
         """Gives the Python lines of everything that is seen; the explorer sets it."""
         self.clear = ipywidgets.Button(description="Clear selection", icon="times", tooltip="Show the whole table")
         self.clear.on_click(lambda _: setattr(self.state, "selection", None))
-        self.show_code = ipywidgets.ToggleButton(description="Code", icon="code", tooltip="Python that gives what is seen")
+        self.show_code = ipywidgets.ToggleButton(description="Code", icon="code", tooltip="Python for what is seen")
         self.show_code.observe(lambda _: self.redraw(), "value")
         self.text = ipywidgets.HTML()
         self.text.add_class("icestats-selection-text")
@@ -71,5 +71,4 @@ class SelectionView(View):
         selection = self.state.selection
         if selection is None:
             return "table.partitions()"
-        view = "partitions" if selection.ranges else "files"
-        return f"table.sql({f'select * from {view} where ' + selection.where()!r})"
+        return str(selection.call("partitions" if selection.ranges else "files"))

@@ -45,9 +45,9 @@ class SnapshotView(View):
         current = self.state.table.snapshot
         wanted = self._added_by() or ({current.snapshot_id} if current else set())
         self.grid.selected = [f"s{i}" for i, snapshot in enumerate(snapshots) if snapshot.snapshot_id in wanted]
-        marked = "those that added the marked manifests stand out" if self._added_by() else "the loaded one stands out"
+        marked = "those that added what is marked stand out" if self._added_by() else "the loaded one stands out"
         self.say(f"{len(rows):,} snapshots that have not been expired; {marked}" if rows else "")
-        self.grid.show_rows(ListedRows(rows), "" if rows else "No snapshot: nothing has been written to this table yet.")
+        self.grid.show_rows(ListedRows(rows), "" if rows else "No snapshot: nothing has been written yet.")
 
     def _added_by(self) -> set[int]:
         selection, manifests = self.state.selection, self.state.manifests
@@ -73,14 +73,19 @@ def build_snapshot_rows(metadata: TableMetadata) -> list[Row]:
     """Build the lines of the snapshots; a change that a summary does not state is not shown as 0."""
     snapshots = newest_first(metadata)
     changes = [[_change(one.summary, *names) for names in _CHANGES] for one in snapshots]
-    most = [max((abs(c) for c in column if c is not None), default=0) for column in zip(*changes, strict=True)] or [0] * 3
+    most = [max((abs(c) for c in column if c is not None), default=0) for column in zip(*changes, strict=True)] or [
+        0
+    ] * 3
     totals = [_count(one.summary, "total-records") for one in snapshots]
     refs: dict[int, list[str]] = {}
     for name, ref in metadata.refs.items():
         refs.setdefault(ref.snapshot_id, []).append(f"{ref.type} {name}")
-    for file in (*metadata.statistics, *metadata.partition_statistics):
-        kind = "statistics" if file in metadata.statistics else "partition statistics"
-        refs.setdefault(file.snapshot_id, []).append(kind)
+    for kind, snapshot_ids in (
+        ("statistics", [file.snapshot_id for file in metadata.statistics]),
+        ("partition statistics", [file.snapshot_id for file in metadata.partition_statistics]),
+    ):
+        for snapshot_id in snapshot_ids:
+            refs.setdefault(snapshot_id, []).append(kind)
     rows = []
     for i, one in enumerate(snapshots):
         records, files, size = changes[i]

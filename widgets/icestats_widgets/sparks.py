@@ -68,7 +68,7 @@ def build_spark(histogram: Histogram) -> Spark | None:
         return None
     edges = [brief_label(histogram.type, histogram.quantiles[rank]) for rank in (0.25, 0.5, 0.75)]
     heights = tuple(round(count / highest, 3) for count in histogram.counts)
-    return Spark(heights, *edges, histogram.rank_error, histogram.source.upper())
+    return Spark(heights, edges[0], edges[1], edges[2], histogram.rank_error, histogram.source.upper())
 
 
 def _read(table: Table, column: str, bins: int, kind: object) -> Histogram:

@@ -36,7 +36,7 @@ def column_titles(column: str | None) -> list[dict[str, Any]]:
     """Return the columns of the grid; the last three are of the selected column."""
     of = f" of {column}" if column else ""
     return [
-        {**one, "title": one["title"] + (of if one["name"] == "nulls" else "")}
+        {**one, "title": f"{one['title']}{of if one['name'] == 'nulls' else ''}"}
         if one["name"] in ("nulls", "lower", "upper")
         else dict(one)
         for one in COLUMNS
@@ -67,7 +67,9 @@ def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None
     is_read = "total_record_count" in manifests.column_names
     records = manifests["total_record_count"] if is_read else _added(manifests, "rows")
     files = manifests["live_file_count"] if is_read else _added(manifests, "files")
-    sizes = manifests["total_file_size_in_bytes"] if is_read else pa.chunked_array([pa.nulls(len(manifests), pa.int64())])
+    sizes = (
+        manifests["total_file_size_in_bytes"] if is_read else pa.chunked_array([pa.nulls(len(manifests), pa.int64())])
+    )
     ranges = {one.manifest_path: one for one in overview.key_ranges}
     paths = manifests["manifest_path"].to_pylist()
     contents, lengths = manifests["content"].to_pylist(), manifests["manifest_length"].to_pylist()
@@ -112,13 +114,13 @@ def file_block(files: pa.Table, metadata: TableMetadata, table: Table, column: F
         return [first, text_cell(text), *rest]
 
     def keys() -> pa.Array:
-        first = pc.struct_field(partition, [0]) if partition.type.num_fields else pa.chunked_array([pa.nulls(len(files))])
+        first = (
+            pc.struct_field(partition, [0]) if partition.type.num_fields else pa.chunked_array([pa.nulls(len(files))])
+        )
         return first.cast(pa.int32()).combine_chunks() if pa.types.is_date(first.type) else first.combine_chunks()
 
     values = {"name": lambda: _whole(files["file_path"]), "keys": keys, **figures.values(column)}
-    return Block(
-        "f", len(files), cells, lambda row: str(files["file_path"][row]), values, values["name"], opens=True
-    )
+    return Block("f", len(files), cells, lambda row: str(files["file_path"][row]), values, values["name"], opens=True)
 
 
 def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool) -> Block:
@@ -161,7 +163,9 @@ def note_block(text: str) -> Block:
 def partition_text(key: Mapping[str, Any], fields: Sequence[tuple[Any, str | None]]) -> str:
     """Return a partition as a person reads it."""
     values = [
-        display_partition_value(field.transform, kind, key.get(field.name)) for field, kind in fields if kind is not None
+        display_partition_value(field.transform, kind, key.get(field.name))
+        for field, kind in fields
+        if kind is not None
     ]
     return " · ".join(values)
 
@@ -177,7 +181,9 @@ class _Figures:
     def cells(self, row: int, column: Field | None, *, pending: bool) -> list[Cell]:
         records, files, size, nulls = (values[row].as_py() for values in self._counts.values())
         kind = None if column is None else column.type
-        bounds = [NOTHING if kind is None else text_cell(_bound(kind, self._bounds[s][row].as_py())) for s in self._bounds]
+        bounds = [
+            NOTHING if kind is None else text_cell(_bound(kind, self._bounds[s][row].as_py())) for s in self._bounds
+        ]
         rest = [NOTHING if column is None else count_cell(nulls, records), *bounds]
         if pending:
             rest = [text_cell("…")] * 3

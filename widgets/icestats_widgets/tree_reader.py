@@ -117,7 +117,7 @@ class TreeReader:
 
     def _listed(self, wish: TreeWish, progress: Any) -> Block:
         key = (wish.table, wish.column)
-        if self._listing is None or self._listing[0] != key:
+        if self._listing is None or not all(map(_is_same, self._listing[0], key)):
             self._listing = None
             self._listing = (key, read_file_listing(wish.table, wish.field, progress))
         files = self._listing[1]
@@ -155,7 +155,9 @@ class TreeReader:
 
     def _root(self, name: str, key: tuple[Any, ...], build: Any) -> Block:
         kept = self._roots.get(name)
-        if kept is None or any(a is not b and not (isinstance(a, str) and a == b) for a, b in zip(kept[0], key, strict=True)):
+        if kept is None or any(
+            a is not b and not (isinstance(a, str) and a == b) for a, b in zip(kept[0], key, strict=True)
+        ):
             kept = self._roots[name] = (key, build())
         return kept[1]
 
@@ -170,3 +172,8 @@ class TreeReader:
         for opened in sorted(wish.opened):
             if len(opened) == len(path) + 1 and opened[:-1] == path:
                 yield opened[-1]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    # Tables are compared by identity: comparing their contents would take long.
+    return one is other or (isinstance(one, str) and one == other)

@@ -28,7 +28,7 @@ class TreeView(View):
 
     def build(self) -> None:
         """Make the widgets that stay."""
-        mode = ipywidgets.ToggleButtons(options=[(_SEES[m], m) for m in TREE_MODES], tooltips=["By manifest", "Each file"])
+        mode = ipywidgets.ToggleButtons(options=[(_SEES[m], m) for m in TREE_MODES], tooltips=["Manifests", "Files"])
         link((self.state, "tree_mode"), (mode, "value"))
         self.set_controls(mode)
         self.grid = Grid(
@@ -107,10 +107,10 @@ class TreeView(View):
         """Return the Python line that gives the manifests, or the marked ones."""
         selection = self.state.selection
         if self.state.tree_mode == "files":
-            return f"table.sql({'select * from files' + ('' if selection is None else ' where ' + selection.where())!r})"
+            return "table.files()" if selection is None else str(selection.call("files"))
         if selection is None or selection.ranges:
             return "table.manifests()"
-        return f"table.sql({'select * from manifests where ' + selection.where()!r})"
+        return str(selection.call("manifests"))
 
 
 def _describe(state: ExplorerState, outline: Outline | None) -> str:
