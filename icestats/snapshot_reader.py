@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -93,7 +93,14 @@ class SnapshotReader:
         return read_files(manifests, self.source.metadata, self.source.storage, field_ids)
 
     def read_histogram(
-        self, field: Field, *, bins: int, kind: Kind, where: str | BooleanExpression | None = None
+        self,
+        field: Field,
+        *,
+        bins: int,
+        kind: Kind,
+        where: str | BooleanExpression | None = None,
+        lower: Any = None,
+        upper: Any = None,
     ) -> Histogram:
         """Return a column's histogram from its nearest committed KLL sketch, or from those of some partitions."""
         found = (
@@ -110,6 +117,8 @@ class SnapshotReader:
             snapshot_id=found.snapshot_id,
             null_count=found.null_count,
             nan_count=found.nan_count,
+            lower=lower,
+            upper=upper,
         )
 
     def read_partition_sketches(

@@ -122,7 +122,9 @@ class Statistics:
             )
         return pa.Table.from_pylist(rows, schema=COMPUTED)
 
-    def histogram(self, column: str, *, bins: int = 40, kind: Kind = "equi-width") -> Histogram:
+    def histogram(
+        self, column: str, *, bins: int = 40, kind: Kind = "equi-width", lower: Any = None, upper: Any = None
+    ) -> Histogram:
         """Return a column's histogram from the sketch that the scan has made.
 
         Parameters
@@ -133,6 +135,8 @@ class Statistics:
             How many bins.
         kind : {"equi-width", "equi-height"}
             Bins of the same width, or of the same count.
+        lower, upper : object, optional
+            The part of the range to draw, as in `Table.histogram`.
 
         Raises
         ------
@@ -153,6 +157,8 @@ class Statistics:
             snapshot_id=self.found.snapshot_id,
             null_count=found.null_value_count,
             nan_count=found.nan_value_count,
+            lower=lower,
+            upper=upper,
         )
 
     def commit(

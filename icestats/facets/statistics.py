@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -44,6 +44,8 @@ class StatisticsFiles(Facet):
         bins: int = 40,
         kind: Kind = "equi-width",
         where: str | BooleanExpression | None = None,
+        lower: Any = None,
+        upper: Any = None,
     ) -> Histogram:
         """Return a column's histogram from its committed KLL sketch; no data file is touched.
 
@@ -58,6 +60,9 @@ class StatisticsFiles(Facet):
         where : str or pyiceberg.expressions.BooleanExpression, optional
             Only the rows of the partitions that this filter selects; needs sketches by partition, which
             `compute(by="partition")` makes.
+        lower, upper : object, optional
+            Draw the part of the range from `lower` to `upper`, both included: values of the column, or their text. How
+            many values lie outside is in the result's `below` and `above`.
 
         Raises
         ------
@@ -75,7 +80,7 @@ class StatisticsFiles(Facet):
             raise CallError(f"bins is {bins}: expected a whole number from 1")
         if where is not None:
             check_row_filter(self._source, where)
-        return self._reader.read_histogram(field, bins=bins, kind=kind, where=where)
+        return self._reader.read_histogram(field, bins=bins, kind=kind, where=where, lower=lower, upper=upper)
 
     def compute(
         self,

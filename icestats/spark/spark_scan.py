@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SERVED = ("rest", "hive", "glue")
-_NAMESPACE = "icestats"
+_NAMESPACE = "registered"
 
 _lock = threading.Lock()
 _folders: dict[str, Path] = {}
@@ -52,6 +52,7 @@ def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[
     UnsupportedError
         Spark cannot read the table either.
     """
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     known = _find_catalog(spark, source)
@@ -65,10 +66,10 @@ def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[
     try:
         session.sql(f"create namespace if not exists {_quoted(name, _NAMESPACE)}")
         session.sql(
-            f"call {_quoted(name)}.system.register_table(table => '{_NAMESPACE}.{table}', metadata_file => "
+            f"call {_quoted(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
             f"'{_escaped(source.metadata_location)}')"
         ).collect()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise _unsupported(source, reason, error) from error
     try:
         yield session, identifier
@@ -93,6 +94,7 @@ def read_rows(session: SparkSession, identifier: str, plan: ScanPlan) -> DataFra
     UnsupportedError
         Spark cannot read the table.
     """
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     # Spark reads a snapshot with the schema that the snapshot was made with: columns may have had other names.
@@ -108,7 +110,7 @@ def read_rows(session: SparkSession, identifier: str, plan: ScanPlan) -> DataFra
     query = f"select {', '.join(selected)} from {identifier} version as of {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
     try:
         return session.sql(query)
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise _unsupported(plan.source, plan.fallback or "", error) from error
 
 

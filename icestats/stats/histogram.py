@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from icestats.errors import CallError
+from icestats.stats.histogram_part import to_item
 from icestats.stats.kll import KllSketch
 from icestats.types import PrimitiveType, decode_value, json_value, parse_type, to_arrow_type, to_integer
 
@@ -46,13 +47,18 @@ class Histogram:
     """How far a rank may be off, as a share of n, at 99 % confidence."""
     edges: tuple[Any, ...]
     """One more than bins, in the column's own Python type; the first is the smallest value and the last the largest,
-    exactly. Dates and times that Python cannot hold, and nanosecond timestamps, are integers. Empty when n is 0."""
+    exactly, unless a part of the range was asked for. Dates and times that Python cannot hold, and nanosecond
+    timestamps, are integers. Empty when n is 0, or nothing can lie in the part."""
     counts: tuple[float, ...]
-    """Estimated values a bin; they add up to n."""
+    """Estimated values a bin; with `below` and `above` they add up to n."""
     quantiles: Mapping[float, Any] = field(hash=False)
     """Values at `QUANTILE_RANKS`; empty when n is 0."""
     kind: Kind
     """What was made, which for strings is always `equi-height`."""
+    below: float = 0.0
+    """Estimated values under the part of the range that was asked for; 0 where all of it was."""
+    above: float = 0.0
+    """Estimated values over that part."""
 
     @property
     def count_error(self) -> float:
@@ -79,7 +85,8 @@ class Histogram:
 
     def to_json(self) -> dict[str, Any]:
         """Return the histogram as the command line prints it: ids as text, values as `types.json_value` has them."""
-        return {
+        part = {"below": self.below, "above": self.above} if self.below or self.above else {}
+        return part | {
             "column": self.column,
             "source": self.source,
             "snapshot_id": None if self.snapshot_id is None else str(self.snapshot_id),
@@ -111,6 +118,8 @@ def build_histogram(
     snapshot_id: int | None = None,
     null_count: int | None = None,
     nan_count: int | None = None,
+    lower: Any = None,
+    upper: Any = None,
 ) -> Histogram:
     """Build the histogram of a column from its KLL sketch.
 
@@ -130,11 +139,15 @@ def build_histogram(
         Bins of the same width, or of about the same count. Strings have no width: they are always of equal height.
     source, snapshot_id, null_count, nan_count
         Passed on. None: unknown.
+    lower, upper : object, optional
+        Draw the part from `lower` to `upper` (both included) only, so that a far tail does not take all the width:
+        values of the column, or their text. What lies outside is in `below` and `above`.
 
     Raises
     ------
     CallError
-        `bins` is below 1, `kind` is neither, or the sketch's items do not go with the type.
+        `bins` is below 1, `kind` is neither, `lower` or `upper` is no value of the type, or the sketch's items do
+        not go with the type.
 
     Notes
     -----
@@ -155,7 +168,8 @@ def build_histogram(
         raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
     kind = "equi-height" if sketch.item_type == "string" else kind
     primitive = parse_type(type_text)
-    items, counts = _bins(sketch, primitive, bins, kind)
+    limits = tuple(None if limit is None else to_item(type_text, limit) for limit in (lower, upper))
+    items, counts, outside = _bins(sketch, primitive, bins, kind, limits)
     ranks = QUANTILE_RANKS if sketch.n else ()
     return Histogram(
         column=column,
@@ -173,6 +187,8 @@ def build_histogram(
             for rank, item in zip(ranks, sketch.quantiles(ranks) if ranks else (), strict=True)
         },
         kind=kind,
+        below=outside[0],
+        above=outside[1],
     )
 
 
@@ -209,30 +225,47 @@ def _time_value(type_text: str, item: Any, size: int) -> Any:
         return item
 
 
-def _bins(sketch: KllSketch, kind: PrimitiveType, bins: int, how: Kind) -> tuple[list[Any], tuple[float, ...]]:
+_Binned = tuple[list[Any], tuple[float, ...], tuple[float, float]]
+
+
+def _bins(sketch: KllSketch, kind: PrimitiveType, bins: int, how: Kind, limits: tuple[Any, ...]) -> _Binned:
     if sketch.n == 0:
-        return [], ()
+        return [], (), (0.0, 0.0)
     low, high = sketch.min_value, sketch.max_value
+    low = low if limits[0] is None else max(low, limits[0])
+    high = high if limits[1] is None else min(high, limits[1])
+    if low > high:
+        # The part lies beyond one end: all values are on its other side.
+        return [], (), ((0.0, float(sketch.n)) if high < sketch.min_value else (float(sketch.n), 0.0))
+    begin = 0 if low == sketch.min_value else round(sketch.ranks([low], inclusive=False)[0] * sketch.n)
+    end = sketch.n if high == sketch.max_value else round(sketch.ranks([high])[0] * sketch.n)
+    outside = float(begin), float(sketch.n - end)
     if low == high:
-        return [low, high], (float(sketch.n),)
-    edges: list[Any]
-    if kind.name == "boolean":
-        edges = [0, 1, 1]
-    elif how == "equi-height":
-        edges = _rising([low, *sketch.quantiles([i / bins for i in range(1, bins)]), high])
-    elif sketch.item_type == "double":
-        edges = _float_edges(sketch, low, high, bins)
-    else:
-        steps = min(bins, high - low)
-        edges = [low + (high - low) * step // steps for step in range(steps + 1)]
+        return [low, high], (float(end - begin),), outside
+    edges = _edges(sketch, kind, bins, how, (low, high), (begin, end))
     below = [round(rank * sketch.n) for rank in sketch.ranks(edges[1:-1], inclusive=False)]
-    return edges, tuple(float(after - before) for before, after in pairwise([0, *below, sketch.n]))
+    return edges, tuple(float(after - before) for before, after in pairwise([begin, *below, end])), outside
+
+
+def _edges(
+    sketch: KllSketch, kind: PrimitiveType, bins: int, how: Kind, ends: tuple[Any, Any], counts: tuple[int, int]
+) -> list[Any]:
+    (low, high), (begin, end) = ends, counts
+    if kind.name == "boolean":
+        return [0, 1, 1]
+    if how == "equi-height":
+        ranks = [(begin + (end - begin) * i / bins) / sketch.n for i in range(1, bins)]
+        return _rising([low, *sketch.quantiles(ranks), high])
+    if sketch.item_type == "double":
+        return _float_edges(sketch, low, high, bins)
+    steps = min(bins, high - low)
+    return [low + (high - low) * step // steps for step in range(steps + 1)]
 
 
 def _float_edges(sketch: KllSketch, low: float, high: float, bins: int) -> list[float]:
     if math.isfinite(low) and math.isfinite(high):
         return _rising([low, *_between(low, high, bins), high])
-    finite = [item for item, _ in sketch.items() if math.isfinite(item)]
+    finite = [item for item, _ in sketch.items() if math.isfinite(item) and low <= item <= high]
     if not finite:
         return [low, high]
     return _rising([low, finite[0], *_between(finite[0], finite[-1], bins), finite[-1], high])

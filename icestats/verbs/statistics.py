@@ -28,9 +28,11 @@ def sketches(table: Table) -> Output:
 @click.option("--bins", type=click.IntRange(1, 10_000), default=40, show_default=True)
 @click.option("--kind", type=click.Choice(("equi-width", "equi-height")), default="equi-width", show_default=True)
 @click.option("--where", metavar="FILTER", help="A filter on partitions; needs sketches by partition.")
-def histogram(table: Table, column: str, bins: int, kind: Any, where: str | None) -> Output:
+@click.option("--lower", metavar="VALUE", help="Draw the range from here only.")
+@click.option("--upper", metavar="VALUE", help="Draw the range up to here only.")
+def histogram(table: Table, column: str, **options: Any) -> Output:
     """Draw a column's histogram from its committed KLL sketch; no data file is touched."""
-    found = table.histogram(column, bins=bins, kind=kind, where=where)
+    found = table.histogram(column, **options)
     return Output(found.to_arrow(), document=found.to_json())
 
 

@@ -233,3 +233,41 @@ def test_items_that_do_not_go_with_the_type_are_a_wrong_call() -> None:
             build_histogram(sketch, column="c", type_text=type_text)
     with pytest.raises(CallError, match="uuid"):
         item_value("uuid", b"x")
+
+
+@pytest.mark.parametrize("kind", ["equi-width", "equi-height"])
+@pytest.mark.parametrize(
+    ("type_text", "values", "lower", "upper", "inside"),
+    [
+        ("long", list(range(100)), 10, 19, 10),
+        ("long", list(range(100)), "10", None, 90),
+        ("double", [i / 10 for i in range(100)], "0.95", 2.0, 11),
+        ("decimal(9, 2)", [Decimal(i).scaleb(-2) for i in range(100)], "0.10", Decimal("0.19"), 10),
+        ("date", [dt.date(2026, 9, 1) + dt.timedelta(i) for i in range(30)], "2026-09-11", dt.date(2026, 9, 20), 10),
+        ("timestamp", [dt.datetime(2026, 9, 1, i % 24) for i in range(48)], "2026-09-01T10:00", "2026-09-01T11:00", 4),
+        ("string", [f"{i:02d}" for i in range(100)], "10", "19", 10),
+        ("long", list(range(100)), 200, 300, 0),
+        ("long", list(range(100)), -5, -1, 0),
+        ("long", list(range(100)), 7, 7, 1),
+    ],
+)
+def test_a_part_of_the_range_is_drawn_and_the_rest_is_counted_apart(
+    type_text: str, values: list[Any], lower: Any, upper: Any, inside: int, kind: Any
+) -> None:
+    sketch = KllSketch(item_type_of(type_text) or "", 200)
+    sketch.update(pa.array(values, to_arrow_type(type_text)))
+    found = build_histogram(sketch, column="c", type_text=type_text, bins=5, kind=kind, lower=lower, upper=upper)
+    assert sum(found.counts) == inside
+    assert found.below + inside + found.above == found.n == len(values)
+    if lower == -5:
+        assert found.above == 100
+
+
+@pytest.mark.parametrize(
+    ("type_text", "value"), [("long", "a"), ("date", "yesterday"), ("double", "nan"), ("string", 3)]
+)
+def test_a_limit_of_another_type_is_a_wrong_call(type_text: str, value: Any) -> None:
+    sketch = KllSketch(item_type_of(type_text) or "", 200)
+    with pytest.raises(CallError, match="expected one such as") as caught:
+        build_histogram(sketch, column="c", type_text=type_text, lower=value)
+    assert "\n" not in str(caught.value)

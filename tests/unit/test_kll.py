@@ -61,14 +61,14 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-@pytest.mark.parametrize(("partitions", "batch"), [(1, 100_000), (1, 700), (7, 5_000), (1_000, 100)])
+@pytest.mark.parametrize(("partitions", "batch"), [(1, 100_000), (1, 700), (7, 5_000), (1_000, 100), (10_000, 3)])
 def test_ranks_are_within_the_stated_error_whatever_the_distribution_and_merges(
     name: str, partitions: int, batch: int
 ) -> None:
     """At 99 %: of 12 sketches held against the double-sided error, more than 2 beyond it would be a wrong sketch."""
     random = np.random.default_rng(11)
     limit = datasketches.kll_doubles_sketch(200).normalized_rank_error(True)
-    rounds = 3 if partitions == 1_000 else 12
+    rounds = {1_000: 3, 10_000: 1}.get(partitions, 12)
     beyond = 0
     for _ in range(rounds):
         values = DISTRIBUTIONS[name](random, 30_000)
@@ -76,7 +76,7 @@ def test_ranks_are_within_the_stated_error_whatever_the_distribution_and_merges(
         assert sketch.n == 30_000
         assert (sketch.min_value, sketch.max_value) == (values.min(), values.max())
         beyond += worst_rank_error(sketch, np.sort(values)) > limit
-    assert beyond <= 2
+    assert beyond <= (2 if rounds == 12 else 1 if rounds == 3 else 0)
 
 
 def test_the_stated_error_is_datasketches_own_and_zero_while_all_values_are_kept() -> None:

@@ -1,0 +1,123 @@
+"""Statistics of TPC-H's lineitem: icestats (Theta, KLL, column figures) beside Iceberg's own procedure (Theta alone).
+
+    python -m benchmarks table_statistics [--scale-factor 3] [--runs 2] [--cases NAME,NAME...]
+        [--scratch FOLDER] [--write]
+
+The table is made by tpchgen-cli, which the extra `bench` installs, and appended file by file to an Iceberg table in a
+SQLite catalog. Each case is a process of its own, Spark in local[2]; cases take turns. Wall seconds are those of the
+call alone, in a session that has started and has run a query (heap: 512 MB, for Iceberg's procedure 1 GB); CPU seconds
+are what the whole process tree (driver, JVM, its Python workers) took during the call. `--write` puts the figures into
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.measured_process import ProcessError, Run, run_module
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- table_statistics: written by the benchmark -->", "<!-- end of table_statistics -->"
+FILES = 6
+CASES = {
+    "iceberg": "Iceberg's `compute_table_stats`: Theta of all 16 columns",
+    "no-text-kll": "**icestats**: Theta and column statistics of all 16, KLL of the 11 numbers and dates",
+    "all": "**icestats**, as it is: Theta, KLL and column statistics of all 16 columns",
+}
+"""What is measured; every call reads every row."""
+HEAD = ("way", "seconds", "times Iceberg", "CPU seconds", "times Iceberg", "driver's peak MB")
+Runs = dict[str, "list[Run] | str"]
+
+
+def main(options: Sequence[str] = ()) -> None:
+    arguments = _parse(options)
+    with tempfile.TemporaryDirectory(prefix="icestats-benchmark-") as temporary:
+        scratch = arguments.scratch or Path(temporary)
+        files = _generate(scratch, arguments.scale_factor)
+        home = scratch / f"lineitem-{arguments.scale_factor:g}"
+        run_module("benchmarks.peers.lineitem", "create", str(home), *map(str, files))
+        runs: Runs = {name: [] for name in arguments.cases or CASES}
+        for _ in range(arguments.runs):
+            for name in runs:
+                _measure(runs, name, home)
+        text = f"{_conditions(arguments, runs)}\n\n{_build_table(runs)}"
+    print(text)
+    if arguments.write:
+        page = PAGE.read_text()
+        before, rest = page.split(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+
+
+def _parse(options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks table_statistics")
+    parser.add_argument("--scale-factor", type=float, default=3, help="6 million rows each")
+    parser.add_argument("--runs", type=int, default=2, help="runs of each case")
+    parser.add_argument("--cases", type=lambda text: text.split(","), default=(), help=", ".join(CASES))
+    parser.add_argument("--scratch", type=Path, help="keep the table in this folder, and take it from there")
+    parser.add_argument("--write", action="store_true", help="write the figures into docs/benchmarks.md")
+    return parser.parse_args(options)
+
+
+def _generate(scratch: Path, scale_factor: float) -> list[Path]:
+    folder = scratch / f"parquet-{scale_factor:g}"
+    if not folder.exists():
+        command = Path(sys.executable).with_name("tpchgen-cli")
+        if not command.exists():
+            sys.exit("benchmarks: tpchgen-cli is missing: pip install 'icestats[bench]'")
+        parts = ["-s", f"{scale_factor:g}", "--tables=lineitem", f"--parts={FILES}", f"--output-dir={folder}"]
+        subprocess.run([command, "parquet", *parts], check=True)
+    return sorted((folder / "lineitem").glob("*.parquet"))
+
+
+def _measure(runs: Runs, name: str, home: Path) -> None:
+    found = runs[name]
+    if isinstance(found, str):
+        return
+    try:
+        found.append(run_module("benchmarks.peers.lineitem", name, str(home)))
+        print(f"{name}: {found[-1].seconds:.1f} s, {found[-1].call_cpu_seconds:.1f} s of CPU", file=sys.stderr)
+    except ProcessError as error:
+        runs[name] = str(error)
+
+
+def _conditions(arguments: argparse.Namespace, runs: Runs) -> str:
+    rows = next((run[0].sums["rows"] for run in runs.values() if not isinstance(run, str) and run), 0)
+    names = ("icestats", "pyspark", "pyiceberg", "pyarrow", "numpy", "datasketches")
+    packages = ", ".join(f"{name} {version(name)}" for name in names)
+    return (
+        f"lineitem at scale factor {arguments.scale_factor:g}: {rows:,} rows, 16 columns, {FILES} files. "
+        f"{platform.machine()}, {os.cpu_count()} cores, Spark in local[2]; Python {platform.python_version()}, "
+        f"{packages}. Medians of {arguments.runs} runs, cases taking turns."
+    )
+
+
+def _build_table(runs: Runs) -> str:
+    lines = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
+    for name, found in runs.items():
+        if isinstance(found, str):
+            lines.append(f"| {CASES[name]} | not measured: {found} |" + " |" * (len(HEAD) - 2))
+            continue
+        wall = statistics.median(run.seconds for run in found)
+        cpu = statistics.median(run.call_cpu_seconds for run in found)
+        driver = statistics.median(run.sums["driver_peak_mb"] for run in found)
+        ratios = [_ratio(runs, name, field) for field in ("seconds", "call_cpu_seconds")]
+        cells = (CASES[name], f"{wall:.1f}", ratios[0], f"{cpu:.1f}", ratios[1], f"{driver:,.0f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _ratio(runs: Runs, name: str, field: str) -> str:
+    """The median over rounds: what else the machine does in a round slows both."""
+    ours, theirs = runs[name], runs.get("iceberg", "")
+    if name == "iceberg" or isinstance(ours, str) or isinstance(theirs, str) or not theirs:
+        return ""
+    return f"{statistics.median(getattr(a, field) / getattr(b, field) for a, b in zip(ours, theirs, strict=False)):.2f}"

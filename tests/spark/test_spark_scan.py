@@ -1,0 +1,181 @@
+"""What PyIceberg cannot read, Spark's own scan reads: live rows, to the same sketches."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.types import TimeType
+
+import icestats
+from icestats.catalog import load_iceberg_table
+from icestats.metadata import Field
+from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.kll import KllSketch
+from icestats.stats.theta import ThetaSketch
+from icestats.storage import local_path
+
+pytestmark = pytest.mark.spark
+
+NAMESPACE = "icestats.compute"
+ADDED = 37
+
+
+@pytest.fixture(scope="module")
+def namespace(spark):
+    spark.sql(f"create namespace if not exists {NAMESPACE}")
+    yield NAMESPACE
+    for row in spark.sql(f"show tables in {NAMESPACE}").collect():
+        spark.sql(f"drop table {NAMESPACE}.{row.tableName}")
+    spark.sql(f"drop namespace {NAMESPACE}")
+
+
+def create(spark, name, properties="'comment'=''", partitioned=""):
+    spark.sql(f"drop table if exists {NAMESPACE}.{name} purge")
+    spark.sql(
+        f"create table {NAMESPACE}.{name} (id bigint, day date, price double, name string, paid decimal(30, 2), "
+        f"at timestamp, tags array<string>) using iceberg {partitioned} tblproperties ({properties})"
+    )
+    spark.sql(
+        f"insert into {NAMESPACE}.{name} select id, date '2026-09-01' + cast(id % 4 as int), "
+        "case when id % 11 = 0 then double('nan') else id / 7 end, concat('n\u00e9', id % 50), id * 1.25, "
+        "timestamp '2026-09-01' + make_dt_interval(0, 0, 0, id), array('a') from range(4000)"
+    )
+
+
+def delete_equal(spark, name, column, values):
+    """Commit an equality delete, as a streaming writer does: by Iceberg's own Java classes, in Spark's JVM."""
+    jvm = spark.sparkContext._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, f"{NAMESPACE}.{name}")
+    schema = loaded.schema().select([column])
+    field_ids = spark.sparkContext._gateway.new_array(jvm.int, 1)
+    field_ids[0] = schema.findField(column).fieldId()
+    parquet = jvm.org.apache.iceberg.FileFormat.PARQUET
+    builder = getattr(jvm.org.apache.iceberg.data, "GenericFileWriterFactory$Builder")(loaded)
+    writers = builder.deleteFileFormat(parquet).equalityFieldIds(field_ids).equalityDeleteRowSchema(schema).build()
+    output = loaded.io().newOutputFile(f"{loaded.location()}/data/equality-{uuid.uuid4()}.parquet")
+    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
+    writer = writers.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
+    record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
+    for value in values:
+        writer.write(record.copy(column, value))
+    writer.close()
+    loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+
+COLUMNS = ("id", "day", "price", "name", "paid", "at")
+
+
+def assert_describes(statistics, rows):
+    """The statistics are those of exactly these rows: Theta to the hash, the rest to the value."""
+    for name in COLUMNS:
+        found = statistics.found.columns[name]
+        gathered = ColumnAccumulator(Field(found.field_id, name, found.type, required=False, top_level=True))
+        gathered.update(rows.column(name).combine_chunks())
+        expected = gathered.result()
+        sketches = {"theta": b"", "kll": None}
+        assert replace(found, **sketches) == replace(expected, **sketches), name
+        assert ThetaSketch.from_bytes(found.theta) == ThetaSketch.from_bytes(expected.theta), name
+        ours, theirs = (KllSketch.from_bytes(one.item_type, one.kll) for one in (found, expected))
+        assert (ours.n, ours.min_value, ours.max_value) == (theirs.n, theirs.min_value, theirs.max_value)
+        probes = theirs.quantiles([0.1, 0.5, 0.9])
+        assert np.abs(np.subtract(ours.ranks(probes), theirs.ranks(probes))).max() <= 2 * (ours.rank_error + 0.0133)
+
+
+def rows_of(spark, name, version=""):
+    return spark.sql(f"select {', '.join(COLUMNS)} from {NAMESPACE}.{name} {version}").toArrow()
+
+
+@pytest.fixture(scope="module")
+def equality_deleted(spark, namespace):
+    """4,000 rows of 50 names, two of them deleted by equality; 37 more in partitions; on a branch one more."""
+    create(spark, "eq", "'format-version'='2'")
+    before = icestats.load(f"{NAMESPACE}.eq").snapshot.snapshot_id
+    delete_equal(spark, "eq", "name", ["n\u00e95", "n\u00e96"])
+    spark.sql(f"alter table {NAMESPACE}.eq add partition field day")
+    spark.sql(f"insert into {NAMESPACE}.eq select * from {NAMESPACE}.eq where id < 40 and name != 'n\u00e97'")
+    spark.sql(f"alter table {NAMESPACE}.eq create branch audit")
+    spark.sql(f"insert into {NAMESPACE}.eq.branch_audit select 9999, null, null, null, null, null, null")
+    return before
+
+
+def test_equality_deletes_are_applied_and_the_result_says_who_read(spark, equality_deleted):
+    statistics = icestats.load(f"{NAMESPACE}.eq").compute()
+    assert statistics.found.row_count == 3_840 + ADDED
+    assert statistics.found.scanned_by == "Spark"
+    assert "read by Spark's own scan, the slower way: the table has equality deletes" in repr(statistics)
+    assert_describes(statistics, rows_of(spark, "eq"))
+
+
+def test_old_snapshots_and_branches_are_described_as_they_are(spark, equality_deleted):
+    old = icestats.load(f"{NAMESPACE}.eq", snapshot=equality_deleted).compute()
+    assert (old.found.row_count, old.found.scanned_by) == (4_000, "PyIceberg")
+    branch = icestats.load(f"{NAMESPACE}.eq", ref="audit").compute()
+    assert (branch.found.row_count, branch.found.scanned_by) == (3_841 + ADDED, "Spark")
+    assert_describes(branch, rows_of(spark, "eq", "version as of 'audit'"))
+
+
+def test_a_bare_metadata_file_with_equality_deletes_is_read_too_and_nothing_is_left_behind(spark, equality_deleted):
+    location = icestats.load(f"{NAMESPACE}.eq")._source.metadata_location
+    folder = local_path(location).parent
+    before = sorted(folder.iterdir())
+    statistics = icestats.load(location).compute(columns=["id", "name"])
+    assert statistics.found.row_count == 3_840 + ADDED
+    assert sorted(folder.iterdir()) == before
+
+
+def test_partitions_are_told_apart_by_sparks_scan_too(spark, equality_deleted):
+    found = icestats.load(f"{NAMESPACE}.eq").compute(columns=["id"], by="partition").found
+    counts = sorted(column.value_count for column in found.by_partition.columns["id"].values())
+    truth = spark.sql(
+        f"select sum(record_count) from {NAMESPACE}.eq.files where spec_id = 1 group by partition"
+    ).collect()
+    assert counts == sorted([*(row[0] for row in truth), 3_840])
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_other_file_formats_give_the_same_statistics(spark, namespace, file_format):
+    create(spark, file_format, f"'write.format.default'='{file_format}'")
+    statistics = icestats.load(f"{NAMESPACE}.{file_format}").compute()
+    assert f"it has data files in {file_format.upper()}" in statistics.found.scan_reason
+    assert_describes(statistics, rows_of(spark, file_format))
+
+
+def test_deletion_vectors_are_applied(spark, namespace):
+    """Those of a file that was deleted from twice, with those of others in the same Puffin file."""
+    create(spark, "vectors", "'format-version'='3','write.delete.mode'='merge-on-read'", "partitioned by (day)")
+    spark.sql(f"delete from {NAMESPACE}.vectors where id % 10 = 3")
+    spark.sql(f"delete from {NAMESPACE}.vectors where id % 20 = 4 and day = date '2026-09-01'")
+    statistics = icestats.load(f"{NAMESPACE}.vectors").compute()
+    assert statistics.found.scanned_by == "PyIceberg"
+    assert_describes(statistics, rows_of(spark, "vectors"))
+
+
+@pytest.mark.parametrize("name", ["eq", "vectors"])
+def test_columns_that_were_added_or_renamed_since_are_known_by_their_new_names(
+    spark, namespace, equality_deleted, name
+):
+    """A snapshot's own schema has neither the new name nor the new column, whose values are all null."""
+    spark.sql(f"alter table {NAMESPACE}.{name} add column extra int")
+    spark.sql(f"alter table {NAMESPACE}.{name} rename column paid to `paid in`")
+    found = icestats.load(f"{NAMESPACE}.{name}").compute(columns=["extra", "paid in"]).found
+    assert found.columns["extra"].null_value_count == found.row_count > 0
+    assert found.columns["paid in"].null_value_count == 0
+
+
+def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace):
+    """Neither can read: PyIceberg for the equality deletes, Spark for the time."""
+    create(spark, "timed")
+    opened = load_iceberg_table(icestats.load(f"{NAMESPACE}.timed")._source)
+    with opened.update_schema() as update:
+        update.add_column("clock", TimeType())
+    opened.append(pa.table({"id": pa.array([1], pa.int64()), "clock": pa.array([5], pa.time64("us"))}))
+    delete_equal(spark, "timed", "name", ["n\u00e95"])
+    with pytest.raises(
+        icestats.UnsupportedError, match=r"equality deletes.*Spark cannot read it either.*time"
+    ) as caught:
+        icestats.load(f"{NAMESPACE}.timed").compute()
+    assert "\n" not in str(caught.value)
