@@ -6,6 +6,7 @@
 True
 """
 
+from icestats.commit_report import CommitReport
 from icestats.demo import demo
 from icestats.errors import (
     CallError,
@@ -23,7 +24,7 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.opening import load
-from icestats.statistics import CommitReport, Statistics
+from icestats.statistics import Statistics
 from icestats.stats.histogram import Histogram
 from icestats.table import Table
 

@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 
 from icestats.metadata import Schema
 from icestats.read.manifests import RollUps
+from icestats.read.partition_statistics import PartitionStatistics
+from icestats.read.partition_statistics_layout import ADDED
 from icestats.schemas import MANIFESTS, partitions_schema
 from icestats.stats.column_figures import CommittedFigures, build_columns
 from icestats.stats.column_maps import build_column_maps
@@ -31,6 +33,16 @@ def build_partitions(rollups: RollUps, schema: Schema) -> pa.Table:
     maps = build_column_maps(rollups.partition_cells, schema.columns, groups["data_file_count"].to_numpy())
     columns = {name: groups[name] for name in groups.column_names} | maps
     return pa.table(columns, schema=partitions_schema(groups.schema.field("partition").type))
+
+
+def build_partition_file_rows(found: PartitionStatistics, schema: Schema) -> pa.Table:
+    """Build `schemas.partitions_schema` from a partition statistics file: its maps are null where it has none."""
+    groups = found.groups.drop_columns(list(ADDED))
+    kind = partitions_schema(groups.schema.field("partition").type)
+    columns = {name: groups[name] for name in groups.column_names}
+    if found.columns:
+        columns |= build_column_maps(found.cells, schema.columns, groups["data_file_count"].to_numpy())
+    return pa.table({f.name: columns.get(f.name, pa.nulls(len(groups), f.type)) for f in kind}, schema=kind)
 
 
 def build_column_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,20 +10,40 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from icestats.catalog import Source
-from icestats.errors import FilterError
+from icestats.errors import CallError, FilterError, MetadataError, StatisticsMissingError
 from icestats.metadata import Field, Schema, Snapshot
+from icestats.metadata_statistics import (
+    NOTHING,
+    MetadataStatistics,
+    build_manifest_statistics,
+    build_partition_statistics,
+    select_columns,
+)
+from icestats.read.committed_rollups import read_committed_rollups
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifest_pool import Progress
-from icestats.read.manifests import RollUps, manifests_to_read, read_files
+from icestats.read.manifests import (
+    ManifestToRead,
+    RollUps,
+    find_partition_types,
+    manifests_to_read,
+    read_files,
+    read_rollups,
+)
+from icestats.read.partition_history import SnapshotPartitions, read_committed_partitions, read_snapshot_partitions
 from icestats.read.partition_sketches import MergedSketches, partitions_kll, read_merged_sketches, read_partition_index
+from icestats.read.partition_statistics import read_partition_statistics
 from icestats.read.rollup_cache import Reader, read_cached_rollups
 from icestats.read.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
-from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
+from icestats.rollup_tables import build_column_table, build_manifests, build_partition_file_rows, build_partitions
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
+
+
+_LOG = logging.getLogger("icestats")
 
 
 class SnapshotReader:
@@ -53,10 +74,58 @@ class SnapshotReader:
         """The roll-ups of the live files, from the local cache as far as it knows them."""
         return self._read_rollups(None, None)
 
+    @cached_property
+    def manifest_rollups(self) -> RollUps:
+        """The roll-up by manifest and over the table, from committed manifest statistics where there are some."""
+        if "rollups" in self.__dict__:
+            return self.rollups
+        found = self._read_committed(None)
+        return self.rollups if found is None else found
+
+    def _read_committed(self, progress: Progress | None) -> RollUps | None:
+        metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
+        if not metadata.statistics or not schema.columns:
+            return None
+
+        def read(wanted: Sequence[ManifestToRead]) -> RollUps:
+            return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
+
+        try:
+            blobs = self.blobs
+        except MetadataError as error:
+            # What shows statistics files says so too; the manifests are still there.
+            _LOG.warning("committed manifest statistics are not used: %s", error)
+            return None
+        manifests = manifests_to_read(self.manifest_files)
+        return read_committed_rollups(storage, blobs, manifests, schema.columns, read)
+
+    @cached_property
+    def partition_rollups(self) -> RollUps:
+        """The roll-up by partition, from the snapshot's partition statistics file where that holds it."""
+        if "rollups" in self.__dict__:
+            return self.rollups
+        found = self._read_committed_partitions()
+        return self.rollups if found is None else found
+
+    def _read_committed_partitions(self) -> RollUps | None:
+        metadata, storage = self.source.metadata, self.source.storage
+        if self.snapshot is None or not metadata.partition_statistics:
+            return None
+        partition = find_partition_types(manifests_to_read(self.manifest_files), metadata, storage)
+        found = read_committed_partitions(metadata, storage, self.snapshot, partition, self.schema.columns)
+        nothing = pa.schema([]).empty_table()
+        return None if found is None else RollUps(nothing, nothing, *found, nothing)
+
     def fill_rollups(self, progress: Progress | None, spark: SparkSession | None = None) -> None:
         """Read the roll-ups now unless that has been done, on Spark's executors where a session is given."""
-        if "rollups" not in self.__dict__:
-            self.__dict__["rollups"] = self._read_rollups(progress, spark)
+        if "rollups" in self.__dict__:
+            return
+        by_partition = self._read_committed_partitions()
+        by_manifest = None if by_partition is None else self._read_committed(progress)
+        if by_partition is not None and by_manifest is not None:
+            self.__dict__ |= {"partition_rollups": by_partition, "manifest_rollups": by_manifest}
+            return
+        self.__dict__["rollups"] = self._read_rollups(progress, spark)
 
     def _read_rollups(self, progress: Progress | None, spark: SparkSession | None) -> RollUps:
         metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
@@ -76,16 +145,66 @@ class SnapshotReader:
 
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
-        return build_manifests(self.manifest_files, self.rollups, self.schema)
+        return build_manifests(self.manifest_files, self.manifest_rollups, self.schema)
 
     def read_partitions(self) -> pa.Table:
         """Return `schemas.partitions_schema`."""
-        return build_partitions(self.rollups, self.schema)
+        return build_partitions(self.partition_rollups, self.schema)
+
+    def build_metadata_statistics(
+        self, *, partitions: bool, manifests: bool, columns: Sequence[str] | None, with_column_stats: bool
+    ) -> MetadataStatistics:
+        """Make the statistics of manifests and of partitions; see `Table.compute`."""
+        if with_column_stats and not partitions:
+            raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
+        made = NOTHING
+        if self.snapshot is not None and manifests:
+            made = build_manifest_statistics(self.snapshot, self.manifest_files, self.manifest_rollups, self.schema)
+        if self.snapshot is not None and partitions:
+            made = made.join(self._build_partition_statistics(self.snapshot, columns, with_column_stats))
+        for line in made.lines:
+            _LOG.info("%s: %s", self.source.name, line)
+        return made
+
+    def _build_partition_statistics(
+        self, snapshot: Snapshot, columns: Sequence[str] | None, with_column_stats: bool
+    ) -> MetadataStatistics:
+        metadata = self.source.metadata
+        if not any(spec.fields for spec in metadata.specs.values()):
+            line = (
+                f"{self.source.name} is not partitioned: no partition statistics file, its one row is the whole table"
+            )
+            return MetadataStatistics(partitions=self.read_partitions(), lines=(line,))
+        chosen = select_columns(self.schema, columns) if with_column_stats else ()
+        return build_partition_statistics(snapshot, self.read_partition_history(chosen), metadata)
+
+    def read_partition_statistics(self) -> pa.Table:
+        """Return the rows of the snapshot's partition statistics file as `schemas.partitions_schema`."""
+        metadata, storage = self.source.metadata, self.source.storage
+        snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
+        file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot_id), None)
+        if file is None:
+            raise StatisticsMissingError(
+                f"no partition statistics file is registered for snapshot {snapshot_id}: run "
+                "table.compute(partitions=True).commit(), or `icestats compute --partitions --commit`"
+            )
+        partition = find_partition_types(manifests_to_read(self.manifest_files), metadata, storage)
+        data = storage.read(file.statistics_path)
+        found = read_partition_statistics(data, file.statistics_path, partition, self.schema.columns)
+        return build_partition_file_rows(found, self.schema)
+
+    def read_partition_history(self, columns: Sequence[Field]) -> SnapshotPartitions:
+        """Make the statistics of this snapshot's partitions, from an ancestor's file where that gives the same."""
+        assert self.snapshot is not None  # noqa: S101  # a table without a snapshot has none to make
+        metadata, storage = self.source.metadata, self.source.storage
+        return read_snapshot_partitions(
+            metadata, storage, self.snapshot, self.manifest_files, columns, lambda: self.rollups
+        )
 
     def read_columns(self) -> pa.Table:
         """Return `schemas.COLUMNS`."""
         figures = read_committed_figures(self.source.storage, self.blobs)
-        return build_column_table(self.manifest_files, self.rollups, self.schema, figures)
+        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
 
     def read_files(self, field_ids: Sequence[int], manifest_files: pa.Table | None = None) -> pa.Table:
         """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""

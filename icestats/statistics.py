@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from icestats.catalog import Source, load_writable_table
-from icestats.errors import CallError, StatisticsMissingError
+from icestats.commit_report import CommitReport, build_partition_report, build_report, join_reports
+from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.metadata import Field, Snapshot
+from icestats.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile
 from icestats.schemas import COMPUTED
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
@@ -20,38 +22,10 @@ from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
 
-    from icestats.commit.statistics_commit import CommitResult
-    from icestats.commit.statistics_plan import CommitPlan
-    from icestats.read.puffin import PuffinBlob
-
-
-@dataclass(frozen=True)
-class CommitReport:
-    """What a commit has changed, or would change."""
-
-    committed: bool
-    statistics_path: str
-    size_bytes: int
-    blobs: tuple[dict[str, Any], ...]
-    kept_blobs: tuple[dict[str, Any], ...]
-    """Blobs of the earlier file that are carried over."""
-    replaced: tuple[dict[str, Any], ...]
-    text: str = field(repr=False)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as the command line prints it."""
-        file = {"path": self.statistics_path, "bytes": self.size_bytes, "blobs": list(self.blobs)}
-        return {
-            "files": [file],
-            "committed": self.committed,
-            "kept_blobs": list(self.kept_blobs),
-            "replaced": list(self.replaced),
-        }
+    from icestats.commit.puffin_writer import NewBlob
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +58,14 @@ class PartitionRequest:
 
 
 class Statistics:
-    """Theta, KLL and column statistics of one snapshot. Nothing is written until `commit()`."""
+    """Statistics of one snapshot: of its columns, manifests, partitions. Nothing is written until `commit()`."""
 
-    def __init__(self, source: Source, found: TableStatistics) -> None:
+    def __init__(self, source: Source, found: TableStatistics, of_metadata: MetadataStatistics = NOTHING) -> None:
         self._source = source
         self.found = found
         """The statistics by column, as bytes and numbers."""
+        self.of_metadata = of_metadata
+        """Those of manifests and partitions."""
 
     def to_arrow(self) -> pa.Table:
         """Return the statistics.
@@ -168,7 +144,7 @@ class Statistics:
         list_ndv: Collection[str] | None = None,
         on_step: Callable[[str], None] | None = None,
     ) -> CommitReport:
-        """Write the statistics to a Puffin file and register it for the snapshot.
+        """Write the statistics and register them for the snapshot: a Puffin file, a partition statistics file.
 
         Parameters
         ----------
@@ -188,30 +164,83 @@ class Statistics:
         ------
         CommitError
             The table is read-only, its snapshot has expired meanwhile, or the catalog refused; what was written has
-            been removed.
+            been removed. The partition statistics file is committed first: the message says where it stays.
         """
-        from icestats.commit.statistics_commit import commit_statistics, prepare_commit
         from icestats.commit.table_statistics_blobs import build_blobs
 
         table = load_writable_table(self._source)
-        plan = prepare_commit(table, build_blobs(self.found), snapshot_id=self.found.snapshot_id, list_ndv=list_ndv)
+        reports = []
+        if self.of_metadata.partition_file is not None:
+            reports.append(self._commit_partition_file(table, self.of_metadata.partition_file, dry_run, on_step))
+        blobs = (*build_blobs(self.found), *self.of_metadata.blobs)
+        if not blobs and not reports and self.of_metadata.lines:
+            return CommitReport(False, (), (), (), "nothing to commit")
+        if blobs or not reports:
+            try:
+                reports.append(self._commit_blobs(table, blobs, dry_run, list_ndv, on_step))
+            except CommitError as error:
+                if not reports or dry_run:
+                    raise
+                raise CommitError(f"{error}; the partition statistics are committed") from error
+        return join_reports(reports)
+
+    def _commit_partition_file(
+        self, table: IcebergTable, file: PartitionFile, dry_run: bool, on_step: Callable[[str], None] | None
+    ) -> CommitReport:
+        from icestats.commit.partition_statistics_commit import (
+            commit_partition_statistics,
+            find_partition_statistics,
+            new_partition_statistics_path,
+        )
+
+        path = new_partition_statistics_path(table, file.snapshot_id, file.file_format)
         if dry_run:
-            return _report(plan)
-        result = commit_statistics(plan, on_step=on_step)
-        return _report(plan, result)
+            before = find_partition_statistics(table, file.snapshot_id)
+            return build_partition_report(file, path, before, committed=False)
+        done = commit_partition_statistics(table, file.snapshot_id, path, file.data, on_step=on_step)
+        return build_partition_report(file, path, done.replaced, committed=True)
+
+    def _commit_blobs(
+        self,
+        table: IcebergTable,
+        blobs: Sequence[NewBlob],
+        dry_run: bool,
+        list_ndv: Collection[str] | None,
+        on_step: Callable[[str], None] | None,
+    ) -> CommitReport:
+        from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+
+        plan = prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=list_ndv)
+        return build_report(plan, None if dry_run else commit_statistics(plan, on_step=on_step))
 
     def __repr__(self) -> str:
         found = self.found
         rows = "no" if found.row_count is None else f"{found.row_count:,}"
         title = f"statistics of {self._source.name}, snapshot {found.snapshot_id}"
         lines = [f"{title}: {len(found.columns)} columns, {rows} rows, {found.duration_ms:,} ms"]
+        if not found.columns and self.of_metadata.lines:
+            lines = [f"{title}, from its metadata"]
         if found.by_partition is not None:
             count = max((len(partitions) for partitions in found.by_partition.columns.values()), default=0)
             lines.append(f"  by partition: {count:,}, lg_k {found.by_partition.lg_k}, k {found.by_partition.k}")
         if found.scan_reason is not None:
             lines.append(f"  read by {found.scanned_by}'s own scan, the slower way: {found.scan_reason}")
         lines += [f"  skipped {name}: {reason}" for name, reason in found.skipped.items()]
+        lines += [f"  {line}" for line in self.of_metadata.lines]
         return "\n".join(lines)
+
+
+def no_scan(source: Source, snapshot: Snapshot | None) -> TableStatistics:
+    """Return what is found without a scan: nothing.
+
+    Raises
+    ------
+    StatisticsMissingError
+        The table has no snapshot yet.
+    """
+    if snapshot is None:
+        raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
+    return TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
 
 
 def compute_statistics(
@@ -232,8 +261,8 @@ def compute_statistics(
             raise CallError(f"k is {size}: a KLL sketch takes 8 to 65,535")
         if not 4 <= lg_size <= 26:
             raise CallError(f"lg_k is {lg_size}: a Theta sketch takes 4 to 26")
-    if snapshot is None:
-        raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
+    no_scan(source, snapshot)
+    assert snapshot is not None  # noqa: S101  # checked
     from icestats.spark.scan_job import Sizes
     from icestats.spark.scan_plan import plan_scan
     from icestats.spark.session import get_session
@@ -244,42 +273,3 @@ def compute_statistics(
         partitions.check(plan.fields, list(plan.partition_row_counts.values()), *sizes[-1])
     session = get_session() if spark is None else spark
     return Statistics(source, run_scan(session, plan, Sizes(k, lg_k, *sizes[-1]), progress=progress))
-
-
-def _report(plan: CommitPlan, result: CommitResult | None = None) -> CommitReport:
-    done = plan if result is None else result
-    blobs = done.blobs
-    text = plan.describe()
-    if result is not None:
-        replaced = f", replaced {len(result.replaced)}" if result.replaced else ""
-        text = (
-            f"committed {result.statistics_path}: {result.file_size_bytes:,} bytes, {len(blobs)} blobs "
-            f"({sum(b.listed for b in blobs)} listed in metadata.json, {sum(b.kept for b in blobs)} kept{replaced}) "
-            f"for snapshot {result.snapshot_id}"
-        )
-    return CommitReport(
-        committed=result is not None,
-        statistics_path=done.statistics_path,
-        size_bytes=len(plan.puffin.data) if result is None else result.file_size_bytes,
-        blobs=tuple(_blob_document(b.blob, b.columns, listed=b.listed) for b in blobs),
-        kept_blobs=tuple(_blob_document(b.blob, b.columns, listed=b.listed) for b in blobs if b.kept),
-        replaced=tuple(_blob_document(blob) for blob in done.replaced),
-        text=text,
-    )
-
-
-def _blob_document(
-    blob: PuffinBlob, columns: Sequence[str] | None = None, *, listed: bool | None = None
-) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "type": blob.type,
-        "field_ids": list(blob.field_ids),
-        "snapshot_id": str(blob.snapshot_id),
-        "length": blob.length,
-        "properties": dict(blob.properties),
-    }
-    if columns is not None:
-        document["columns"] = list(columns)
-    if listed is not None:
-        document["listed"] = listed
-    return document

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Step = Callable[[str], None]
 
 # What catalogs raise when they have certainly not taken a commit. After anything else it may have been taken.
-_REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
+REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
 _MOST_WAIT_S = 5.0
 
 
@@ -47,18 +47,18 @@ def write_and_register(plan: CommitPlan, step: Step) -> Table | None:
     except FileExistsError:
         return None
     except OSError as error:
-        raise CommitError(f"{path} cannot be written: {one_line(error)}; {_discard(table, path)}") from error
+        raise CommitError(f"{path} cannot be written: {one_line(error)}; {discard(table, path)}") from error
     except BaseException:
-        _discard(table, path)
+        discard(table, path)
         raise
     before = None if plan.before is None else plan.before.statistics_path
     try:
         set_statistics(table, plan.after, before, plan.current_schema_id)
     except CommitFailedException:
-        _discard(table, path)
+        discard(table, path)
         return None
-    except _REFUSED as error:
-        raise CommitError(f"{plan.table_name} took no commit: {one_line(error)}; {_discard(table, path)}") from error
+    except REFUSED as error:
+        raise CommitError(f"{plan.table_name} took no commit: {one_line(error)}; {discard(table, path)}") from error
     except Exception as error:
         arrived = _look_for(plan)
         if arrived is None:
@@ -82,11 +82,12 @@ def _look_for(plan: CommitPlan) -> Table | None:
 def _undo(table: Table, plan: CommitPlan) -> NoReturn:
     """Take back what a server took for a snapshot that was expired just before."""
     unset_statistics(table, plan.snapshot_id, plan.statistics_path)
-    text = _discard(table, plan.statistics_path)
+    text = discard(table, plan.statistics_path)
     raise CommitError(f"snapshot {plan.snapshot_id} of {plan.table_name} was expired meanwhile: {text}")
 
 
-def _discard(table: Table, path: str) -> str:
+def discard(table: Table, path: str) -> str:
+    """Remove a file that was written for a commit; return what to say of it."""
     return (
         "what was written is removed" if remove_file(table, path) else f"{path} could not be removed and is an orphan"
     )

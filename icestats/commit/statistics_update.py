@@ -12,7 +12,9 @@ from pyiceberg.table import Transaction
 from pyiceberg.table.statistics import StatisticsFile as IcebergStatisticsFile
 from pyiceberg.table.update import (
     AssertCurrentSchemaId,
+    RemovePartitionStatisticsUpdate,
     RemoveStatisticsUpdate,
+    SetPartitionStatisticsUpdate,
     SetStatisticsUpdate,
     TableRequirement,
     TableUpdate,
@@ -22,7 +24,7 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.statistics import UpdateStatistics
 
 from icestats.commit.table_state import checks_requirements
-from icestats.metadata import StatisticsFile
+from icestats.metadata import PartitionStatisticsFile, StatisticsFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -56,6 +58,67 @@ class AssertStatistics(ValidatableTableRequirement):
                 f"Requirement failed: the statistics of snapshot {self.snapshot_id} have changed: "
                 f"expected {self.statistics_path}, found {found}"
             )
+
+
+class AssertPartitionStatistics(ValidatableTableRequirement):
+    """As `AssertStatistics`, of the snapshot's partition statistics."""
+
+    type: Literal["icestats-assert-partition-statistics"] = "icestats-assert-partition-statistics"
+    snapshot_id: int
+    statistics_path: str | None
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # PyIceberg's name for it
+        """Check the requirement.
+
+        Raises
+        ------
+        CommitFailedException
+            It is not met.
+        """
+        if base_metadata is None or base_metadata.snapshot_by_id(self.snapshot_id) is None:
+            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} is gone")
+        found = find_partition_statistics_path(base_metadata, self.snapshot_id)
+        if found != self.statistics_path:
+            raise CommitFailedException(
+                f"Requirement failed: the partition statistics of snapshot {self.snapshot_id} have changed: "
+                f"expected {self.statistics_path}, found {found}"
+            )
+
+
+def find_partition_statistics_path(metadata: TableMetadata, snapshot_id: int) -> str | None:
+    """Return where PyIceberg's metadata says that a snapshot's partition statistics are."""
+    return next((s.statistics_path for s in metadata.partition_statistics if s.snapshot_id == snapshot_id), None)
+
+
+def set_partition_statistics(table: Table, file: PartitionStatisticsFile, expected_path: str | None) -> None:
+    """Commit a partition statistics file, on the condition that the snapshot has what it had when it was read.
+
+    The condition is checked only where PyIceberg writes the metadata.
+    """
+    update = SetPartitionStatisticsUpdate.model_validate(
+        {
+            "partition-statistics": {
+                "snapshot-id": file.snapshot_id,
+                "statistics-path": file.statistics_path,
+                "file-size-in-bytes": file.file_size_in_bytes,
+            }
+        }
+    )
+    _GuardedUpdate(table, update, _partition_requirements(table, file.snapshot_id, expected_path)).commit()
+
+
+def unset_partition_statistics(table: Table, snapshot_id: int, expected_path: str | None) -> None:
+    """Commit the removal of a snapshot's partition statistics; on the same condition."""
+    update = RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": snapshot_id})
+    _GuardedUpdate(table, update, _partition_requirements(table, snapshot_id, expected_path)).commit()
+
+
+def _partition_requirements(
+    table: Table, snapshot_id: int, expected_path: str | None
+) -> tuple[ValidatableTableRequirement, ...]:
+    if not checks_requirements(table):
+        return ()
+    return (AssertPartitionStatistics(snapshot_id=snapshot_id, statistics_path=expected_path),)
 
 
 def find_statistics_path(metadata: TableMetadata, snapshot_id: int) -> str | None:

@@ -11,7 +11,7 @@ from icestats.errors import CallError
 from icestats.facets.base import Facet
 from icestats.plan.scan_files import check_row_filter
 from icestats.read.statistics_files import build_sketches
-from icestats.statistics import PartitionRequest, Statistics, compute_statistics
+from icestats.statistics import PartitionRequest, Statistics, compute_statistics, no_scan
 from icestats.stats.histogram import Histogram, Kind
 
 if TYPE_CHECKING:
@@ -86,6 +86,10 @@ class StatisticsFiles(Facet):
         self,
         *,
         columns: Sequence[str] | None = None,
+        table: bool | None = None,
+        partitions: bool = False,
+        manifests: bool = False,
+        with_column_stats: bool = False,
         k: int = 200,
         lg_k: int = 12,
         by: Literal["partition"] | None = None,
@@ -95,12 +99,25 @@ class StatisticsFiles(Facet):
         spark: SparkSession | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Statistics:
-        """Scan this snapshot once with PySpark: Theta, KLL and column statistics. Changes nothing until `.commit()`.
+        """Make statistics of this snapshot. Changes nothing until `.commit()`.
+
+        Those of the table are Theta, KLL and column statistics: one scan with PySpark. Those of partitions and of
+        manifests are made from manifests alone, without Spark.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            Top-level columns; by default all of a type that has sketches.
+            Top-level columns; by default all that can have these statistics. The statistics of manifests always are of
+            all columns.
+        table : bool, optional
+            Whether to scan the table; by default unless partitions or manifests are asked for.
+        partitions : bool
+            Whether to make the partition statistics file: Iceberg's columns 1 to 13, added to the file of an ancestor
+            where that gives the same.
+        manifests : bool
+            Whether to roll up each manifest: the manifest-level statistics proposal's fields 521 to 527.
+        with_column_stats : bool
+            Whether the partition statistics file has the statistics of columns too.
         k : int
             Size of the KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %.
         lg_k : int
@@ -133,8 +150,15 @@ class StatisticsFiles(Facet):
         """
         if by not in (None, "partition"):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
+        if table is None:
+            table = by is not None or not (partitions or manifests)
+        of_metadata = self._reader.build_metadata_statistics(
+            partitions=partitions, manifests=manifests, columns=columns, with_column_stats=with_column_stats
+        )
+        if not table:
+            return Statistics(self._source, no_scan(self._source, self.snapshot), of_metadata)
         asked = None if by is None else PartitionRequest(partition_k, partition_lg_k, max_size_bytes, None)
-        return compute_statistics(
+        scanned = compute_statistics(
             self._source,
             self.snapshot,
             columns=columns,
@@ -144,3 +168,22 @@ class StatisticsFiles(Facet):
             progress=progress,
             partitions=asked,
         )
+        return Statistics(self._source, scanned.found, of_metadata)
+
+    def partition_statistics(self) -> pa.Table:
+        """Return the rows of the partition statistics file that is registered for this snapshot.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.partitions_schema`: one row a partition of one spec; the map columns are null where the file has
+            no statistics of columns, as those that Iceberg writes. A partition whose last file is gone may have a row.
+
+        Raises
+        ------
+        StatisticsMissingError
+            None is registered for this snapshot.
+        MetadataError, UnsupportedError
+            The file is cut or damaged; its field ids are not the spec's, as before Iceberg 1.10.
+        """
+        return self._reader.read_partition_statistics()

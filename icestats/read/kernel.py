@@ -62,7 +62,7 @@ def committed_ms(job: Job, snapshot_id: Integer) -> Integer:
 
 @inlined
 def add_entry(data: Bytes, frame: Frame, groups: Groups, job: Job, manifest: Integer) -> Integer:
-    """Add a live entry to its manifest and its partition; a result of `roll_up`."""
+    """Add an entry to its manifest and its partition; a result of `roll_up`."""
     slots = frame.slots
     partition = -1
     if job.partition_tag >= 0:
@@ -101,7 +101,7 @@ def roll_up_block(
         result = k.DONE
         if position - start > groups.arena.size - groups.meters[k.ARENA_USED]:
             result = k.FULL
-        elif frame.slots[k.STATUS] != 2:
+        elif (job.statuses >> frame.slots[k.STATUS]) & 1:
             result = add_entry(data, frame, groups, job, manifest)
         frame.flags[:] = 0
         if result != k.DONE:

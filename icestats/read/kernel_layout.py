@@ -82,6 +82,9 @@ NO_SYNC = 12
 DONE, FULL, FAILED = 0, 1, 2
 AT_BLOCK, AT_ENTRY, AT_BYTE, ERROR, ERROR_BYTE = range(5)
 
+# Statuses of entries, a bit each: EXISTING and ADDED, or DELETED.
+LIVE, DELETED = 0b011, 0b100
+
 # How the bounds of a column compare; see kernel_bounds.
 NO_BOUNDS, BOOL, INT4, LONG4_8, LONG8, DATE_MICROS, DATE_NANOS, REAL4, REAL4_8, BIG_DECIMAL, UUID, TEXT, FIXED_TEXT = (
     range(13)
@@ -153,3 +156,5 @@ class Job(NamedTuple):
     snapshot_ids: Words
     """Sorted."""
     timestamps_ms: Words
+    statuses: int
+    """One bit a status of entries that count."""

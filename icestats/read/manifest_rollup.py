@@ -51,6 +51,8 @@ class ManifestRollup:
         Snapshot id to its time in milliseconds since 1970.
     by_partition : bool
         Whether to roll up by partition too.
+    statuses : int
+        Which entries count: `kernel_layout.LIVE` or `DELETED`.
     """
 
     def __init__(
@@ -62,8 +64,10 @@ class ManifestRollup:
         timestamps_ms: Mapping[int, int],
         *,
         by_partition: bool,
+        statuses: int = k.LIVE,
     ) -> None:
         self.manifests = manifests
+        self._statuses = statuses
         self.programs = ManifestPrograms(specs, partition_columns, details=False)
         self.kinds = build_kinds(columns)
         self.store = GroupStore(self.kinds, max(256, len(manifests)))
@@ -121,6 +125,7 @@ class ManifestRollup:
             has_snapshot_id=manifest.added_snapshot_id is not None,
             snapshot_ids=self._snapshot_ids,
             timestamps_ms=self._timestamps_ms,
+            statuses=self._statuses,
         )
         store.reserve_bytes(len(batch.data))
         frame.state[:] = 0

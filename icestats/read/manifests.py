@@ -15,6 +15,7 @@ import pyarrow as pa
 from icestats.errors import MetadataError
 from icestats.metadata import Field, Schema, TableMetadata
 from icestats.read.avro_file import parse_schema, read_header
+from icestats.read.kernel_layout import DELETED, LIVE
 from icestats.read.manifest_pool import ManifestToRead, Progress, default_threads, read_manifest
 from icestats.read.partition_columns import (
     PartitionColumn,
@@ -69,6 +70,7 @@ def read_rollups(
     schema: Schema | None = None,
     *,
     by: Collection[str] = GROUPINGS,
+    deleted: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> RollUps:
@@ -86,6 +88,8 @@ def read_rollups(
         Its columns are rolled up, by field id; bounds are compared in its types. By default the current schema.
     by : collection of str, optional
         Which of "manifest" and "partition" are wanted; the others' tables are empty.
+    deleted : bool, optional
+        Whether to roll up the entries of status DELETED instead of the live ones: what a snapshot has removed.
     threads : int, optional
         How many threads decode; by default one a processor.
     progress : callable, optional
@@ -120,7 +124,10 @@ def read_rollups(
     columns = (schema or metadata.schema).columns
     fields = find_partition_types(manifests, metadata, storage)
     times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots.values()}
-    run = ManifestRollup(manifests, columns, metadata.specs, fields, times, by_partition="partition" in by)
+    by_partition, statuses = "partition" in by, DELETED if deleted else LIVE
+    run = ManifestRollup(
+        manifests, columns, metadata.specs, fields, times, by_partition=by_partition, statuses=statuses
+    )
     run.run(storage, threads or default_threads(), progress)
     try:
         return _build_rollups(run, manifests, columns, fields, by)

@@ -24,7 +24,7 @@ from icestats.types import parse_type
 _Places = npt.NDArray[np.int64]
 
 _SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
-_LATEST = ("last_updated_at", "last_updated_snapshot_id")
+LATEST = ("last_updated_at", "last_updated_snapshot_id")
 
 
 def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_paths: Sequence[str]) -> RollUps:
@@ -44,23 +44,24 @@ def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_p
     UnsupportedError
         A sum exceeds 64 bits.
     """
-    manifests, manifest_cells = _merge_manifests(parts, manifest_paths, len(columns))
+    manifests, manifest_cells = merge_manifests(parts, manifest_paths, len(columns))
     if len(parts) == 1:
         return replace(parts[0], manifests=manifests, manifest_cells=manifest_cells)
     # The type of a field whose source column is gone is known only to parts that have a manifest of its spec.
     groups = pa.concat_tables([part.partitions for part in parts], promote_options="permissive")
-    partitions, places = _merge_groups(groups.combine_chunks())
+    partitions, places = merge_partitions(groups.combine_chunks(), (LATEST,))
     whole = np.zeros(len(parts), np.int64)
     return RollUps(
         manifests=manifests,
         manifest_cells=manifest_cells,
         partitions=partitions,
-        partition_cells=_merge_cells([part.partition_cells for part in parts], places, len(partitions), columns),
-        table_cells=_merge_cells([part.table_cells for part in parts], whole, 1, columns),
+        partition_cells=merge_cells([part.partition_cells for part in parts], places, len(partitions), columns),
+        table_cells=merge_cells([part.table_cells for part in parts], whole, 1, columns),
     )
 
 
-def _merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], width: int) -> tuple[pa.Table, pa.Table]:
+def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], width: int) -> tuple[pa.Table, pa.Table]:
+    """Put manifests of all parts and their cells, of `width` columns each, in the order of some paths."""
     manifests = pa.concat_tables([part.manifests for part in parts]).combine_chunks()
     cells = pa.concat_tables([part.manifest_cells for part in parts]).combine_chunks()
     position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
@@ -70,16 +71,25 @@ def _merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], wi
     return manifests.take(pa.array(order)), cells.take(pa.array((order[:, None] * width + np.arange(width)).ravel()))
 
 
-def _merge_groups(groups: pa.Table) -> tuple[pa.Table, _Places]:
-    """Merge rows of the same partition; also return each row's place in the result."""
+def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
+    """Merge rows of the same partition; also return each row's place in the result.
+
+    Parameters
+    ----------
+    groups : pyarrow.Table
+        `schemas.partition_groups_schema`, and perhaps more columns.
+    latest : sequence of (str, str)
+        Columns of a time and of a snapshot id, of which the latest is kept.
+    """
     key, count = _row_keys(groups)
     merged = groups.take(pa.array(_first_rows(key, count)))
     for name in groups.column_names:
         if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
             merged = _replace(merged, name, _sums(groups[name].to_numpy(), key, count))
-    latest = _latest_rows(groups, key, count)
-    for name in _LATEST:
-        merged = _replace(merged, name, groups[name].take(pa.array(latest)).combine_chunks())
+    for names in latest:
+        rows = _latest_rows(groups, key, count, *names)
+        for name in names:
+            merged = _replace(merged, name, groups[name].take(pa.array(rows)).combine_chunks())
     return merged, key
 
 
@@ -92,9 +102,9 @@ def _row_keys(groups: pa.Table) -> tuple[_Places, int]:
     return key, int(key.max(initial=-1)) + 1
 
 
-def _latest_rows(groups: pa.Table, key: _Places, count: int) -> _Places:
-    times = pc.fill_null(groups["last_updated_at"].cast(pa.int64()), -1).to_numpy()
-    ids = pc.fill_null(groups["last_updated_snapshot_id"], -1).to_numpy()
+def _latest_rows(groups: pa.Table, key: _Places, count: int, at: str, by: str) -> _Places:
+    times = pc.fill_null(groups[at].cast(pa.int64()), -1).to_numpy()
+    ids = pc.fill_null(groups[by], -1).to_numpy()
     order = np.lexsort((ids, times, key))
     latest = np.empty(count, np.int64)
     latest[key[order]] = order
@@ -126,7 +136,8 @@ def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArra
     return sums
 
 
-def _merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
+def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
+    """Merge cells of groups: `key` is the place of each part's groups, in turn, among `count` groups."""
     cells = pa.concat_tables(parts).combine_chunks()
     shape = (len(key), len(columns))
     merged: dict[str, pa.Array] = {
@@ -136,6 +147,30 @@ def _merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: S
         merged[name] = pa.array(_sums(cells[name].to_numpy().reshape(shape), key, count).ravel())
     for name, pick in (("lower_bound", min), ("upper_bound", max)):
         merged[name] = _merge_bounds(cells[name].combine_chunks(), key, count, columns, pick)
+    return pa.table(merged, schema=ROLLUP_CELLS)
+
+
+def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
+    """Merge the cells of all groups into those of one.
+
+    Raises
+    ------
+    UnsupportedError
+        A sum exceeds 64 bits.
+    """
+    width = len(columns)
+    groups = len(cells) // max(width, 1)
+    key = np.zeros(groups, np.int64)
+    merged: dict[str, pa.Array] = {"field_id": pa.array(np.array([c.field_id for c in columns], np.int32))}
+    for name in _SUMMED_CELLS:
+        merged[name] = pa.array(_sums(cells[name].to_numpy().reshape(groups, width), key, 1).ravel())
+    for name, pick in (("lower_bound", min), ("upper_bound", max)):
+        bounds = cells[name].to_pylist()
+        extremes = [
+            pick((b for b in bounds[place::width] if b is not None), key=_order_of(column.type), default=None)
+            for place, column in enumerate(columns)
+        ]
+        merged[name] = pa.array(extremes, pa.binary())
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 

@@ -39,6 +39,10 @@ def histogram(table: Table, column: str, **options: Any) -> Output:
 @click.command()
 @with_table
 @click.option("--columns", metavar="A,B", help="Top-level columns; by default all that have sketches.")
+@click.option("--table", "of_table", is_flag=True, help="Sketches of the table's columns: a scan with PySpark.")
+@click.option("--partitions", is_flag=True, help="The partition statistics file, from manifests.")
+@click.option("--manifests", is_flag=True, help="The statistics of each manifest.")
+@click.option("--with-column-stats", is_flag=True, help="Put the columns into the partition statistics file too.")
 @click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
 @click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
 @click.option("--by", type=click.Choice(("partition",)), help="Keep the sketches of each partition too.")
@@ -49,13 +53,30 @@ def histogram(table: Table, column: str, **options: Any) -> Output:
 @click.option("--list-ndv", metavar="A,B", help="Columns whose NDV metadata.json lists, so that engines use it.")
 @text_or_json
 def compute(
-    table: Table, columns: str | None, commit: bool, list_ndv: str | None, output_format: str, **sizes: Any
+    table: Table,
+    columns: str | None,
+    of_table: bool,
+    partitions: bool,
+    manifests: bool,
+    commit: bool,
+    list_ndv: str | None,
+    output_format: str,
+    **options: Any,
 ) -> None:
-    """Scan the table once with PySpark: Theta, KLL and column statistics; commit them if asked."""
+    """Make statistics of the table, its partitions and manifests (all three by default); commit them if asked."""
     from icestats.progress import terminal_progress
 
+    if not (of_table or partitions or manifests):
+        of_table = partitions = manifests = True
     with terminal_progress(f"scanning {table.name}") as progress:
-        found = table.compute(columns=split_names(columns), progress=progress, **sizes)
+        found = table.compute(
+            columns=split_names(columns),
+            table=of_table,
+            partitions=partitions,
+            manifests=manifests,
+            progress=progress,
+            **options,
+        )
     report = found.commit(dry_run=not commit, list_ndv=split_names(list_ndv))
     if output_format == "json":
         write_json(report.to_json(), None)

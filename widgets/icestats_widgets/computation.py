@@ -6,7 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from icestats.statistics import CommitReport, Statistics
+from icestats.commit_report import CommitReport
+from icestats.statistics import Statistics
 from icestats.table import Table
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.state import ExplorerState

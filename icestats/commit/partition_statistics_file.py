@@ -1,0 +1,251 @@
+"""Statistics by partition -> the bytes of a partition statistics file, Parquet or Avro."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from icestats.commit.avro_container import write_container
+from icestats.errors import UnsupportedError
+from icestats.read.partition_columns import PartitionColumn
+from icestats.read.partition_statistics import PartitionStatistics
+from icestats.read.partition_statistics_layout import (
+    COLUMNS_KEY,
+    MISSING_MAPS,
+    arrow_schema,
+    stored_maps,
+)
+from icestats.schemas import STATISTICS
+from icestats.stats.known_cells import find_known_cells, has_column_statistic
+from icestats.types import encode_value, parse_type
+
+FileFormat = Literal["parquet", "avro"]
+Lengths = Mapping[str, pa.Array]
+"""`avg_lengths` and `max_lengths`: a map field id -> bytes for each partition."""
+
+
+def build_stored_table(
+    statistics: PartitionStatistics,
+    partition: Sequence[PartitionColumn],
+    format_version: int,
+    lengths: Lengths | None = None,
+) -> pa.Table:
+    """Build the columns of a partition statistics file.
+
+    Parameters
+    ----------
+    statistics : PartitionStatistics
+        What was computed.
+    partition : sequence of PartitionColumn
+        The partition fields of all specs.
+    format_version : int
+        The table's.
+    lengths : mapping, optional
+        Average and largest lengths of values, in bytes, where a scan has made them.
+
+    Raises
+    ------
+    UnsupportedError
+        The type of a partition field is known to nobody.
+    """
+    unknown = [column.name for column in partition if column.type is None]
+    if unknown:
+        raise UnsupportedError(
+            f"partition field {unknown[0]!r}: its source column is gone and no manifest says its type, so partition "
+            "statistics cannot be written"
+        )
+    maps = stored_maps(with_lengths=bool(lengths)) if statistics.columns else ()
+    schema = arrow_schema(format_version, partition, maps)
+    groups = statistics.groups
+    arrays: dict[str, pa.Array] = {"partition": groups["partition"].combine_chunks()}
+    arrays |= {name: groups[name].combine_chunks() for name in schema.names if name in groups.column_names}
+    for name in schema.names:
+        if name.endswith("_at"):
+            arrays[name] = arrays[name].cast(pa.int64())
+    if statistics.columns:
+        arrays |= _build_maps(statistics) | dict(lengths or {})
+    described = json.dumps([[column.field_id, column.type] for column in statistics.columns])
+    metadata = {COLUMNS_KEY: described} if maps else None
+    columns = [_fit(arrays[field.name], field.type) for field in schema]
+    return pa.table(columns, schema=schema.with_metadata(metadata))
+
+
+def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_struct(kind):
+        fields = [_fit(array.field(i), kind.field(i).type) for i in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
+    if isinstance(kind, pa.UuidType):
+        return pa.ExtensionArray.from_storage(kind, array.cast(pa.binary(16)))
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(array.offsets, array.keys, array.items, type=kind)
+    return array.cast(kind)
+
+
+def _build_maps(statistics: PartitionStatistics) -> dict[str, pa.Array]:
+    columns, live = statistics.columns, statistics.groups["data_file_count"].to_numpy()
+    known = find_known_cells(statistics.cells, live, len(columns))
+    out = {}
+    for statistic, missing_name in zip(STATISTICS, MISSING_MAPS, strict=True):
+        applies = np.tile(np.array([has_column_statistic(c, statistic) for c in columns], np.bool_), len(live))
+        # A partition without live files has no figures: its sums of nothing are left out.
+        applies &= np.repeat(live > 0, len(columns))
+        values, missing = known.values[statistic], known.missing[statistic]
+        out[f"{statistic}s"] = _map(values, np.asarray(values.is_valid()) & applies, statistics)
+        out[missing_name] = _map(pa.array(missing), (missing > 0) & applies, statistics)
+    return out
+
+
+def _map(values: pa.Array, present: np.ndarray, statistics: PartitionStatistics) -> pa.Array:
+    width = len(statistics.columns)
+    ids = np.tile(np.array([c.field_id for c in statistics.columns], np.int32), len(statistics.groups))
+    offsets = np.zeros(len(statistics.groups) + 1, np.int32)
+    np.cumsum(present.reshape(-1, width).sum(axis=1), out=offsets[1:])
+    return pa.MapArray.from_arrays(pa.array(offsets), pa.array(ids[present]), values.filter(pa.array(present)))
+
+
+def write_stored_table(table: pa.Table, partition: Sequence[PartitionColumn], file_format: FileFormat) -> bytes:
+    """Return the bytes of a partition statistics file."""
+    if file_format == "avro":
+        return _write_avro(table, partition)
+    import pyarrow.parquet as pq
+
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(table.schema.metadata or {})
+    return file.getvalue()
+
+
+def _write_avro(table: pa.Table, partition: Sequence[PartitionColumn]) -> bytes:
+    import fastavro
+
+    schema = _avro_schema(table.schema, partition)
+    plain = fastavro.parse_schema(json.loads(json.dumps(schema), object_hook=_without_logical_type))
+    columns = {name: _plain_values(table[name].combine_chunks(), partition) for name in table.column_names}
+    records = []
+    for row in zip(*columns.values(), strict=True):
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, plain, dict(zip(columns, row, strict=True)))
+        records.append(stream.getvalue())
+    metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    return write_container(schema, records, metadata)
+
+
+def _without_logical_type(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != "logicalType"}
+
+
+def _avro_schema(schema: pa.Schema, partition: Sequence[PartitionColumn]) -> dict[str, Any]:
+    fields: list[dict[str, Any]] = []
+    for field in schema:
+        field_id = _id_of(field)
+        if field.name == "partition":
+            inner = [_optional(c.name, _avro_type(c), c.field_id) for c in partition]
+            record = {"type": "record", "name": "r1", "fields": inner}
+            fields.append({"name": field.name, "type": record, "field-id": field_id})
+        elif pa.types.is_map(field.type):
+            fields.append(_optional(field.name, _avro_map(field.type), field_id))
+        else:
+            kind = "int" if pa.types.is_int32(field.type) else "long"
+            if field.nullable:
+                fields.append(_optional(field.name, kind, field_id))
+            else:
+                fields.append({"name": field.name, "type": kind, "field-id": field_id})
+    return {"type": "record", "name": "table", "fields": fields}
+
+
+def _avro_map(kind: pa.MapType) -> dict[str, Any]:
+    key_id, value_id = _id_of(kind.key_field), _id_of(kind.item_field)
+    value = "bytes" if pa.types.is_binary(kind.item_type) else "long"
+    entries = [
+        {"name": "key", "type": "int", "field-id": key_id},
+        {"name": "value", "type": value, "field-id": value_id},
+    ]
+    return {
+        "type": "array",
+        "items": {"type": "record", "name": f"k{key_id}_v{value_id}", "fields": entries},
+        "logicalType": "map",
+    }
+
+
+def _optional(name: str, kind: Any, field_id: int) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
+
+
+def _id_of(field: pa.Field) -> int:
+    return int(field.metadata[b"PARQUET:field_id"])
+
+
+_AVRO_TYPES: dict[str, Any] = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "binary": "bytes",
+    "date": {"type": "int", "logicalType": "date"},
+    "time": {"type": "long", "logicalType": "time-micros"},
+    "timestamp": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    "timestamptz": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    "timestamp_ns": {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    "timestamptz_ns": {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+}
+
+
+def _avro_type(column: PartitionColumn) -> Any:
+    kind = parse_type(column.type or "unknown")
+    if kind.name == "uuid":
+        return {"type": "fixed", "name": f"uuid_{column.field_id}", "size": 16, "logicalType": "uuid"}
+    if kind.name == "fixed":
+        return {"type": "fixed", "name": f"fixed_{column.field_id}", "size": kind.length}
+    if kind.name == "decimal":
+        return {
+            "type": "fixed",
+            "name": f"decimal_{column.field_id}",
+            "size": _decimal_size(kind.precision),
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
+    return _AVRO_TYPES[kind.name]
+
+
+def _decimal_size(precision: int) -> int:
+    """Bytes of the largest unscaled value (spec, Appendix A)."""
+    size: int = ((10**precision - 1).bit_length() + 8) // 8
+    return size
+
+
+def _plain_values(array: pa.Array, partition: Sequence[PartitionColumn]) -> list[Any]:
+    if pa.types.is_struct(array.type):
+        names = [field.name for field in array.type]
+        columns = [_plain_field(array.field(i), partition[i]) for i in range(len(names))]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    if pa.types.is_map(array.type):
+        return [None if v is None else [{"key": k, "value": x} for k, x in v] for v in array.to_pylist()]
+    return list(array.to_pylist())
+
+
+def _plain_field(array: pa.Array, column: PartitionColumn) -> list[Any]:
+    kind = parse_type(column.type or "unknown")
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if kind.name == "decimal":
+        size = _decimal_size(kind.precision)
+        return [None if v is None else _unscaled(v, kind.scale, size) for v in array.to_pylist()]
+    if kind.name == "date":
+        array = array.cast(pa.int32())
+    elif kind.name == "time" or kind.is_timestamp:
+        array = array.cast(pa.int64())
+    return list(array.to_pylist())
+
+
+def _unscaled(value: Any, scale: int, size: int) -> bytes:
+    data = encode_value(f"decimal(38, {scale})", value)
+    return (b"\xff" if data[0] & 0x80 else b"\x00") * (size - len(data)) + data

@@ -1,0 +1,253 @@
+"""Committed manifest statistics answer as the manifests do, are told from others, and never give a wrong figure."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import IntegerType, LongType
+
+import icestats
+from icestats.commit.avro_container import write_container
+from icestats.commit.manifest_statistics_blob import write_manifest_statistics
+from icestats.errors import CallError, MetadataError, UnsupportedError
+from icestats.read.avro_tokens import decode_numbers, encode_tokens
+from icestats.read.manifest_statistics import read_manifest_statistics
+from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS, blob_schema
+from icestats.read.puffin import read_blob, read_puffin_footer
+from icestats.storage import local_path
+
+
+def more_rows() -> pa.Table:
+    at = pa.array([1_756_684_800_000_000], pa.timestamp("us", tz="UTC"))
+    return pa.table({"id": pa.array([900], pa.int64()), "at": at, "price": [2.5], "name": ["zz"]})
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICESTATS_CACHE", "off")
+
+
+@pytest.fixture
+def load(catalog_properties):
+    return lambda name="db.small": icestats.load(name, catalog=catalog_properties)
+
+
+def commit(table: icestats.Table) -> None:
+    assert table.compute(manifests=True).commit().committed
+
+
+def payload_of(table: icestats.Table) -> bytes:
+    return write_manifest_statistics(table.manifest_files(), table._reader.manifest_rollups, table.schema.columns)
+
+
+def answers(table: icestats.Table) -> list[pa.Table]:
+    return [table.manifests(), table.columns()]
+
+
+def spoil_manifests(table: icestats.Table, *, but: set[str] = frozenset()) -> set[str]:
+    paths = set(table.manifest_files()["manifest_path"].to_pylist())
+    for location in paths - but:
+        path = local_path(location)
+        assert path is not None
+        path.write_bytes(bytes(path.stat().st_size))
+    return paths
+
+
+def test_the_blob_has_the_proposals_fields_by_name_and_id():
+    fields = {field["field-id"]: field["name"] for field in blob_schema()["fields"]}
+    assert {i: fields[i] for i in range(521, 528)} == {
+        521: "total_record_count",
+        522: "total_file_size_in_bytes",
+        523: "total_column_sizes",
+        524: "total_null_value_counts",
+        525: "total_nan_value_counts",
+        526: "lower_bounds",
+        527: "upper_bounds",
+    }
+    assert all(i < 528 or i >= 1_500_000_000 for i in fields)
+
+
+def test_any_avro_reader_reads_the_blob(small_table, load):
+    table = load()
+    rows = list(fastavro.reader(io.BytesIO(payload_of(table))))
+    manifests = table.manifests().to_pylist()
+    assert [row["manifest_path"] for row in rows] == [row["manifest_path"] for row in manifests]
+    for row, manifest in zip(rows, manifests, strict=True):
+        assert row["total_record_count"] == manifest["total_record_count"] == 100
+        for name, of in (("total_column_sizes", "column_sizes"), ("upper_bounds", "upper_bounds")):
+            found = {pair["key"]: pair["value"] for pair in row[name]}
+            assert found == {key: value for key, value in manifest[of] if value is not None}
+        lacking = {pair["key"]: pair["value"] for pair in row["nan_value_counts_missing_files"]}
+        assert lacking == {key: count for key, count in manifest["nan_value_counts_missing_files"] if count}
+
+
+def test_what_was_committed_answers_in_place_of_the_manifests(small_table, load):
+    expected = answers(load())
+    commit(load())
+    table = load()
+    spoil_manifests(table)
+    found = answers(table)
+    assert [a.equals(b) for a, b in zip(found, expected, strict=True)] == [True, True]
+    with pytest.raises(MetadataError):
+        load().partitions()
+
+
+def test_the_blob_is_in_the_footer_only_and_pyiceberg_still_loads_the_table(small_table, load, catalog: SqlCatalog):
+    commit(load())
+    entry = catalog.load_table("db.small").metadata.statistics[0]
+    assert entry.blob_metadata == []
+    footer = read_puffin_footer(load()._source.storage, entry.statistics_path)
+    assert [(blob.type, blob.field_ids) for blob in footer.blobs] == [(MANIFEST_STATISTICS, ())]
+    assert len(catalog.load_table("db.small").scan().to_arrow()) == 200
+
+
+def test_after_a_commit_only_its_manifest_is_read(small_table, load):
+    before = load()
+    commit(before)
+    small_table.append(more_rows())
+    expected = answers(load())
+    after = load()
+    new = set(after.manifest_files()["manifest_path"].to_pylist()) - set(
+        before.manifest_files()["manifest_path"].to_pylist()
+    )
+    assert len(new) == 1
+    spoil_manifests(after, but=new)
+    assert [a.equals(b) for a, b in zip(answers(load()), expected, strict=True)] == [True, True]
+
+
+def test_a_blob_of_manifests_that_no_longer_exist_is_not_used(small_table, load):
+    commit(load())
+    small_table.delete("id < 150")
+    table = load()
+    expected = table.read().manifests()
+    assert load().manifests().equals(expected)
+
+
+def test_a_manifest_of_another_length_under_the_same_path_is_read(small_table, load):
+    table = load()
+    rollups, files = table._reader.manifest_rollups, table.manifest_files()
+    other = files.set_column(1, files.schema.field(1), pa.array([n + 1 for n in files["manifest_length"].to_pylist()]))
+    found = read_manifest_statistics(
+        write_manifest_statistics(other, rollups, table.schema.columns), table.schema.columns, "blob"
+    )
+    assert set(found.manifest_lengths).isdisjoint(files["manifest_length"].to_pylist())
+
+
+def test_a_column_that_was_added_or_promoted_since_makes_the_blob_unusable(small_table, load, caplog):
+    with small_table.update_schema() as update:
+        update.add_column("count", IntegerType())
+    commit(load())
+    with small_table.update_schema() as update:
+        update.update_column("count", LongType())
+    with caplog.at_level(logging.WARNING, "icestats"):
+        found = load().columns()
+    assert "was of type int" in caplog.text
+    assert found.equals(load().read().columns())
+
+
+def test_other_field_ids_are_refused(small_table, load):
+    table = load()
+    schema = blob_schema()
+    schema["fields"][3]["field-id"] = 528
+    with pytest.raises(UnsupportedError, match="other fields or field ids"):
+        read_manifest_statistics(write_container(schema, []), table.schema.columns, "blob")
+
+
+def test_a_blob_that_does_not_say_its_columns_is_refused(small_table, load):
+    with pytest.raises(MetadataError, match="do not say which columns"):
+        read_manifest_statistics(write_container(blob_schema(), []), load().schema.columns, "blob")
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.999])
+def test_a_cut_blob_is_refused(small_table, load, part):
+    table = load()
+    payload = payload_of(table)
+    with pytest.raises(MetadataError):
+        read_manifest_statistics(payload[: int(len(payload) * part)], table.schema.columns, "blob")
+
+
+def test_a_damaged_blob_is_refused_or_still_a_blob(small_table, load):
+    """Whatever byte is changed, reading raises the package's own error or gives a roll-up of as many manifests."""
+    table = load()
+    payload = payload_of(table)
+    begin = payload.index(b"file:///")
+    for place in range(begin - 10, len(payload)):
+        damaged = payload[:place] + bytes([payload[place] ^ 0x55]) + payload[place + 1 :]
+        try:
+            found = read_manifest_statistics(damaged, table.schema.columns, "blob")
+        except (MetadataError, UnsupportedError):
+            continue
+        assert len(found.cells) == len(found.manifests) * len(table.schema.columns)
+
+
+def test_a_damaged_puffin_file_is_said_and_the_manifests_are_read(small_table, load, caplog):
+    expected = answers(load())
+    commit(load())
+    path = local_path(load().metadata.statistics[0].statistics_path)
+    data = bytearray(path.read_bytes())
+    data[20] ^= 0xFF
+    path.write_bytes(data)
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert load().manifests().equals(expected[0])
+    assert "committed manifest statistics are not used" in caplog.text
+
+
+def test_a_second_commit_replaces_the_blob(small_table, load):
+    commit(load())
+    report = load().compute(manifests=True).commit()
+    assert [blob["type"] for blob in report.to_json()["replaced"]] == [MANIFEST_STATISTICS]
+    entry = load().metadata.statistics
+    assert len(entry) == 1
+    storage = load()._source.storage
+    blob = read_puffin_footer(storage, entry[0].statistics_path).blobs[0]
+    assert read_blob(storage, blob, entry[0].statistics_path)[:4] == b"Obj\x01"
+
+
+def test_no_spark_is_started_for_manifests_and_partitions(small_table, load, catalog_properties):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, json, icestats\n"
+        f"table = icestats.load('db.small', catalog=json.loads({json.dumps(json.dumps(catalog_properties))}))\n"
+        "table.compute(manifests=True, partitions=True, with_column_stats=True).commit()\n"
+        "assert 'pyspark' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert len(load().metadata.partition_statistics) == 1
+
+
+def test_a_table_without_snapshot_is_a_clear_error(empty_table, load):
+    with pytest.raises(icestats.StatisticsMissingError, match="no snapshot yet"):
+        load("db.empty").compute(manifests=True)
+
+
+def test_with_column_stats_without_partitions_is_a_wrong_call(small_table, load):
+    with pytest.raises(CallError, match="ask for partitions"):
+        load().compute(manifests=True, with_column_stats=True)
+
+
+def test_numbers_of_every_width_survive():
+    import numpy as np
+
+    numbers = np.array([0, -1, 63, 64, -65, 2**31, -(2**63), 2**63 - 1, 8191, 8192], np.int64)
+    data, ends = encode_tokens(numbers, np.zeros(len(numbers), np.int64), [])
+    found, places = decode_numbers(data)
+    assert found.tolist() == numbers.tolist()
+    assert (places + 1).tolist() == ends.tolist()
+    stream = io.BytesIO(data)
+    schema = fastavro.parse_schema("long")
+    assert [fastavro.schemaless_reader(stream, schema, None) for _ in numbers] == numbers.tolist()
+
+
+def test_a_local_file_is_what_the_report_says(small_table, load):
+    report = load().compute(manifests=True).commit()
+    file = report.to_json()["files"][0]
+    assert Path(local_path(file["path"])).stat().st_size == file["bytes"]
