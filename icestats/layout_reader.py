@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from icestats.catalog import reopen_source
 from icestats.plan.file_set import FileSet, build_file_set, choose_columns
 from icestats.plan.layout import Layout
 from icestats.plan.layout_figures import build_field_layouts, build_spread, find_late_data
 from icestats.plan.layout_findings import build_findings
 from icestats.plan.maintenance import Maintenance
+from icestats.plan.manifest_rewrite import ManifestRewrite, build_outcomes
 from icestats.plan.manifest_summaries import select_live_data
+from icestats.plan.regrouping import regroup
 from icestats.plan.row_filter import FilterSchema, RowFilter, build_row_filter
+from icestats.plan.what_if import compare
 from icestats.read.file_figures import read_file_figures
 from icestats.read.manifests import manifests_to_read
 from icestats.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
 
 
 def read_layout(
@@ -54,6 +59,44 @@ def read_layout(
         _schema=schema,
         _maintenance=maintenance,
         _read=read,
+    )
+
+
+def rewrite_manifests(
+    reader: SnapshotReader,
+    filter_schema: Callable[[], FilterSchema],
+    workload: Sequence[str | BooleanExpression],
+    *,
+    sort_by: str | None,
+    manifest_size_bytes: int | None,
+    dry_run: bool,
+    spark: SparkSession | None,
+) -> ManifestRewrite:
+    """Preview a rewrite of manifests, or run it; the parameters are those of `Table.rewrite_manifests`."""
+    maintenance = build_maintenance(reader)
+    filters = [build_row_filter(one, filter_schema()) for one in workload]
+    wanted = list(dict.fromkeys(field_id for found in filters for field_id in found.field_ids))
+    before = read_file_set(reader, wanted)
+    predicted = regroup(before, manifest_size_bytes or maintenance.manifest_size_bytes, sort_by)
+    statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
+    count = len(before.partition_fields)
+    fields = [build_field_layouts(found, reader.schema)[:count] for found in (before, predicted)]
+    counts, after = (None, None), None
+    if not dry_run:
+        from icestats.spark.manifest_rewrite import run_rewrite_manifests
+
+        counts = run_rewrite_manifests(reader.source, statements, spark)
+        source = reopen_source(reader.source)
+        now = SnapshotReader(source, source.metadata.find_snapshot(), source.metadata.schema)
+        files = read_file_set(now, wanted)
+        after = compare(filters, files, files), build_field_layouts(files, now.schema)[:count]
+    return ManifestRewrite(
+        table=reader.source.name,
+        statements=statements,
+        is_done=not dry_run,
+        rewritten_manifest_count=counts[0],
+        added_manifest_count=counts[1],
+        outcomes=build_outcomes(compare(filters, before, predicted), list(zip(*fields, strict=True)), after),
     )
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.plan.actual_rows import count_rows
+from icestats.plan.certainty import all_rows_match
 from icestats.plan.deletes import PATH_FIELD_ID, DeleteIndex
-from icestats.plan.evaluation import evaluate
-from icestats.plan.funnel import run_funnel
+from icestats.plan.evaluation import Evaluation, evaluate
+from icestats.plan.funnel import Funnel, column_figures, judge_row_groups, run_funnel
 from icestats.plan.manifest_summaries import build_summary_figures, specs_of
 from icestats.plan.plan import Plan, build_plan
 from icestats.plan.predicates import find_predicates
 from icestats.plan.row_filter import FilterSchema, RowFilter, build_row_filter
+from icestats.plan.row_groups import read_row_groups
+from icestats.plan.steps import ROWS, PlanStep
 from icestats.read.file_figures import read_file_figures
 from icestats.read.manifests import RollUps, manifests_to_read
 from icestats.snapshot_reader import SnapshotReader
@@ -28,6 +33,8 @@ def plan_scan(
     known: FilterSchema,
     row_filter: str | BooleanExpression,
     *,
+    row_groups: bool = False,
+    rows: bool = False,
     manifest_statistics: bool | None = None,
 ) -> Plan:
     """Plan a scan; the parameters are those of `Table.plan`."""
@@ -44,8 +51,56 @@ def plan_scan(
     def find_deletes(files: pa.Table) -> list[list[str]]:
         return DeleteIndex(_read_deletes(reader, parsed), reader.source.metadata.specs).find(files)
 
+    more: list[PlanStep] = []
+    judged = None
+    if row_groups:
+        step, judged = _judge_row_groups(reader, parsed, funnel)
+        more.append(step)
+    counted = _count_rows(reader, parsed, row_filter, funnel, more or list(funnel.steps), read=rows)
+    more += [counted] if counted is not None else []
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
-    return build_plan(reader.source.name, snapshot_id, parsed, funnel, find_deletes)
+    return build_plan(reader.source.name, snapshot_id, parsed, funnel, find_deletes, tuple(more), judged)
+
+
+def _judge_row_groups(
+    reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel
+) -> tuple[PlanStep, tuple[pa.Table, Evaluation]]:
+    started = time.perf_counter()
+    files = funnel.files.take(pa.array(funnel.kept_files))
+    columns = [
+        field
+        for field_id in row_filter.field_ids
+        if (field := reader.schema.get(field_id)) is not None and field.is_primitive
+    ]
+    groups, bytes_read = read_row_groups(reader.source.storage, files, columns)
+    step, evaluation = judge_row_groups(row_filter, groups, reader.schema, started, bytes_read)
+    return step, (groups, evaluation)
+
+
+def _count_rows(
+    reader: SnapshotReader,
+    row_filter: RowFilter,
+    text: str | BooleanExpression,
+    funnel: Funnel,
+    steps: Sequence[PlanStep],
+    *,
+    read: bool,
+) -> PlanStep | None:
+    """Return the step of rows where their number is known: by reading them, or because every row left must match."""
+    started = time.perf_counter()
+    files = funnel.files.take(pa.array(funnel.kept_files))
+    total = steps[-1].kept_rows or 0
+    if read:
+        kept: int | None = count_rows(reader.source, reader.snapshot, text)
+        note = "counted in the data, row-level deletes applied"
+    else:
+        sure = all_rows_match(row_filter.condition, column_figures(row_filter, files, reader.schema), files.num_rows)
+        has_deletes = pc.any(pc.equal(reader.manifest_files["content"], "deletes")).as_py()
+        kept = total if sure.all() and not has_deletes else None
+        note = "the metadata proves that every row matches"
+    if kept is None:
+        return None
+    return PlanStep(ROWS, "row", total, kept, None, kept, (time.perf_counter() - started) * 1000.0, note=note)
 
 
 def _find_rollups(reader: SnapshotReader, wanted: bool | None) -> RollUps | None:

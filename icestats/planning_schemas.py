@@ -42,12 +42,15 @@ def file_figures_schema(partition_type: pa.StructType, field_ids: Sequence[int])
     """
     place = FILE_FIGURES.get_field_index("partition")
     fixed = FILE_FIGURES.set(place, pa.field("partition", partition_type, nullable=False))
-    figures = [
+    return pa.schema([*fixed, *_figure_fields(field_ids)])
+
+
+def _figure_fields(field_ids: Sequence[int]) -> list[pa.Field]:
+    return [
         pa.field(f"{name}_{field_id}", pa.binary() if name.endswith("bound") else pa.int64())
         for field_id in field_ids
         for name in PLANNING_STATISTICS
     ]
-    return pa.schema([*fixed, *figures])
 
 
 PLAN_STEPS = pa.schema(
@@ -118,6 +121,39 @@ def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
     )
 
 
+def row_group_figures_schema(field_ids: Sequence[int]) -> pa.Schema:
+    """Return the schema of row groups: one row a row group of a Parquet file.
+
+    `file_index` is the place of the file among those that were read; `size_bytes` is compressed. The statistics of each
+    column are those of `file_figures_schema`; `nan_value_count_N` is always null, for Parquet has none.
+
+    Parameters
+    ----------
+    field_ids : sequence of int
+        The columns that have statistics.
+    """
+    return pa.schema(
+        [
+            pa.field("file_index", pa.int64(), nullable=False),
+            pa.field("row_group", pa.int32(), nullable=False),
+            pa.field("row_count", pa.int64(), nullable=False),
+            pa.field("size_bytes", pa.int64(), nullable=False),
+            *_figure_fields(field_ids),
+        ]
+    )
+
+
+PLAN_ROW_GROUPS = pa.schema(
+    [
+        pa.field("file_path", pa.string(), nullable=False),
+        pa.field("row_group", pa.int32(), nullable=False),
+        pa.field("row_count", pa.int64(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        *_EXPLANATION,
+    ]
+)
+"""One row a row group of the files that a plan keeps, explained as `PLAN_MANIFESTS` are; sizes are compressed bytes."""
+
 _HISTOGRAM = pa.list_(pa.struct([("least", pa.int64()), ("most", pa.int64()), ("share", pa.float64())]))
 
 
@@ -162,3 +198,15 @@ WHAT_IF = pa.schema(
     ]
 )
 """One row a filter and step: what the step is about and what it leaves, as it is now, and as predicted."""
+
+MANIFEST_REWRITE = pa.schema(
+    [
+        pa.field("subject", pa.string(), nullable=False),
+        pa.field("figure", pa.string(), nullable=False),
+        pa.field("before", pa.float64(), nullable=False),
+        pa.field("predicted", pa.float64(), nullable=False),
+        pa.field("after", pa.float64()),
+    ]
+)
+"""One row a figure of a rewrite of manifests: of a filter, manifests or files that a step keeps; of a partition field,
+manifests that a key lies in. `after` is null where nothing has been rewritten yet."""

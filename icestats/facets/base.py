@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from icestats.catalog import Source
 from icestats.metadata import Schema, Snapshot, TableMetadata
+from icestats.plan.row_filter import FilterSchema, read_filter_schema
 from icestats.snapshot_reader import SnapshotReader
 
 
@@ -28,6 +31,10 @@ class Facet:
         self.schema: Schema = source.metadata.schema_of(self.snapshot)
         """The schema that the snapshot is read with."""
         self._reader = SnapshotReader(source, self.snapshot, self.schema)
+
+    @cached_property
+    def _filter_schema(self) -> FilterSchema:
+        return read_filter_schema(self._source, self.schema.schema_id)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icestats.errors import CallError
 from icestats.facets.base import Facet
-from icestats.plan.scan_files import read_kept_file_paths
+from icestats.plan_reader import plan_scan
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -139,8 +139,8 @@ class Contents(Facet):
         files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
         if row_filter is None or self.snapshot is None:
             return files
-        kept = read_kept_file_paths(self._source, self.snapshot, row_filter)
-        return files.filter(pc.is_in(files["file_path"], pa.array(sorted(kept), pa.string())))
+        kept = plan_scan(self._reader, self._filter_schema, row_filter).kept_file_paths()
+        return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 
     def _find_manifests(self, manifest_paths: Collection[str] | None) -> pa.Table | None:
         if manifest_paths is None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from icestats.errors import CallError
 from icestats.facets.base import Facet
-from icestats.layout_reader import read_layout
+from icestats.layout_reader import read_layout, rewrite_manifests
 from icestats.plan.layout import Layout
+from icestats.plan.manifest_rewrite import ManifestRewrite
 from icestats.plan.plan import Plan
-from icestats.plan.row_filter import FilterSchema, read_filter_schema
 from icestats.plan_reader import plan_scan
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
 
 
 class Planning(Facet):
@@ -24,6 +25,8 @@ class Planning(Facet):
         self,
         row_filter: str | BooleanExpression,
         *,
+        row_groups: bool = False,
+        rows: bool = False,
         manifest_statistics: bool | None = None,
     ) -> Plan:
         """Return what a scan with a filter reads of this snapshot, step by step, and why.
@@ -32,6 +35,11 @@ class Planning(Facet):
         ----------
         row_filter : str or pyiceberg.expressions.BooleanExpression
             The filter, in PyIceberg's language.
+        row_groups : bool, optional
+            Whether the footers of the files that are left are read too, for a step by row group.
+        rows : bool, optional
+            Whether the files that are left are read too, for the number of rows that match. Without it there is a step
+            of rows only where the metadata proves that every row of the files that are left matches.
         manifest_statistics : bool, optional
             Whether manifests are judged by their columns' bounds too. By default if roll-ups are at hand: read before,
             or in the local cache and worth the reading; True reads what is missing of them.
@@ -57,10 +65,19 @@ class Planning(Facet):
         --------
         >>> import icestats
         >>> plan = icestats.load("demo.flights").plan("carrier = 'UA' and month = 7")
-        >>> [step.kept + step.skipped == step.total for step in plan.steps]
-        [True, True, True]
+        >>> [step.step for step in plan.steps if step.unit == "file"]
+        ['data files by partition tuple', 'data files by column bounds']
+        >>> all(step.kept + step.skipped == step.total for step in plan.steps)
+        True
         """
-        return plan_scan(self._reader, self._filter_schema, row_filter, manifest_statistics=manifest_statistics)
+        return plan_scan(
+            self._reader,
+            self._filter_schema,
+            row_filter,
+            row_groups=row_groups,
+            rows=rows,
+            manifest_statistics=manifest_statistics,
+        )
 
     def layout(self, *, columns: Sequence[str] | None = None) -> Layout:
         """Measure how well the metadata of this snapshot is clustered: what a lookup of one key opens.
@@ -92,11 +109,63 @@ class Planning(Facet):
         --------
         >>> import icestats
         >>> layout = icestats.load("demo.flights").layout()
-        >>> layout.spread.file_count
-        196
+        >>> layout.spread.record_count
+        336776
         """
         return read_layout(self._reader, lambda: self._filter_schema, columns)
 
-    @cached_property
-    def _filter_schema(self) -> FilterSchema:
-        return read_filter_schema(self._source, self.schema.schema_id)
+    def rewrite_manifests(
+        self,
+        *,
+        sort_by: str | None = None,
+        workload: Sequence[str | BooleanExpression] = (),
+        manifest_size_bytes: int | None = None,
+        dry_run: bool = True,
+        spark: SparkSession | None = None,
+    ) -> ManifestRewrite:
+        """Regroup the current snapshot's files in manifests by partition, or say what that would bring.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            The partition field to cluster by; by default all of them, in the spec's order.
+        workload : sequence of str or pyiceberg.expressions.BooleanExpression, optional
+            Filters whose funnels are compared.
+        manifest_size_bytes : int, optional
+            The size that manifests are to have, set as the table's `commit.manifest.target-size-bytes`; by default what
+            that says, or 8 MiB.
+        dry_run : bool, optional
+            Whether only to predict (the default), or to run Iceberg's `rewrite_manifests` through Spark.
+        spark : pyspark.sql.SparkSession, optional
+            A session that knows the table's catalog by its name; by default the running one, or a new local one.
+
+        Returns
+        -------
+        ManifestRewrite
+            The statements, and each figure before, predicted, and after where it has been run.
+
+        Raises
+        ------
+        CallError
+            There is no such partition field, or this is not the table's current snapshot.
+        CommitError
+            The table is a bare metadata.json, or the rewrite was not committed.
+        SparkUnavailableError
+            There is no Java 17, or Spark cannot start.
+
+        Notes
+        -----
+        Data files stay as they are, and so do all answers. The prediction is from metadata alone: Spark samples where
+        one manifest ends, so that manifests may hold a little more or less.
+        """
+        if not dry_run and self._pin != (None, None):
+            raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
+        return rewrite_manifests(
+            self._reader,
+            lambda: self._filter_schema,
+            workload,
+            sort_by=sort_by,
+            manifest_size_bytes=manifest_size_bytes,
+            dry_run=dry_run,
+            spark=spark,
+        )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icestats.errors import CallError
 from icestats.facets.base import Facet
-from icestats.plan.scan_files import check_row_filter
+from icestats.plan.filters import parse_row_filter
 from icestats.read.statistics_files import build_sketches
 from icestats.statistics import PartitionRequest, Statistics, compute_statistics, no_scan
 from icestats.stats.histogram import Histogram, Kind
@@ -79,7 +79,7 @@ class StatisticsFiles(Facet):
         if bins < 1:
             raise CallError(f"bins is {bins}: expected a whole number from 1")
         if where is not None:
-            check_row_filter(self._source, where)
+            parse_row_filter(where, self._filter_schema.schema)
         return self._reader.read_histogram(field, bins=bins, kind=kind, where=where, lower=lower, upper=upper)
 
     def compute(

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from icestats.metadata import Field, Schema, TableMetadata
 from icestats.partition_values import partition_field_type
 from icestats.plan.evaluation import Evaluation, evaluate
-from icestats.plan.figures import file_figures, value_figures
+from icestats.plan.figures import ColumnFigures, file_figures, value_figures
 from icestats.plan.keys import Longs
 from icestats.plan.manifest_summaries import build_rollup_figures, build_summary_figures, select_live_data, specs_of
 from icestats.plan.predicates import find_predicates
 from icestats.plan.row_filter import RowFilter
-from icestats.plan.steps import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, PlanStep
+from icestats.plan.steps import BOUNDS, ROLLUPS, ROW_GROUPS, SUMMARIES, TUPLES, PlanStep
 from icestats.read.manifests import RollUps
 from icestats.read.partition_columns import find_partition_columns
 
@@ -189,11 +189,7 @@ def _by_bounds(
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
     taken = files.take(pa.array(rows))
-    figures = {
-        field_id: file_figures(taken, field_id, field.type)
-        for field_id in row_filter.field_ids
-        if (field := schema.get(field_id)) is not None and field.is_primitive
-    }
+    figures = column_figures(row_filter, taken, schema)
     evaluation = evaluate(row_filter.condition, figures, len(rows))
     # A file without records holds no row that matches.
     left = rows[evaluation.kept & (taken["record_count"].to_numpy() > 0)]
@@ -221,6 +217,49 @@ def _with_bytes(step: PlanStep, bytes_read: int, more_ms: float = 0.0) -> PlanSt
 
 def _milliseconds(started: float) -> float:
     return (time.perf_counter() - started) * 1000.0
+
+
+def judge_row_groups(
+    row_filter: RowFilter, row_groups: pa.Table, schema: Schema, started: float, bytes_read: int
+) -> tuple[PlanStep, Evaluation]:
+    """Judge the row groups of the files that are left; `started` is when their reading began.
+
+    Parameters
+    ----------
+    row_filter : RowFilter
+        The filter.
+    row_groups : pyarrow.Table
+        `row_group_figures_schema`.
+    schema : Schema
+        The schema that the snapshot is read with.
+    started : float
+        Of `time.perf_counter`.
+    bytes_read : int
+        How much of footers was read.
+    """
+    evaluation = evaluate(row_filter.condition, column_figures(row_filter, row_groups, schema), row_groups.num_rows)
+    left = row_groups.filter(pa.array(evaluation.kept))
+    step = PlanStep(
+        step=ROW_GROUPS,
+        unit="row group",
+        total=row_groups.num_rows,
+        kept=left.num_rows,
+        kept_bytes=pc.sum(left["size_bytes"]).as_py() or 0,
+        kept_rows=pc.sum(left["row_count"]).as_py() or 0,
+        duration_ms=_milliseconds(started),
+        values_read=5 * len(evaluation.figures) * row_groups.num_rows,
+        bytes_read=bytes_read,
+    )
+    return step, evaluation
+
+
+def column_figures(row_filter: RowFilter, table: pa.Table, schema: Schema) -> dict[int, ColumnFigures]:
+    """Return the figures of the filter's columns from a table that has them flat: of files or of row groups."""
+    return {
+        field_id: file_figures(table, field_id, field.type)
+        for field_id in row_filter.field_ids
+        if (field := schema.get(field_id)) is not None and field.is_primitive
+    }
 
 
 def partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[int, int]:

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.errors import CallError
+from icestats.plan.evaluation import Evaluation
 from icestats.plan.explanations import Explanation, explain, join
 from icestats.plan.funnel import Funnel, Judgement
 from icestats.plan.keys import Longs, Mask
 from icestats.plan.plan_text import render_plan_html, render_plan_text
 from icestats.plan.row_filter import RowFilter
-from icestats.plan.steps import BOUNDS, PlanStep
-from icestats.planning_schemas import PLAN_MANIFESTS, PLAN_STEPS, plan_files_schema
+from icestats.plan.steps import BOUNDS, ROW_GROUPS, PlanStep
+from icestats.planning_schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
 
 Which = Literal["kept", "skipped", "all", "none"]
 
@@ -43,6 +45,7 @@ class Plan:
     _row_filter: RowFilter = field(repr=False, compare=False)
     _funnel: Funnel = field(repr=False, compare=False)
     _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
+    _row_groups: tuple[pa.Table, Evaluation] | None = field(default=None, repr=False, compare=False)
 
     def step(self, name: str) -> PlanStep:
         """Return a step by its name.
@@ -111,6 +114,34 @@ class Plan:
         """
         rows = self._choose(which)
         return self._build_files(rows, self._explain_files(rows))
+
+    def row_groups(self) -> pa.Table:
+        """Return the row groups of the kept files, each with whether it is read and why.
+
+        Returns
+        -------
+        pyarrow.Table
+            `PLAN_ROW_GROUPS`: one row a row group, in the order of the kept files.
+
+        Raises
+        ------
+        CallError
+            The plan was made without row groups.
+        """
+        if self._row_groups is None:
+            raise CallError("the plan was made without row groups: make it with row_groups=True")
+        groups, evaluation = self._row_groups
+        paths = self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)).combine_chunks()
+        columns = {
+            "file_path": paths.take(groups["file_index"]),
+            "row_group": groups["row_group"],
+            "row_count": groups["row_count"],
+            "size_bytes": groups["size_bytes"],
+            "kept": evaluation.kept,
+            "step": [ROW_GROUPS] * groups.num_rows,
+            **_texts([explain(evaluation, place) for place in range(groups.num_rows)]),
+        }
+        return pa.table(columns, schema=PLAN_ROW_GROUPS)
 
     def kept_file_paths(self) -> list[str]:
         """Return the paths of the data files that are read."""
@@ -203,6 +234,7 @@ def build_plan(
     funnel: Funnel,
     find_deletes: Callable[[pa.Table], list[list[str]]],
     more_steps: tuple[PlanStep, ...] = (),
+    row_groups: tuple[pa.Table, Evaluation] | None = None,
 ) -> Plan:
     """Build the plan that a funnel is the result of.
 
@@ -220,6 +252,8 @@ def build_plan(
         Gives for data files (`file_figures_schema`) the paths of the delete files that apply.
     more_steps : tuple of PlanStep, optional
         Steps behind those of the funnel.
+    row_groups : tuple of pyarrow.Table and Evaluation, optional
+        The row groups of the kept files (`row_group_figures_schema`), and what the filter says of them.
     """
     return Plan(
         table=table,
@@ -234,6 +268,7 @@ def build_plan(
         _row_filter=row_filter,
         _funnel=funnel,
         _find_deletes=find_deletes,
+        _row_groups=row_groups,
     )
 
 

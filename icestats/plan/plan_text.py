@@ -37,11 +37,11 @@ def render_plan_text(
     lines = [f"{table} where {_printable(row_filter)}", *_filter_lines(partition_filters, unprojected)]
     for step in steps:
         bar = "█" * max(round(_share(step) * _WIDTH), 1 if step.kept else 0)
-        lines.append(
-            f"  {step.step:<{width}}  {bar:<{_WIDTH}}  {_number(step.kept)} of {step.total:,} {step.unit}s kept, "
-            f"{_size(step.kept_bytes)}, {_number(step.kept_rows)} records, {step.duration_ms:.1f} ms"
-            + (f" ({step.note})" if step.note else "")
-        )
+        figures = [f"{_number(step.kept)} of {step.total:,} {step.unit}s kept"]
+        if step.unit != "row":
+            figures += [_size(step.kept_bytes), f"{_number(step.kept_rows)} records"]
+        figures.append(f"{step.duration_ms:.1f} ms" + (f" ({step.note})" if step.note else ""))
+        lines.append(f"  {step.step:<{width}}  {bar:<{_WIDTH}}  {', '.join(figures)}")
     return "\n".join(lines)
 
 

@@ -21,10 +21,12 @@ from icestats.verbs.options import split_names, text_or_json, with_table
     show_default=True,
     help="Which files are listed in JSON.",
 )
+@click.option("--row-groups", is_flag=True, help="Read the footers of the files that are left, too.")
+@click.option("--rows", is_flag=True, help="Read the files that are left, too, and count the rows that match.")
 @text_or_json
-def plan(table: Table, row_filter: str, files: Any, output_format: str) -> None:
+def plan(table: Table, row_filter: str, files: Any, row_groups: bool, rows: bool, output_format: str) -> None:
     """Show what a scan with a filter reads of the table, step by step, and why."""
-    found = table.plan(row_filter)
+    found = table.plan(row_filter, row_groups=row_groups, rows=rows)
     if output_format == "json":
         write_json(found.to_json(files), None)
     else:
