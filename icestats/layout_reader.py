@@ -81,7 +81,8 @@ def rewrite_manifests(
     statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
     count = len(before.partition_fields)
     fields = [build_field_layouts(found, reader.schema)[:count] for found in (before, predicted)]
-    counts, after = (None, None), None
+    counts: tuple[int | None, int | None] = (None, None)
+    after = None
     if not dry_run:
         from icestats.spark.manifest_rewrite import run_rewrite_manifests
 

@@ -11,7 +11,7 @@ from icestats.planning_schemas import FILE_FIGURES, PLANNING_STATISTICS, file_fi
 from icestats.read import kernel_layout as k
 from icestats.read.captured_columns import build_binary
 from icestats.read.group_tables import struct_array
-from icestats.read.manifest_files import CONTENTS, ManifestFiles
+from icestats.read.manifest_files import ManifestFiles, build_contents
 from icestats.read.manifest_pool import ManifestToRead, Progress, default_threads
 from icestats.read.manifests import find_partition_types
 from icestats.read.partition_columns import struct_type
@@ -73,7 +73,7 @@ class _FileFigures(ManifestFiles):
         count = len(store)
         columns = {
             "manifest_index": pa.array(manifests).cast(pa.int32()),
-            "content": CONTENTS.take(pa.array(store.slot(k.CONTENT)[0])),
+            "content": build_contents(store),
             "spec_id": pa.array(self._spec_ids[manifests]),
             "partition": struct_array(self._columns, store.partitions(), count),
             "record_count": store.array("long", k.RECORD_COUNT),

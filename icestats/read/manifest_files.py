@@ -25,7 +25,7 @@ from icestats.storage import FileReader
 
 TASK_SIZE = 8 << 20
 """Manifests are read one after the other, into the same arrays, up to this many bytes of them."""
-CONTENTS = pa.array(["data", "position_deletes", "equality_deletes"], pa.string())
+_CONTENTS = ("data", "position_deletes", "equality_deletes")
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _ADDED = 1
 _INT32, _INT64 = pa.int32(), pa.int64()
@@ -128,7 +128,7 @@ class ManifestFiles:
     def _build(self, store: RowStore) -> pa.RecordBatch:
         manifests = store.slot(k.MANIFEST)[0]
         columns = {
-            "content": CONTENTS.take(pa.array(store.slot(k.CONTENT)[0])),
+            "content": build_contents(store),
             "file_path": store.array("string", k.FILE_PATH),
             "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
             "spec_id": pa.array(self._spec_ids[manifests]),
@@ -184,3 +184,8 @@ class ManifestFiles:
         items = pa.array(values) if metric < 4 else build_binary(pa.binary(), values, sizes[present], store.rows.arena)
         places = pa.array(offsets, mask=np.append(nulls, False))
         return pa.MapArray.from_arrays(places, keys, items, type=kind)
+
+
+def build_contents(store: RowStore) -> pa.Array:
+    """Return the content of all rows as text."""
+    return pa.array(_CONTENTS, pa.string()).take(pa.array(store.slot(k.CONTENT)[0]))
