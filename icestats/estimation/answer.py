@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any
 
@@ -45,6 +45,10 @@ class Estimates(Sequence[SourceEstimate]):
         if found is None:
             raise KeyError(f"no source {key!r}: there are {', '.join(one.source for one in self.estimates)}")
         return found
+
+    def with_actual(self, actual: int) -> Estimates:
+        """Return them beside the counted rows, each with its q-error."""
+        return replace(self, actual=actual, estimates=tuple(one.with_actual(actual) for one in self.estimates))
 
     def to_arrow(self) -> pa.Table:
         """Return the estimates as a table.

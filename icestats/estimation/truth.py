@@ -49,7 +49,7 @@ def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession
     begin = time.perf_counter()
     by = "PyIceberg, over the files that the filter leaves"
     try:
-        rows = count_rows(reader.source, reader.snapshot, question.row_filter)
+        rows = count_rows(reader.source, reader.snapshot, question.expression)
     except UnsupportedError:
         from icestats.spark.optimizer import count_with_spark
         from icestats.spark.session import get_session
@@ -96,7 +96,7 @@ def _timed(ask: Callable[[], list[SourceEstimate]]) -> list[SourceEstimate]:
 
 def _ask_duckdb(reader: SnapshotReader, known: FilterSchema, question: Question) -> SourceEstimate:
     try:
-        paths = plan_scan(reader, known, question.row_filter).kept_file_paths()
+        paths = plan_scan(reader, known, question.expression).kept_file_paths()
     except IcestatsError as error:
         return SourceEstimate("duckdb", reason=str(error))
     return explain_with_duckdb(question, paths)

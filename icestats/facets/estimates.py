@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from icestats.errors import CallError
 from icestats.estimation.answer import Estimates
 from icestats.estimation.evidence import Evidence
+from icestats.estimation.generated_filters import generate_filters
+from icestats.estimation.joins import build_side, count_join, estimate_both
 from icestats.estimation.sources import ask_sources
 from icestats.estimation.traps import find_traps
 from icestats.estimation.truth import ask_engines, choose_engines, count_actual
+from icestats.estimation.workload import Workload
 from icestats.facets.base import Facet
+from icestats.plan.actual_rows import count_rows_of_many
 from icestats.plan.questions import Questioner
 
 if TYPE_CHECKING:
@@ -99,4 +104,131 @@ class Estimating(Facet):
             estimates=tuple(found),
             actual=rows,
             findings=tuple(find_traps(self._reader, question, found)),
+        )
+
+    def estimate_workload(
+        self,
+        filters: Sequence[str | BooleanExpression] | None = None,
+        *,
+        n: int = 50,
+        seed: int = 0,
+        columns: Sequence[str] | None = None,
+        sources: Sequence[str] | None = None,
+        double_filtering: bool = False,
+        engines: bool | Sequence[str] = False,
+        spark: SparkSession | None = None,
+    ) -> Workload:
+        """Estimate many filters, and count their rows: the distribution of each source's q-errors.
+
+        Parameters
+        ----------
+        filters : sequence of str or pyiceberg.expressions.BooleanExpression, optional
+            The filters; by default generated ones, with values from the committed KLL sketches.
+        n : int
+            How many to generate.
+        seed : int
+            What they are generated from.
+        columns : sequence of str, optional
+            The columns that generated filters are about; by default all that have sketches.
+        sources, double_filtering, engines, spark
+            As in `estimate`.
+
+        Returns
+        -------
+        Workload
+            `.to_arrow()` has every estimate, `.summary()` a row a source.
+
+        Raises
+        ------
+        FilterError, ColumnNotFoundError, CallError
+            The call is wrong.
+        StatisticsMissingError
+            Filters are to be generated, and no sketch has been committed.
+        UnsupportedError
+            PyIceberg cannot read the rows.
+
+        Notes
+        -----
+        The columns of the filters are read once, for all of them.
+        """
+        if n < 1:
+            raise CallError(f"n is {n}: expected a whole number from 1")
+        chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
+        answers = [
+            self.estimate(one, sources=sources, double_filtering=double_filtering, engines=engines, spark=spark)
+            for one in chosen
+        ]
+        counts = count_rows_of_many(self._source, self.snapshot, chosen)
+        counted = [answer.with_actual(count) for answer, count in zip(answers, counts, strict=True)]
+        return Workload(self.name, None if filters is not None else seed, tuple(counted))
+
+    def estimate_join(
+        self,
+        other: Estimating,
+        on: str | tuple[str, str],
+        *,
+        row_filter: str | BooleanExpression = "true",
+        other_filter: str | BooleanExpression = "true",
+        actual: bool = False,
+    ) -> Estimates:
+        """Estimate how many rows an equi-join with another table has.
+
+        Parameters
+        ----------
+        other : Table
+            The other table.
+        on : str or tuple of two str
+            The key column, of both or of each.
+        row_filter, other_filter : str or pyiceberg.expressions.BooleanExpression
+            Filters of this and of the other table; their rows are those that `combined` estimates.
+        actual : bool
+            Count the rows, too. Reads the key columns.
+
+        Returns
+        -------
+        Estimates
+            `join-ndv`, the classic estimate, and `join-theta`, from the keys that both sides have in common with the
+            error of their number.
+
+        Raises
+        ------
+        FilterError, ColumnNotFoundError
+            The call is wrong.
+        UnsupportedError
+            `actual`: PyIceberg cannot read the rows.
+
+        Notes
+        -----
+        Both take each key for as frequent as another; where keys are skewed on both sides the truth is larger.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> flights = icestats.load("demo.flights")
+        >>> [one.source for one in flights.estimate_join(flights, "carrier")]
+        ['join-ndv', 'join-theta']
+        """
+        names = (on, on) if isinstance(on, str) else on
+        keys = self.schema.find(names[0]), other.schema.find(names[1])
+        questions = (
+            self._questioner.ask(row_filter, None, "deduct"),
+            other._questioner.ask(other_filter, None, "deduct"),
+        )
+        sides = [
+            build_side(table._evidence, question, key, table.name)
+            for table, question, key in zip((self, other), questions, keys, strict=True)
+        ]
+        found = estimate_both(sides[0], sides[1])
+        rows = None
+        if actual:
+            rows, counted = count_join(self._evidence, other._evidence, questions, keys)
+            found = [one.with_actual(rows) for one in (*found, counted)]
+        filters = [f"{name}: {q.row_filter}" for name, q in zip((self.name, other.name), questions, strict=True)]
+        return Estimates(
+            table_name=f"{self.name} join {other.name}",
+            row_filter=f"{sides[0].name} = {sides[1].name}, {'; '.join(filters)}",
+            columns=None,
+            deletes="deduct",
+            estimates=tuple(found),
+            actual=rows,
         )

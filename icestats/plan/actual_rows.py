@@ -86,6 +86,44 @@ def count_rows_of_many(
     return counts
 
 
+JoinInput = tuple[Source, Snapshot | None, "BooleanExpression", str]
+"""Table, snapshot, filter and key column of one side of a join."""
+
+
+def count_join_rows(left: JoinInput, right: JoinInput) -> int:
+    """Count the rows of an equi-join, from how often each key is on each side; null keys meet none.
+
+    Raises
+    ------
+    UnsupportedError
+        PyIceberg cannot read the files, or the keys cannot be compared.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    one, other = _key_counts(*left), _key_counts(*right)
+    try:
+        keys = other["key"].cast(one["key"].type)
+    except pa.ArrowException as error:
+        raise UnsupportedError(f"{left[3]} and {right[3]} cannot be compared: {error}") from error
+    both = one.join(pa.table({"key": keys, "other_count": other["count"]}), "key", join_type="inner")
+    return int(pc.sum(pc.multiply(both["count"], both["other_count"])).as_py() or 0)
+
+
+def _key_counts(source: Source, snapshot: Snapshot | None, row_filter: BooleanExpression, key: str) -> pa.Table:
+    import pyarrow as pa
+
+    if snapshot is None:
+        return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
+    scan = load_iceberg_table(source).scan(row_filter, snapshot_id=snapshot.snapshot_id, selected_fields=(key,))
+    try:
+        column = scan.to_arrow()[key].combine_chunks().drop_null()
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(_message(source, error)) from error
+    counted = column.value_counts()
+    return pa.table({"key": counted.field("values"), "count": counted.field("counts")})
+
+
 def _count(scan: Any) -> int:
     """Files that partition values answer for are counted by their metadata; others are read, several at a time."""
     from pyiceberg.expressions import AlwaysTrue

@@ -10,12 +10,13 @@ import numpy as np
 
 from icestats.plan.group_evidence import ColumnEvidence, Groups
 from icestats.plan.partition_ranges import LeafRanges, Longs, SpecRanges, explain_leaf, keep_groups
-from icestats.plan.selectivity import Selectivity, build_selectivity, combine
+from icestats.plan.selectivity import Floats, Selectivity, build_selectivity, combine
 from icestats.plan.source_estimates import DeleteShares, SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
 from icestats.plan.value_predicates import Leaf, Tree, list_leaves
 
 if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.schema import Schema as IcebergSchema
 
 HARD_BOUND = (
@@ -23,11 +24,16 @@ HARD_BOUND = (
 )
 
 
+_HALVINGS = 60
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of every source."""
 
     row_filter: str
+    expression: BooleanExpression
+    """The same, as PyIceberg scans with it."""
     predicate: Tree
     schema: IcebergSchema
     columns: tuple[int, ...] | None
@@ -183,16 +189,13 @@ def estimate_sketched(
 def _with_independent_errors(found: SourceEstimate, kept: _Kept, selectivity: Selectivity) -> SourceEstimate:
     if found.rows is None or found.rows_lower is None or found.rows_upper is None:
         return found
-    widths = kept.groups.row_counts * (selectivity.upper - selectivity.lower) / 2.0
-    most = float(widths.sum())
-    if most <= 0.0:
-        return found
-    middle, spread = (found.rows_lower + found.rows_upper) / 2.0, (found.rows_upper - found.rows_lower) / 2.0
-    error = spread * float(np.sqrt((widths**2).sum())) / most
+    off = np.maximum(selectivity.upper - selectivity.estimate, selectivity.estimate - selectivity.lower)
+    widths = kept.groups.row_counts * off
+    error = float(np.sqrt((widths**2).sum()))
     return replace(
         found,
-        rows_lower=round(max(0.0, middle - error), 6),
-        rows_upper=round(middle + error, 6),
+        rows_lower=round(max(0.0, found.rows - error), 6),
+        rows_upper=round(found.rows + error, 6),
         bound="99 % confidence: the rank errors of partitions' sketches, which err independently",
     )
 
@@ -278,12 +281,33 @@ def _estimate_all(leaf: Leaf, question: Question, evidence: GroupedEvidence) -> 
 
 
 def _as_in_table(table: Selectivity, own: Selectivity, groups: Groups, kept: _Kept, ranges: LeafRanges) -> Selectivity:
-    """The table's matching rows, all of them in the groups where partition values and bounds let the predicate hold."""
-    row_share = float(groups.row_counts[own.upper > 0.0].sum()) / max(float(groups.row_counts.sum()), 1.0)
-    estimate = np.minimum(table.estimate / max(row_share, 1e-12), 1.0)
-    spread = np.where(own.upper > 0.0, estimate, 0.0)[kept.places]
+    """The table's matching rows, spread over groups as evenly as each group's own bounds allow."""
+    spread = spread_evenly(float(table.estimate[0]), groups.row_counts, own.lower, own.upper)[kept.places]
     mixed = np.where(ranges.is_used, own.estimate[kept.places], spread)
     return build_selectivity(mixed, own.lower[kept.places], own.upper[kept.places], (*table.reasons, *own.reasons))
+
+
+def spread_evenly(share: float, row_counts: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return a share for each group, the same as far as its bounds allow, that makes up a share of all rows.
+
+    Examples
+    --------
+    >>> shares = spread_evenly(0.5, np.array([100.0, 100.0]), np.array([0.8, 0.0]), np.array([1.0, 1.0]))
+    >>> shares.round(2).tolist()
+    [0.8, 0.2]
+    """
+    if np.isnan(share):
+        return np.full(len(row_counts), np.nan)
+    wanted = share * float(row_counts.sum())
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        if float((row_counts * np.clip(middle, lower, upper)).sum()) < wanted:
+            low = middle
+        else:
+            high = middle
+    shares: Floats = np.clip(high, lower, upper)
+    return shares
 
 
 def _within_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafRanges, *, buckets: bool) -> Selectivity:

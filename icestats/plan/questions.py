@@ -60,10 +60,11 @@ class Questioner:
         if deletes not in DELETES:
             raise CallError(f"deletes is {deletes!r}: expected one of {', '.join(DELETES)}")
         schema = self.filter_schema.schema
-        condition = build_condition(parse_row_filter(row_filter, schema), schema)
+        expression = parse_row_filter(row_filter, schema)
+        condition = build_condition(expression, schema)
         projected = None if columns is None else self._field_ids(columns)
         text = row_filter if isinstance(row_filter, str) else str(condition)
-        return Question(text, build_tree(condition), schema, projected, deletes)
+        return Question(text, expression, build_tree(condition), schema, projected, deletes)
 
     def _field_ids(self, columns: Sequence[str]) -> tuple[int, ...]:
         found: dict[int, None] = {}

@@ -103,8 +103,8 @@ def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
     try:
         statistics: Any = session.sql(query)._jdf.queryExecution().optimizedPlan().stats()
         rows = statistics.rowCount()
-        count = int(rows.get().toString()) if rows.isDefined() else None
-        return OptimizerStatistics(session.version, count, int(statistics.sizeInBytes().toString()))
+        count = int(str(rows.get())) if rows.isDefined() else None
+        return OptimizerStatistics(session.version, count, int(str(statistics.sizeInBytes())))
     except (Py4JError, PySparkException) as error:
         return OptimizerStatistics(session.version, None, None, _one_line(error))
 

@@ -1,0 +1,129 @@
+"""Filters made up from what a table's statistics say of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from icestats.errors import StatisticsMissingError
+from icestats.estimation.evidence import Evidence
+from icestats.metadata import Field
+from icestats.plan.literals import display_value
+from icestats.stats.histogram import item_value
+from icestats.types import parse_type
+
+Random = np.random.Generator
+
+_KINDS = ("range", "between", "equality", "in", "null", "and", "or")
+_PARTS = ("range", "between", "equality")
+_MOST_CHARACTERS = 40
+_UNQUOTED = frozenset("'\\\"%")
+
+
+def generate_filters(evidence: Evidence, count: int, seed: int, columns: Sequence[str] | None = None) -> list[str]:
+    """Generate filters: ranges, equalities, IN, null tests, and two of them joined by AND and OR.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The snapshot; values are taken from its committed KLL sketches.
+    count : int
+        How many filters.
+    seed : int
+        The same seed gives the same filters for the same committed sketches.
+    columns : sequence of str, optional
+        Top-level columns to choose from; by default all that have a sketch.
+
+    Raises
+    ------
+    StatisticsMissingError
+        No column has a committed sketch to take values from.
+    """
+    schema = evidence.reader.schema
+    wanted = [schema.find(name) for name in columns] if columns is not None else list(schema.top_level)
+    values = {field.name: _values(evidence, field) for field in wanted if field.is_primitive}
+    known = [field for field in wanted if values.get(field.name)]
+    if not known:
+        raise StatisticsMissingError(
+            f"no column of {evidence.reader.source.name} has a committed KLL sketch to take filters from: "
+            "give a list of filters, or run table.compute().commit()"
+        )
+    random = np.random.default_rng(seed)
+    made: dict[str, None] = {}
+    # A table of few values has few different filters.
+    for _ in range(50 * count):
+        if len(made) == count:
+            break
+        kind = _KINDS[len(made) % len(_KINDS)]
+        made[_generate(kind, known, values, random)] = None
+    return list(made)
+
+
+def _generate(kind: str, known: Sequence[Field], values: dict[str, list[str]], random: Random) -> str:
+    if kind in ("and", "or"):
+        parts = [
+            _generate(("range", "between", "equality")[random.integers(3)], known, values, random) for _ in range(2)
+        ]
+        return f" {kind} ".join(f"({part})" if " and " in part and kind == "or" else part for part in parts)
+    field = known[int(random.integers(len(known)))]
+    return _ONE[kind](field, values[field.name], random)
+
+
+def _pick(random: Random, choices: Sequence[str]) -> str:
+    return choices[int(random.integers(len(choices)))]
+
+
+def _range(field: Field, values: Sequence[str], random: Random) -> str:
+    sign = _pick(random, ("<", "<=", ">", ">="))
+    return f"{field.name} {sign} {_pick(random, values)}"
+
+
+def _between(field: Field, values: Sequence[str], random: Random) -> str:
+    low, high = sorted(random.integers(len(values), size=2).tolist())
+    return f"{field.name} >= {values[low]} and {field.name} <= {values[high]}"
+
+
+def _equality(field: Field, values: Sequence[str], random: Random) -> str:
+    return f"{field.name} = {_pick(random, values)}"
+
+
+def _in(field: Field, values: Sequence[str], random: Random) -> str:
+    chosen = sorted({int(place) for place in random.integers(len(values), size=3)})
+    return f"{field.name} in ({', '.join(dict.fromkeys(values[place] for place in chosen))})"
+
+
+def _null(field: Field, _values: Sequence[str], random: Random) -> str:
+    return f"{field.name} is {'not ' if random.integers(2) else ''}null"
+
+
+_ONE: dict[str, Callable[[Field, Sequence[str], Random], str]] = {
+    "range": _range,
+    "between": _between,
+    "equality": _equality,
+    "in": _in,
+    "null": _null,
+}
+
+
+def _values(evidence: Evidence, field: Field) -> list[str]:
+    """The values at 101 evenly spread ranks, ascending, as a filter has them; frequent values are there often."""
+    distribution = evidence.read_distribution(field)
+    if distribution is None or not distribution.sketch.n:
+        return []
+    items = distribution.sketch.quantiles([i / 100 for i in range(101)])
+    return [shown for item in items if (shown := _show(field.type, item)) is not None]
+
+
+def _show(type_text: str, item: Any) -> str | None:
+    if parse_type(type_text).name == "boolean":
+        return "true" if item else "false"
+    if isinstance(item, str) and (
+        len(item) > _MOST_CHARACTERS or not item or not item.isprintable() or set(item) & set("'\\\"%")
+    ):
+        return None
+    if isinstance(item, float) and not np.isfinite(item):
+        return None
+    value = item_value(type_text, item) if type_text.startswith("decimal") else item
+    return display_value(type_text, value)
