@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from icestats.plan.grouped_sources import Question
+from icestats.plan.kept_groups import Question
 from icestats.plan.source_estimates import SourceEstimate
 from icestats.plan.sql_text import build_sql
 from icestats.storage import local_path

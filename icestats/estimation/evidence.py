@@ -13,7 +13,7 @@ from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.metadata import Field
 from icestats.plan.group_evidence import Groups, as_floats, build_column_evidence, build_groups
-from icestats.plan.grouped_sources import GroupedEvidence
+from icestats.plan.kept_groups import GroupedEvidence
 from icestats.plan.partition_ranges import build_manifest_ranges, build_value_ranges
 from icestats.plan.sketch_sources import DistinctValues, Distribution
 from icestats.read.puffin import read_blob

@@ -9,8 +9,8 @@ from icestats.estimation.evidence import Evidence
 from icestats.estimation.sources import ask_sources
 from icestats.metadata import Field
 from icestats.plan.actual_rows import count_join_rows
-from icestats.plan.grouped_sources import Question
 from icestats.plan.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
+from icestats.plan.kept_groups import Question
 from icestats.plan.source_estimates import SourceEstimate
 
 

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from icestats.errors import StatisticsMissingError
 from icestats.metadata import Field
-from icestats.plan.grouped_sources import Sketched
 from icestats.plan.partition_ranges import Longs, build_partition_keys
 from icestats.plan.selectivity import Selectivity, build_selectivity
 from icestats.plan.sketch_sources import Distribution, estimate_kll
+from icestats.plan.sketched_sources import Sketched
 from icestats.plan.value_predicates import Leaf
 from icestats.read.partition_sketches import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.snapshot_reader import SnapshotReader

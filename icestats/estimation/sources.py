@@ -11,9 +11,11 @@ import numpy as np
 from icestats.errors import CallError
 from icestats.estimation.evidence import Evidence
 from icestats.metadata import Field
-from icestats.plan.grouped_sources import Question, estimate_each, estimate_sketched, estimate_together
+from icestats.plan.grouped_sources import estimate_each, estimate_together
+from icestats.plan.kept_groups import Question
 from icestats.plan.selectivity import Selectivity, combine
 from icestats.plan.sketch_sources import choose_best, estimate_kll, estimate_ndv
+from icestats.plan.sketched_sources import estimate_by_sketches, estimate_combined
 from icestats.plan.source_estimates import SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
 from icestats.plan.value_predicates import Leaf, list_leaves
@@ -160,7 +162,7 @@ def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
 
 def _kll_by_partition(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
     grouped = evidence.read_partitions(_field_ids(question))
-    return estimate_sketched(name, question, grouped, evidence.partition_distributions.estimate)
+    return estimate_by_sketches(name, question, grouped, evidence.partition_distributions.estimate)
 
 
 def _combined(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
@@ -176,13 +178,8 @@ def _combined(evidence: Evidence, question: Question, name: str) -> SourceEstima
         candidates = [estimate_kll(leaf, distribution), estimate_ndv(leaf, distinct, column)]
         return choose_best([*candidates, estimate_uniform(leaf, column, 1)])
 
-    found = estimate_each(name, question, grouped, of_table=estimate_leaf)
-    return replace(
-        found,
-        assumes="partition values where they decide, else KLL, NDV and bounds of the table, in this order; "
-        "columns independent",
-        bytes_read=found.bytes_read + size,
-    )
+    found = estimate_combined(name, question, grouped, evidence.partition_distributions.estimate, estimate_leaf)
+    return replace(found, bytes_read=found.bytes_read + size)
 
 
 def _field(evidence: Evidence, leaf: Leaf) -> Field:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from icestats.findings import Finding
 from icestats.metadata import BlobMetadata, Field
-from icestats.plan.grouped_sources import Question
+from icestats.plan.kept_groups import Question
 from icestats.plan.source_estimates import SourceEstimate
 from icestats.plan.value_predicates import Leaf, list_leaves
 from icestats.read.statistics_files import THETA

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError
 from icestats.estimation.duckdb_estimate import explain_with_duckdb
 from icestats.plan.actual_rows import count_rows
-from icestats.plan.grouped_sources import Question
+from icestats.plan.kept_groups import Question
 from icestats.plan.row_filter import FilterSchema
 from icestats.plan.source_estimates import SourceEstimate
 from icestats.plan.sql_text import build_sql, quote_name

@@ -5,24 +5,23 @@ Source: Iceberg spec, "Partition Transforms" and "Scan Planning" (inclusive and 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.metadata import PartitionField, PartitionSpec, Schema
+from icestats.metadata import PartitionSpec, Schema
 from icestats.partition_values import partition_field_type
 from icestats.plan.group_evidence import build_items
-from icestats.plan.interval_tests import Booleans, Items, close, covers, meets
+from icestats.plan.interval_tests import Booleans, Items, covers, meets
+from icestats.plan.partition_projection import bucket_count, project_leaf
 from icestats.plan.value_predicates import All, Leaf, Tree
-from icestats.plan.value_sets import Interval, above, below, is_discrete
-from icestats.stats.histogram import item_value
+from icestats.plan.value_sets import Interval
 from icestats.stats.partition_sketches import PartitionKey
 from icestats.types import encode_value
 
@@ -187,8 +186,8 @@ def explain_leaf(leaf: Leaf, ranges: Sequence[SpecRanges], groups: int, schema: 
         for field, known in zip(spec_ranges.spec.fields, spec_ranges.ranges, strict=True):
             if field.source_id != leaf.field_id or known is None or field.transform in ("void", "unknown"):
                 continue
-            buckets = _bucket_count(field)
-            inclusive, strict = _project(leaf, field, schema)
+            buckets = bucket_count(field)
+            inclusive, strict = project_leaf(leaf, field, schema)
             may[own] &= _may(leaf, inclusive, known)
             if buckets is None:
                 must[own] |= _must(leaf, strict, known)
@@ -227,89 +226,3 @@ def _must(leaf: Leaf, strict: Sequence[Interval], known: PartitionRange) -> Bool
     if leaf.values.has_null:
         covered |= known.is_known & ~known.has_values & known.may_be_null
     return covered & ~others
-
-
-def _bucket_count(field: PartitionField) -> int | None:
-    match = re.fullmatch(r"bucket\[(\d+)\]", field.transform)
-    return None if match is None else int(match[1])
-
-
-def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[list[Interval] | None, list[Interval]]:
-    """The partition values that matching rows may have (None: any), and those that only matching rows have."""
-    intervals = leaf.values.intervals
-    if field.transform == "identity":
-        same = [close(i) if is_discrete(leaf.type) else i for i in intervals]
-        return same, same
-    transform = _transform(leaf, field, schema)
-    if _bucket_count(field) is not None:
-        if leaf.values.ranges:
-            return None, []
-        values = [transform(point.low[1]) for point in leaf.values.points]
-        return [Interval(below(value), above(value)) for value in values], []
-    if is_discrete(leaf.type):
-        closed = [close(interval) for interval in intervals]
-        inclusive = [_inclusive_whole(i, transform) for i in closed]
-        strict = [_strict_whole(i, transform) for i in closed]
-        if field.transform in _TIMES:
-            return [_before_1970(i) for i in inclusive], [_since_1970(i) for i in strict]
-        return inclusive, strict
-    return [_inclusive_text(i, transform) for i in intervals], [_strict_text(i, transform) for i in intervals]
-
-
-_TIMES = frozenset({"year", "month", "day", "hour"})
-
-
-def _before_1970(interval: Interval) -> Interval:
-    """Early writers put times before 1970 one year, month, day or hour too late (spec, "Partition Transforms")."""
-    high = interval.high
-    return Interval(interval.low, above(high[1] + 1) if len(high) == 3 and high[1] < 0 else high)
-
-
-def _since_1970(interval: Interval) -> Interval:
-    return Interval(max(interval.low, above(0)), interval.high) if interval.low < below(1) else interval
-
-
-def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Callable[[Any], Any]:
-    from pyiceberg.transforms import parse_transform
-
-    width = re.fullmatch(r"truncate\[(\d+)\]", field.transform)
-    if width is not None:
-        length = int(width[1])
-        return lambda value: value - value % length if isinstance(value, int) else value[:length]
-    apply = parse_transform(field.transform).transform(schema.find_field(leaf.field_id).field_type)
-    is_decimal = leaf.type.startswith("decimal")
-    return lambda value: apply(item_value(leaf.type, value) if is_decimal else value)
-
-
-def _inclusive_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
-    low, high = interval.low, interval.high
-    low = below(transform(low[1])) if len(low) == 3 else low
-    return Interval(low, above(transform(high[1])) if len(high) == 3 else high)
-
-
-def _strict_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
-    low, high = interval.low, interval.high
-    if len(low) == 3:
-        first = transform(low[1])
-        low = below(first) if transform(low[1] - 1) != first else above(first)
-    if len(high) == 3:
-        last = transform(high[1])
-        high = above(last) if transform(high[1] + 1) != last else below(last)
-    return Interval(low, high)
-
-
-def _inclusive_text(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
-    low, high = interval.low, interval.high
-    low = below(transform(low[1])) if len(low) == 3 else low
-    if len(high) == 3:
-        last = transform(high[1])
-        high = below(last) if high[2] == 0 and last == high[1] else above(last)
-    return Interval(low, high)
-
-
-def _strict_text(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
-    low, high = interval.low, interval.high
-    if len(low) == 3:
-        first = transform(low[1])
-        low = below(first) if low[2] == 0 and first == low[1] else above(first)
-    return Interval(low, below(transform(high[1])) if len(high) == 3 else high)

@@ -10,7 +10,7 @@ from icestats.catalog import Source
 from icestats.errors import CallError
 from icestats.metadata import Field, Schema
 from icestats.plan.filters import parse_row_filter
-from icestats.plan.grouped_sources import Question
+from icestats.plan.kept_groups import Question
 from icestats.plan.predicates import build_condition
 from icestats.plan.row_filter import FilterSchema, read_filter_schema
 from icestats.plan.source_estimates import DELETES
