@@ -82,7 +82,6 @@ def refresh_statistics(
     if snapshot is None:
         raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
     from icestats.spark.scan_plan import select_columns
-    from icestats.spark.session import get_session
     from icestats.spark.statistics_refresh import refresh_table_statistics
 
     select_columns(fields, columns)
@@ -92,9 +91,7 @@ def refresh_statistics(
             f"{source.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
             "run table.compute().commit(), or `icestats compute --commit`, once"
         )
-    found, refreshed = refresh_table_statistics(
-        lambda: get_session() if spark is None else spark, source, snapshot, blobs, asked, progress=progress
-    )
+    found, refreshed = refresh_table_statistics(spark, source, snapshot, blobs, asked, progress=progress)
     return RefreshedStatistics(
         source,
         found,

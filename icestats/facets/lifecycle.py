@@ -35,9 +35,10 @@ class StatisticsLifecycle(Facet):
         columns : sequence of str, optional
             Top-level columns; by default those that have committed sketches.
         spark : pyspark.sql.SparkSession, optional
-            The session to use; by default the running one, or a new local one.
+            The session that reads. By default files of up to 128 MiB that came since are read in this process, without
+            Spark; for anything else the running session is used, or a new local one.
         progress : callable, optional
-            Called with finished and total tasks.
+            Called with finished and total tasks of Spark's.
 
         Returns
         -------

@@ -86,6 +86,13 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
         yield pack(None, whole)
 
 
+def read_accumulators(job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]) -> Accumulators:
+    """Read files in the process that this is called in, all of them into one set of accumulators."""
+    accumulators = job.new_accumulators()
+    _update(job, accumulators, _read_batches(reading, tasks))
+    return accumulators
+
+
 def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Take in rows that Spark has read: a column `c<field id>` a field, and `_file` for sketches by partition."""
     pa.set_cpu_count(1)

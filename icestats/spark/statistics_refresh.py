@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,17 @@ from icestats.metadata import Field, Snapshot
 from icestats.read.committed_columns import read_committed_column
 from icestats.read.statistics_files import CommittedBlob
 from icestats.spark.appended_files import find_appended_files
-from icestats.spark.table_statistics import Progress, compute_table_statistics
+from icestats.spark.scan_job import Sizes
+from icestats.spark.scan_plan import plan_scan
+from icestats.spark.session import get_session
+from icestats.spark.small_scan import is_small, scan_here
+from icestats.spark.table_statistics import PYICEBERG_SCAN, Progress, run_scan
 from icestats.stats.column_accumulator import ColumnStatistics, can_sketch
 from icestats.stats.column_statistics_merge import find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.table_statistics import TableStatistics
 
 if TYPE_CHECKING:
+    from pyiceberg.table import FileScanTask
     from pyspark.sql import SparkSession
 
 _DEFAULT_K = 200
@@ -39,7 +44,7 @@ class RefreshedColumns:
 
 
 def refresh_table_statistics(
-    get_session: Callable[[], SparkSession],
+    spark: SparkSession | None,
     source: Source,
     snapshot: Snapshot,
     blobs: Sequence[CommittedBlob],
@@ -51,8 +56,9 @@ def refresh_table_statistics(
 
     Parameters
     ----------
-    get_session : callable
-        Gives the Spark session; not called where there is nothing to read.
+    spark : SparkSession or None
+        The session that reads. None: files of up to 128 MiB that came since are read in this process, for anything else
+        the running session is used, or one is started.
     source : Source
         The table.
     snapshot : Snapshot
@@ -81,7 +87,7 @@ def refresh_table_statistics(
     started = time.perf_counter()
     skipped = {f.name: reason for f in fields if (reason := can_sketch(f)) is not None}
     wanted = [f for f in fields if f.name not in skipped]
-    run = _Refresh(get_session, source, snapshot, progress)
+    run = _Refresh(spark, source, snapshot, progress)
     run.read_bases(blobs, wanted)
     for (base_id, k), names in run.groups().items():
         run.add(base_id, k, names)
@@ -95,6 +101,8 @@ def refresh_table_statistics(
         duration_ms=round((time.perf_counter() - started) * 1000),
         columns=columns,
         skipped=skipped,
+        scanned_by=run.scanned_by,
+        scan_reason=run.scan_reason,
     )
     return statistics, RefreshedColumns(run.added_to, run.scanned, run.added_file_count, run.added_row_count)
 
@@ -104,12 +112,12 @@ class _Refresh:
 
     def __init__(
         self,
-        get_session: Callable[[], SparkSession],
+        spark: SparkSession | None,
         source: Source,
         snapshot: Snapshot,
         progress: Progress | None,
     ) -> None:
-        self.get_session = get_session
+        self.spark = spark
         self.source = source
         self.snapshot = snapshot
         self.progress = progress
@@ -119,6 +127,8 @@ class _Refresh:
         self.scanned: dict[str, str] = {}
         self.added_file_count = self.added_row_count = self.scanned_file_count = 0
         self.k, self.lg_k = _DEFAULT_K, _DEFAULT_LG_K
+        self.scanned_by = PYICEBERG_SCAN
+        self.scan_reason: str | None = None
 
     def read_bases(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
         """Read the committed statistics, and take their sizes for what is to be read anew."""
@@ -147,16 +157,7 @@ class _Refresh:
             return
         columns = {name: self.bases[name][2] for name in names}
         if appended.tasks:
-            found = compute_table_statistics(
-                self.get_session(),
-                self.source,
-                self.snapshot,
-                columns=names,
-                k=k,
-                lg_k=self.lg_k,
-                progress=self.progress,
-                tasks=appended.tasks,
-            )
+            found = self.read(appended.tasks, names, Sizes(k, self.lg_k, k, self.lg_k))
             if found.row_count != appended.row_count:
                 raise MetadataError(
                     f"the files that came since snapshot {base_id} hold {found.row_count} rows, their manifests say "
@@ -172,18 +173,23 @@ class _Refresh:
         self.added_file_count += len(appended.tasks)
         self.added_row_count += appended.row_count
 
+    def read(self, tasks: Sequence[FileScanTask], names: Sequence[str], sizes: Sizes) -> TableStatistics:
+        """Read some files: on Spark's executors, or here where they are one task and no session is given."""
+        plan = plan_scan(self.source, self.snapshot, names, tasks=tasks)
+        if self.spark is None and is_small(plan):
+            return scan_here(plan, sizes)
+        return run_scan(self.session(), plan, sizes, progress=self.progress)
+
+    def session(self) -> SparkSession:
+        """Return the session that was given, or one that is started now."""
+        return get_session() if self.spark is None else self.spark
+
     def scan(self, names: Sequence[str]) -> None:
         """Read some columns of all live files."""
         if not names:
             return
-        found = compute_table_statistics(
-            self.get_session(),
-            self.source,
-            self.snapshot,
-            columns=names,
-            k=self.k,
-            lg_k=self.lg_k,
-            progress=self.progress,
-        )
+        plan = plan_scan(self.source, self.snapshot, names)
+        found = run_scan(self.session(), plan, Sizes(self.k, self.lg_k, self.k, self.lg_k), progress=self.progress)
         self.columns.update(found.columns)
         self.scanned_file_count = found.file_count
+        self.scanned_by, self.scan_reason = found.scanned_by, found.scan_reason

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +14,7 @@ from icestats.errors import PuffinFormatError
 from icestats.read.puffin import read_blob, read_puffin_footer
 
 PATH = "a.stats"
+JAVA_FILE = (Path(__file__).parent.parent / "golden" / "compute_table_stats.stats").read_bytes()
 LONGS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 PAYLOADS = st.one_of(
@@ -105,3 +110,33 @@ def test_any_change_of_a_footers_json_gives_a_footer_or_a_format_error(data):
     except PuffinFormatError:
         return
     assert all(isinstance(payload, bytes) for payload in payloads)
+
+
+def test_javas_file_cut_anywhere_is_refused():
+    for length in range(len(JAVA_FILE)):
+        refusal = refusal_of(JAVA_FILE[:length])
+        assert refusal is not None, length
+        assert 0 <= refusal.offset <= length
+
+
+@pytest.mark.parametrize("compress_footer", [False, True])
+def test_every_flipped_bit_of_a_file_takes_bounded_memory(compress_footer):
+    """Every bit of the footer, and every one of each blob's first bytes, which say how large its content is."""
+    blobs = [NewBlob("t", (1,), 1, 1, b"payload" * 500, {"ndv": "3"}, codec) for codec in ("zstd", "lz4", None)]
+    file = write_puffin(blobs, compress_footer=compress_footer)
+    footer_offset = len(file.data) - file.footer_size_bytes
+    places = [b.offset + i for b in file.blobs for i in range(min(24, b.length))] + [
+        *range(footer_offset, len(file.data))
+    ]
+    tracemalloc.start()
+    try:
+        for place in places:
+            for bit in range(8):
+                damaged = bytearray(file.data)
+                damaged[place] ^= 1 << bit
+                refusal = refusal_of(bytes(damaged))
+                assert refusal is None or 0 <= refusal.offset <= len(file.data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 2**20

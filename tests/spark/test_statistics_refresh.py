@@ -11,7 +11,9 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
+from icestats.catalog import load_iceberg_table
 from icestats.errors import StatisticsMissingError
+from icestats.spark.appended_files import find_appended_files
 from icestats.stats.kll import KllSketch
 from icestats.storage import local_path
 
@@ -54,7 +56,7 @@ def without_kll(statistics):
     return {name: replace(column, kll=None) for name, column in statistics.found.columns.items()}
 
 
-def test_appended_files_alone_are_read_and_the_result_is_that_of_a_full_scan(iceberg_table, properties):
+def test_appended_files_alone_are_read_and_the_result_is_that_of_a_full_scan(spark, iceberg_table, properties):
     table = icestats.load("db.t", catalog=properties)
     full = table.compute(k=400)
     first = next(task for task in iceberg_table.scan().plan_files() if task.file.record_count == 30_000)
@@ -64,6 +66,7 @@ def test_appended_files_alone_are_read_and_the_result_is_that_of_a_full_scan(ice
     assert set(refreshed.added_to) == {"id", "name", "price", "code"}
     assert "2 files with 600 rows came since" in repr(refreshed)
     assert without_kll(refreshed) == without_kll(full)
+    assert without_kll(table.refresh_statistics(spark=spark)) == without_kll(full), "by Spark as in this process"
     assert refreshed.found.row_count == 30_600
     prices = np.sort(np.concatenate([rows(a, b)["price"].drop_null() for a, b in RANGES]))
     prices = prices[~np.isnan(prices)]
@@ -132,3 +135,14 @@ def test_nothing_to_refresh_is_said(iceberg_table, properties):
     other.append(rows(0, 10))
     with pytest.raises(StatisticsMissingError, match="compute --commit"):
         icestats.load("db.other", catalog=properties).refresh_statistics()
+
+
+def test_new_delete_files_are_seen_whatever_the_operation_says(demo_home):
+    table = icestats.load("demo.events")
+    snapshots = table.metadata.snapshots
+    deleting = next(s for s in snapshots.values() if int(s.summary.get("added-delete-files", 0)))
+    lying = {i: replace(s, summary={**s.summary, "operation": "append"}) for i, s in snapshots.items()}
+    metadata = replace(table.metadata, snapshots=lying)
+    base_id = deleting.parent_snapshot_id
+    found = find_appended_files(load_iceberg_table(table._source), metadata, base_id, lying[deleting.snapshot_id])
+    assert (found.reason, found.tasks) == ("rows have been deleted since: the delete files are others", ())
