@@ -46,6 +46,7 @@ def plan_scan(
         reader.schema,
         rollups=_find_rollups(reader, manifest_statistics),
         read_files=lambda manifests, field_ids: _read_files(reader, manifests, field_ids),
+        list_bytes=reader.manifest_list_bytes,
     )
 
     def find_deletes(files: pa.Table) -> list[list[str]]:

@@ -70,6 +70,12 @@ class SnapshotReader:
         return read_manifest_list(self.source.storage, self.snapshot)
 
     @cached_property
+    def manifest_list_bytes(self) -> int:
+        """The length of the manifest list; 0 for a snapshot that has none."""
+        path = None if self.snapshot is None else self.snapshot.manifest_list
+        return 0 if path is None else self.source.storage.size(path)
+
+    @cached_property
     def rollups(self) -> RollUps:
         """The roll-ups of the live files, from the local cache as far as it knows them."""
         return self._read_rollups(None, None)

@@ -89,8 +89,11 @@ def _kind(reason: str) -> str:
 def _explain(predicate: Predicate, evaluation: Evaluation, row: int) -> Explanation:
     why = Why(int(evaluation.codes[predicate][row]))
     figures = evaluation.figures.get(predicate.field_id)
-    evidence = f"no statistics of {predicate.name}" if figures is None else _Evidence(predicate, figures, row).text(why)
-    return _part(str(predicate), _REASONS[why], evidence)
+    if figures is None:
+        return _part(str(predicate), _REASONS[why], f"no statistics of {predicate.name}")
+    evidence = _Evidence(predicate, figures, row).text(why)
+    reason = "the value does not match" if figures.is_exact and why < 0 else _REASONS[why]
+    return _part(str(predicate), reason, evidence)
 
 
 class _Evidence:

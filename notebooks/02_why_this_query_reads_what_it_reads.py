@@ -1,0 +1,171 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Why this query reads what it reads
+#
+# Iceberg's metadata is an index: a manifest list over manifests, manifests over data files, footers over row groups. A
+# query's filter is held against each level in turn, and what cannot match is not read. This page follows one query
+# through all of them, on `demo.events`: events that devices send, written every eight hours, partitioned by day and by
+# bucket of the device.
+#
+#     SELECT * FROM events WHERE device_id = 74
+#       AND event_time > '2026-09-01T10:00:00' AND event_time < '2026-09-04T20:00:00'
+#
+# Nothing here reads data until the last section, and nothing changes the table.
+
+# %%
+import icestats
+
+events = icestats.demo("events")
+query = "device_id = 74 and event_time > '2026-09-01T10:00:00' and event_time < '2026-09-04T20:00:00'"
+plan = events.plan(query)
+plan
+
+# %% [markdown]
+# ## The filter becomes a partition filter
+#
+# Partitions hold days and bucket numbers, not times and devices. The row filter is projected: a time range becomes a
+# range of days, and a device becomes the one bucket that it can be in. A row that matches the row filter lies in a
+# partition that matches this one; the other way round need not hold.
+
+# %%
+print(plan.partition_filters[events.metadata.default_spec_id])
+
+# %% [markdown]
+# A range of devices cannot be projected: buckets are hashes, and keep no order. The plan says so.
+
+# %%
+for predicate, reason in events.plan("device_id < 75").unprojected[events.metadata.default_spec_id].items():
+    print(f"{predicate}: {reason}")
+
+# %% [markdown]
+# ## Manifests, by the manifest list
+#
+# The manifest list has for each manifest the range of its days and buckets. Every manifest holds all the buckets, so
+# that the bucket rules out nothing here; the days do.
+
+# %%
+manifests = plan.manifests()
+manifests.select(["record_count", "kept", "predicate", "evidence"]).to_pandas()
+
+# %% [markdown]
+# Some manifests are of later days only. Others were written days later and are still opened: they hold a few events
+# that came in late, which stretches their range of days back to where the query looks.
+
+# %%
+skipped = manifests.filter(manifests["kept"].to_numpy() == 0)
+print(f"{skipped.num_rows} of {manifests.num_rows} manifests are not opened")
+print(f"manifests that are opened hold {plan.steps[0].kept_rows:,} records")
+
+# %% [markdown]
+# ## Manifests, by the bounds of their columns
+#
+# Iceberg keeps bounds of columns for files, not for manifests. Rolled up by manifest, as the manifest-level statistics
+# proposal would have it, they rule out manifests that partitions say nothing about. `event_id` counts up in the order
+# in which events came in: no partition field is made of it, and yet each manifest holds a range of its own.
+
+# %%
+without = events.plan("event_id < 1000", manifest_statistics=False)
+with_statistics = events.plan("event_id < 1000", manifest_statistics=True)
+for name, found in (("without", without), ("with", with_statistics)):
+    read = sum(step.bytes_read for step in found.steps)
+    opened = [step.kept for step in found.steps if step.unit == "manifest"][-1]
+    print(f"{name} manifest-level statistics: {opened} manifests opened, {read:,} bytes of them read")
+
+# %% [markdown]
+# ## Data files, by their partition
+#
+# In the manifests that are opened each file has its day and its bucket. Here the bucket does what it could not do
+# above: of 64 files it leaves one.
+
+# %%
+by_partition = plan.step("data files by partition tuple")
+print(f"{by_partition.kept:,} of {by_partition.total:,} files are left")
+files = plan.files("skipped")
+sample = files.filter(files["step"].to_numpy(zero_copy_only=False) == by_partition.step)
+sample.select(["partition", "predicate", "evidence"]).slice(0, 3).to_pandas()
+
+# %% [markdown]
+# ## Data files, by the bounds of their columns
+#
+# Last come the bounds of each file's columns. Device 74 shares its bucket with others; a file whose devices all have
+# other numbers is not read, nor is one whose times lie outside of the range.
+
+# %%
+by_bounds = files.filter(files["step"].to_numpy(zero_copy_only=False) == "data files by column bounds")
+by_bounds.select(["record_count", "predicate", "reason", "evidence"]).to_pandas()
+
+# %% [markdown]
+# And those that are read, with the reason why they could not be left out: their bounds overlap with what the query
+# asks for. A statistic that is missing, nulls, or a transform that keeps no order would be named in the same place.
+
+# %%
+kept = plan.files()
+print(kept["evidence"][0])
+kept.select(["partition", "record_count", "reason", "delete_files"]).to_pandas()
+
+# %% [markdown]
+# Some files are read together with the delete files that apply to them. This query has none; one about a device whose
+# events were withdrawn has.
+
+# %%
+withdrawn = events.plan("device_id = 13 and event_time < '2026-09-06'").files()
+print([len(deletes) for deletes in withdrawn["delete_files"].to_pylist()])
+
+# %% [markdown]
+# ## Row groups, and rows
+#
+# On request the footers of the files that are left are read, and then the files themselves.
+
+# %%
+plan = events.plan(query, row_groups=True, rows=True)
+rows = plan.step("rows")
+print(f"{rows.kept:,} rows match, of {events.overview().record_count:,} in the table")
+plan
+
+# %% [markdown]
+# At each step, what is kept and what is skipped is all that there was.
+
+# %%
+print(all(step.kept + step.skipped == step.total for step in plan.steps))
+plan.to_arrow().select(["step", "total", "kept", "skipped", "bytes_read", "values_read"]).to_pandas()
+
+# %% [markdown]
+# ## How well is the metadata clustered?
+#
+# Late data widens manifests, and files of one partition overlap where nothing sorts them. `layout` measures both over
+# the keys of the table, and proposes what to do, as a statement of Spark SQL.
+
+# %%
+layout = events.layout()
+layout
+
+# %% [markdown]
+# What would it bring? The same query, if manifests were regrouped by day, and if files were sorted by device: both
+# from metadata alone.
+
+# %%
+layout.what_if([query], regroup="event_time_day", manifest_size_bytes=65_536)
+
+# %%
+layout.what_if([query], sort_by="device_id", manifest_size_bytes=65_536)
+
+# %% [markdown]
+# `rewrite_manifests` shows first what it would do; with `dry_run=False` it runs Iceberg's procedure through Spark, and
+# says whether the prediction held.
+
+# %%
+events.rewrite_manifests(sort_by="event_time_day", manifest_size_bytes=65_536, workload=[query])

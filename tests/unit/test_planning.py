@@ -1,0 +1,265 @@
+"""Plans and layouts: what each step says, the command line's contract, what-if, delete files, row groups."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+import icestats
+from icestats import cli
+from icestats.plan.deletes import PATH_FIELD_ID, DeleteIndex
+from icestats.plan.depth import build_depth
+from icestats.planning_schemas import LAYOUT, PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, file_figures_schema
+from icestats.storage import local_path
+
+
+@pytest.fixture
+def table(small_table):
+    """Two commits of 100 ids each, four days each, by day and bucket."""
+    return icestats.load(str(local_path(small_table.metadata_location)))
+
+
+@pytest.fixture
+def run(capfdbinary, monkeypatch):
+    def run(*arguments: str) -> tuple[int, bytes, str]:
+        monkeypatch.setattr(sys, "argv", ["icestats", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capfdbinary.readouterr()
+        return stop.value.code, out, err.decode()
+
+    return run
+
+
+def test_each_step_begins_with_what_the_one_before_has_left(table):
+    plan = table.plan("id < 30 and at >= '2025-09-01'", row_groups=True, rows=True, manifest_statistics=True)
+    steps = {step.step: step for step in plan.steps}
+    assert [step.unit for step in plan.steps] == ["manifest", "manifest", "file", "file", "row group", "row"]
+    assert all(step.kept + step.skipped == step.total for step in plan.steps)
+    assert steps["manifests by partition summaries"].kept == steps["manifests by column bounds"].total == 2
+    assert steps["manifests by column bounds"].kept == 1
+    assert steps["data files by partition tuple"].kept == steps["data files by column bounds"].total
+    assert steps["row groups by column bounds"].kept_rows == steps["rows"].total
+    assert steps["rows"].kept == 30
+    assert steps["manifests by partition summaries"].bytes_read > 0
+
+
+def test_the_filter_is_shown_as_each_spec_sees_it(table):
+    plan = table.plan("id = 7 and at > '2025-09-01T10:00:00' and price < 3")
+    assert plan.partition_filters == {0: "id_bucket = 3 and at_day >= '2025-09-01'"}
+    assert plan.unprojected == {0: {"price < 3.0": "no partition field is made of price"}}
+    assert table.plan("id > 7").unprojected[0] == {"id > 7": "bucket[4] is not order-preserving"}
+
+
+def test_skipped_and_kept_manifests_and_files_name_their_evidence(table):
+    plan = table.plan("at < '2025-09-02' and id = 7")
+    manifests = plan.manifests()
+    assert manifests.schema == PLAN_MANIFESTS
+    skipped = manifests.filter(pa.array([not kept for kept in manifests["kept"].to_pylist()])).to_pylist()
+    assert [row["evidence"] for row in skipped] == ["the lower bound '2025-09-05' is above '2025-09-01'"]
+    files = plan.files("all").to_pylist()
+    by_reason = {row["reason"]: row for row in files}
+    assert by_reason["the value does not match"]["predicate"] in ("id_bucket = 3", "at_day <= '2025-09-01'")
+    kept = [row for row in files if row["kept"]]
+    assert [row["file_path"] for row in kept] == plan.kept_file_paths()
+    assert "7 is within" in kept[0]["evidence"]
+    assert len(plan.files("skipped")) + len(plan.files()) == len(files)
+    assert plan.files("none").num_rows == 0
+
+
+def test_why_a_file_could_not_be_skipped_is_told_apart(table):
+    def reasons(row_filter):
+        return set(table.plan(row_filter).files()["reason"].to_pylist())
+
+    assert reasons("name != 'n1'") == {"bounds cannot tell"}
+    assert reasons("price is null") == {"nulls"}
+    assert reasons("price is nan") <= {"NaN", "statistic missing"}
+    assert reasons(f"id in ({', '.join(str(i) for i in range(201))})") == {"too many literals"}
+    assert reasons("true") == {"no predicate applies"}
+
+
+def test_a_table_without_a_snapshot_has_nothing_to_read(empty_table):
+    table = icestats.load(str(local_path(empty_table.metadata_location)))
+    plan = table.plan("id = 1", row_groups=True)
+    assert [step.total for step in plan.steps if step.unit != "row"] == [0, 0, 0, 0]
+    assert plan.files("all").num_rows == plan.manifests().num_rows == 0
+    assert table.layout().spread.file_count == 0
+    assert table.layout().what_if(["id = 1"], regroup="partition").to_arrow()["kept_now"].to_pylist() == [0] * 4
+
+
+def test_arrow_answers_follow_their_schemas(table):
+    plan = table.plan("id < 5", row_groups=True)
+    assert plan.to_arrow().schema == PLAN_STEPS
+    assert plan.row_groups().schema == PLAN_ROW_GROUPS
+    assert plan.row_groups().num_rows == plan.step("row groups by column bounds").total
+    assert table.layout().to_arrow().schema == LAYOUT
+    with pytest.raises(icestats.CallError, match="row_groups=True"):
+        table.plan("id < 5").row_groups()
+
+
+def test_what_a_table_holds_is_escaped_in_html_and_made_printable_in_text(catalog):
+    schema = Schema(NestedField(1, "<b>", StringType(), required=False))
+    written = catalog.create_table("db.odd", schema)
+    written.append(pa.table({"<b>": ["<script>alert(1)</script>\x1b[31m"]}))
+    table = icestats.load(str(local_path(written.metadata_location)))
+    plan = table.plan("\"<b>\" = '<script>alert(1)</script>\x1b[31m'")
+    assert "<script>" not in plan._repr_html_()
+    assert "<b>" not in plan._repr_html_()
+    assert "\x1b" not in repr(plan)
+    layout = table.layout(columns=["<b>"])
+    what_if = layout.what_if(["\"<b>\" = '<script>'"], sort_by="<b>")
+    assert "<b>" not in layout._repr_html_()
+    assert "<script>" not in what_if._repr_html_()
+
+
+def test_plan_as_json_follows_the_contract(run, small_table):
+    location = str(local_path(small_table.metadata_location))
+    code, out, err = run("plan", location, "id = 7", "--format", "json")
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    names = {"step", "unit", "total", "kept", "skipped", "kept_bytes", "kept_rows"}
+    assert all(names <= step.keys() for step in document["steps"])
+    assert [file["kept"] for file in document["files"]] == [True]
+    assert {"file_path", "kept", "step", "reason"} <= document["files"][0].keys()
+    assert document["partition_filters"] == {"0": "id_bucket = 3"}
+    every = json.loads(run("plan", location, "id = 7", "--format", "json", "--files", "all")[1])["files"]
+    assert len(every) > 1
+    assert json.loads(run("plan", location, "id = 7", "--format", "json", "--files", "none")[1])["files"] == []
+    assert "1 of" in run("plan", location, "id = 7", "--row-groups", "--rows")[1].decode()
+
+
+def test_layout_on_the_command_line(run, small_table):
+    location = str(local_path(small_table.metadata_location))
+    document = json.loads(run("layout", location, "--columns", "price", "--format", "json")[1])
+    assert [field["name"] for field in document["fields"]] == ["at_day", "id_bucket", "price"]
+    assert "a key lies in" in run("layout", location)[1].decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["plan", "{}", "prize < 1"], "names no column 'prize'"),
+        (["plan", "{}", "price <"], "cannot be read"),
+        (["plan", "{}", "price < 'abc'"], "does not fit the schema"),
+        (["plan", "{}", ""], "the filter is empty"),
+        (["plan", "{}"], "Missing argument 'FILTER'"),
+        (["plan", "{}", "id = 1", "--files", "some"], "'some' is not one of"),
+        (["layout", "{}", "--columns", "nope"], "no column 'nope'"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(run, small_table, arguments, part):
+    location = str(local_path(small_table.metadata_location))
+    code, out, err = run(*(a.replace("{}", location) for a in arguments))
+    assert (code, out, err.count("\n")) == (2, b"", 1)
+    assert part in err
+
+
+def test_depth_counts_ranges_of_keys():
+    """Against counting one by one."""
+    rng = np.random.default_rng(1)
+    lower = rng.integers(0, 50, 200)
+    upper = lower + rng.integers(0, 20, 200)
+    known = rng.random(200) < 0.9
+    keys = np.arange(80)
+    depth = build_depth(lower, upper, known, keys, np.ones(80))
+    counts = [int((known & (lower <= key) & (key <= upper)).sum() + (~known).sum()) for key in keys]
+    assert (depth.mean, depth.max, depth.unknown_count) == (np.mean(counts), max(counts), int((~known).sum()))
+    for least, most, share in depth.histogram:
+        assert share == pytest.approx(np.mean([least <= max(count, 1) <= most for count in counts]))
+
+
+@pytest.fixture
+def mixed_table(catalog):
+    """Twelve commits that each write to every one of four partitions, ids spread over all files."""
+    schema = Schema(
+        NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("db.mixed", schema, partition_spec=spec)
+    for commit in range(12):
+        ids = np.arange(400) * 12 + commit
+        table.append(pa.table({"part": ids // 12 % 4, "id": ids}))
+    return icestats.load("db.mixed", catalog={"name": "catalog", **catalog.properties})
+
+
+def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table):
+    layout = mixed_table.layout(columns=["id"])
+    titles = {finding.title: finding for finding in layout.findings}
+    mixed = next(finding for title, finding in titles.items() if title.startswith("Manifests overlap in part"))
+    assert "12.0 of 12 manifests" in mixed.evidence
+    assert mixed.fix.endswith("system.rewrite_manifests(table => 'db.mixed', sort_by => array('part'))")
+    unsorted = next(finding for title, finding in titles.items() if "overlap in id" in title)
+    assert "sort_order => '`id` ASC NULLS LAST'" in unsorted.fix
+    size = sum(mixed_table.manifest_files()["manifest_length"].to_pylist()) // 4
+    regrouped = layout.what_if(["part = 2"], regroup="part", manifest_size_bytes=size).to_arrow().to_pylist()
+    assert (regrouped[0]["kept_now"], regrouped[0]["total_now"]) == (12, 12)
+    assert regrouped[0]["kept_then"] == 1
+    assert regrouped[-1]["kept_now"] == regrouped[-1]["kept_then"] == 12
+    ordered = layout.what_if(["part = 2 and id < 100"], sort_by="id").to_arrow().to_pylist()
+    assert ordered[-1]["kept_now"] == 12
+    assert ordered[-1]["kept_then"] <= 2
+    preview = mixed_table.rewrite_manifests(sort_by="part", manifest_size_bytes=size, workload=["part = 2"])
+    assert not preview.is_done
+    assert preview.to_arrow()["after"].null_count == preview.to_arrow().num_rows
+    assert mixed_table.refresh().snapshot == mixed_table.snapshot
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (lambda layout: layout.what_if(["id = 1"]), "give one of"),
+        (lambda layout: layout.what_if(["id = 1"], regroup="nope"), "no partition field 'nope'"),
+        (lambda layout: layout.what_if(["id = 1"], sort_by="nope"), "no column 'nope'"),
+        (lambda layout: layout.what_if(["nope = 1"], regroup="partition"), "names no column 'nope'"),
+    ],
+)
+def test_a_wrong_what_if_says_what_is_wrong(mixed_table, call, part):
+    with pytest.raises(icestats.CallError, match=part):
+        call(mixed_table.layout())
+
+
+def test_what_if_counts_now_as_a_plan_does(mixed_table):
+    """The funnel in memory and the one over manifests agree."""
+    for row_filter in ("part = 2 and id < 100", "id > 4000", "part in (1, 3) and id = 77", "id is null"):
+        plan = mixed_table.plan(row_filter, manifest_statistics=True)
+        rows = mixed_table.layout().what_if([row_filter], regroup="partition").to_arrow().to_pylist()
+        steps = [step for step in plan.steps if step.unit != "row"]
+        assert [(r["total_now"], r["kept_now"], r["kept_rows_now"]) for r in rows[2:]] == [
+            (s.total, s.kept, s.kept_rows) for s in steps[2:]
+        ]
+        assert [(r["total_now"], r["kept_now"]) for r in rows[:2]] == [(s.total, s.kept) for s in steps[:2]]
+
+
+def test_delete_files_apply_by_partition_sequence_and_path(small_table):
+    """Position deletes of the same commit on, equality deletes of later ones, deletion vectors by path."""
+    table = icestats.load(str(local_path(small_table.metadata_location)))
+    partition = pa.struct([("at_day", pa.date32()), ("id_bucket", pa.int32())])
+    schema = file_figures_schema(partition, [PATH_FIELD_ID])
+    here, there = {"at_day": 0, "id_bucket": 1}, {"at_day": 0, "id_bucket": 2}
+
+    def build(**values):
+        base = {"manifest_index": 0, "content": "data", "spec_id": 0, "partition": here, "sequence_number": 5}
+        return {"record_count": 1, "file_size_in_bytes": 1, **base, **values}
+
+    names = (f"lower_bound_{PATH_FIELD_ID}", f"upper_bound_{PATH_FIELD_ID}")
+    deletes = [
+        build(content="position_deletes", file_path="same-commit"),
+        build(content="position_deletes", file_path="older", sequence_number=4),
+        build(content="position_deletes", file_path="elsewhere", partition=there),
+        build(content="position_deletes", file_path="by-bounds", **{names[0]: b"x", names[1]: b"z"}),
+        build(content="position_deletes", file_path="vector", referenced_data_file="b"),
+        build(content="equality_deletes", file_path="equality-same"),
+        build(content="equality_deletes", file_path="equality-later", sequence_number=6),
+    ]
+    files = [build(file_path="a"), build(file_path="b")]
+    index = DeleteIndex(pa.Table.from_pylist(deletes, schema=schema), table.metadata.specs)
+    found = index.find(pa.Table.from_pylist(files, schema=schema))
+    assert found == [["same-commit", "equality-later"], ["same-commit", "vector", "equality-later"]]
