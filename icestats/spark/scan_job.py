@@ -1,7 +1,8 @@
 """What executors do in a scan: rows into accumulators, accumulators into fewer of them.
 
-Every function here is given to Spark's `mapInArrow`; what goes from one to the next is a row a partition of the table
-(or one for the whole table, whose `partition` is null) with pickled accumulators.
+Every function here is given to Spark's `mapInArrow`. What goes from one to the next is a row a partition of the table,
+with pickled accumulators or, once all of its rows are in, with finished statistics; or a row for the whole table, whose
+`partition` is null.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 
 ROWS_GATHERED = 65_536
-PARTIAL = "partition binary, payload binary"
+PARTIAL = "partition binary, finished boolean, payload binary"
 """Spark's schema of what the functions give."""
 FILE_COLUMN = "_file"
 _OPEN_PARTITIONS = 32
-_PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("payload", pa.binary())])
+_PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("finished", pa.bool_()), ("payload", pa.binary())])
 
 Accumulators = list[ColumnAccumulator]
 
@@ -53,6 +54,8 @@ class ScanJob:
     sizes: Sizes
     partitions: Mapping[str, PartitionKey] | None
     """The partition of each data file; None: one set of accumulators for the whole table."""
+    divided: frozenset[PartitionKey] | None = None
+    """Partitions whose files are in more than one bundle; None: any may be."""
 
     def new_accumulators(self) -> Accumulators:
         """Return empty accumulators, one a column."""
@@ -71,19 +74,21 @@ class FileReading:
 def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read bundles of PyIceberg's scan tasks."""
     pa.set_cpu_count(1)
-    whole = None if job.partitions is not None else job.new_accumulators()
-    for _, payload in read_partials(batches):
+    whole = job.new_accumulators()
+    for _, _, payload in read_partials(batches):
         tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
-        if whole is not None:
+        if job.partitions is None:
             _update(job, whole, _read_batches(reading, tasks))
             continue
-        assert job.partitions is not None  # noqa: S101 - `whole` is for the other case
-        for key, group in groupby(tasks, key=lambda task: job.partitions[task.file.file_path]):  # type: ignore[index]  # as above
+        for key, group in groupby(tasks, key=lambda task, found=job.partitions: found[task.file.file_path]):  # type: ignore[misc]  # mypy takes the default for an argument
             accumulators = job.new_accumulators()
             _update(job, accumulators, _read_batches(reading, list(group)))
-            yield pack(key, accumulators)
-    if whole is not None:
-        yield pack(None, whole)
+            if job.divided is None or key in job.divided:
+                yield pack(key, accumulators)
+            else:
+                yield _row(pickle.dumps(key), True, _finish(job.sizes, accumulators))
+                merge_into(whole, accumulators)
+    yield pack(None, whole)
 
 
 def read_accumulators(job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]) -> Accumulators:
@@ -111,7 +116,7 @@ def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 def merge_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Merge all accumulators of a task into one set."""
     merged: Accumulators | None = None
-    for _, payload in read_partials(batches):
+    for _, _, payload in read_partials(batches):
         merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
     if merged is not None:
         yield pack(None, merged)
@@ -120,31 +125,35 @@ def merge_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 def finish_partitions(sizes: Sizes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Merge the accumulators of each partition, which come one behind the other, into its finished statistics.
 
-    Gives a row of pickled `ColumnStatistics` a partition, and at the end one of accumulators of them all.
+    Finished ones pass through. At the end comes a row of accumulators of the whole table.
     """
     whole: Accumulators | None = None
     for key, group in groupby(read_partials(batches), key=lambda row: row[0]):
         merged: Accumulators | None = None
-        for _, payload in group:
-            merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
+        for _, finished, payload in group:
+            if finished:
+                yield _row(key, True, payload)
+            else:
+                merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
         if merged is not None:
-            results = [a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in merged]
-            yield _row(key, pickle.dumps(results))
+            if key is not None:
+                yield _row(key, True, _finish(sizes, merged))
             whole = _merged(whole, merged)
     if whole is not None:
         yield pack(None, whole)
 
 
-def read_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, bytes]]:
-    """Yield the rows: a pickled key or None, and a pickled payload."""
+def read_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, bool, bytes]]:
+    """Yield the rows: a pickled key or None, whether it is finished, and a pickled payload."""
     for batch in batches:
-        for key, payload in zip(batch.column(0), batch.column(1), strict=True):
-            yield key.as_py(), payload.as_py()
+        for row in zip(*batch.columns, strict=True):
+            key, finished, payload = (value.as_py() for value in row)
+            yield key, finished, payload
 
 
 def pack(key: PartitionKey | None, accumulators: Accumulators) -> pa.RecordBatch:
     """Return a row of accumulators."""
-    return _row(None if key is None else pickle.dumps(key), pickle.dumps(accumulators))
+    return _row(None if key is None else pickle.dumps(key), False, pickle.dumps(accumulators))
 
 
 def merge_into(into: Accumulators, other: Accumulators) -> None:
@@ -167,10 +176,13 @@ def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.concat_tables(gathered, promote_options="permissive")
 
 
-def _row(key: bytes | None, payload: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([key], pa.binary()), pa.array([payload], pa.binary())], schema=_PARTIAL_SCHEMA
-    )
+def _row(key: bytes | None, finished: bool, payload: bytes) -> pa.RecordBatch:
+    columns = [pa.array([key], pa.binary()), pa.array([finished]), pa.array([payload], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_PARTIAL_SCHEMA)
+
+
+def _finish(sizes: Sizes, accumulators: Accumulators) -> bytes:
+    return pickle.dumps([a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in accumulators])
 
 
 def _merged(into: Accumulators | None, other: Accumulators) -> Accumulators:

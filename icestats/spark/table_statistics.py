@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 import pickle
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
@@ -157,8 +159,9 @@ def sorted_partitions(
 
 def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[PartitionKey | None, Any]]:
     if plan.fallback is None:
-        partials, count = _scan_with_pyiceberg(spark, plan, job)
-        yield from _collect(partials, count, job)
+        bundles = _bundle(plan, spark.sparkContext.defaultParallelism)
+        job = replace(job, divided=_find_divided(bundles, plan.partitions))
+        yield from _collect(_scan_with_pyiceberg(spark, plan, job, bundles), len(bundles), job)
         return
     with open_in_spark(spark, plan.source, plan.fallback) as (session, identifier):
         rows = read_rows(session, identifier, plan)
@@ -166,16 +169,17 @@ def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[Pa
         yield from _collect(partials, rows.rdd.getNumPartitions(), job)
 
 
-def _scan_with_pyiceberg(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> tuple[DataFrame, int]:
-    bundles = _bundle(plan, spark.sparkContext.defaultParallelism)
-    rows = [(None, bytearray(pickle.dumps(bundle))) for bundle in bundles]
+def _scan_with_pyiceberg(
+    spark: SparkSession, plan: ScanPlan, job: ScanJob, bundles: Sequence[Sequence[FileScanTask]]
+) -> DataFrame:
+    rows = [(None, False, bytearray(pickle.dumps(bundle))) for bundle in bundles]
     work = spark.sparkContext.parallelize(rows, len(rows)).toDF(PARTIAL)
     reading = FileReading(plan.metadata, plan.io, plan.schema)
-    return work.mapInArrow(functools.partial(scan_files, job, reading), PARTIAL), len(rows)
+    return work.mapInArrow(functools.partial(scan_files, job, reading), PARTIAL)
 
 
 def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, Any]]:
-    if job.partitions is not None:
+    if job.partitions is not None and (job.divided != frozenset() or count > PARTIALS_MERGED_BY_THE_DRIVER):
         tasks = min(count, PARTIALS_MERGED_BY_THE_DRIVER)
         grouped = partials.repartition(tasks, "partition").sortWithinPartitions("partition")
         partials = grouped.mapInArrow(functools.partial(finish_partitions, job.sizes), PARTIAL)
@@ -184,7 +188,16 @@ def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[Pa
         partials = partials.repartition(count).mapInArrow(merge_partials, PARTIAL)
     for row in partials.collect():
         key = None if row[0] is None else pickle.loads(bytes(row[0]))  # noqa: S301 - of this job's own executors
-        yield key, pickle.loads(bytes(row[1]))  # noqa: S301 - as above
+        yield key, pickle.loads(bytes(row[2]))  # noqa: S301 - as above
+
+
+def _find_divided(
+    bundles: Sequence[Sequence[FileScanTask]], partitions: Mapping[str, PartitionKey] | None
+) -> frozenset[PartitionKey] | None:
+    if partitions is None:
+        return None
+    found = Counter(key for bundle in bundles for key in {partitions[task.file.file_path] for task in bundle})
+    return frozenset(key for key, bundle_count in found.items() if bundle_count > 1)
 
 
 def _bundle(plan: ScanPlan, parallelism: int) -> list[list[FileScanTask]]:

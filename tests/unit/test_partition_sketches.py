@@ -1,0 +1,148 @@
+"""The bytes of sketches by partition: what is written is read, few partitions cost few bytes, damage is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icestats.commit.puffin_writer import NewBlob, write_puffin
+from icestats.errors import PuffinFormatError
+from icestats.metadata import Field
+from icestats.read.partition_sketches import read_merged_sketches, read_partition_index
+from icestats.read.statistics_files import PARTITION_SKETCHES, CommittedBlob
+from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
+from icestats.stats.kll import KllSketch
+from icestats.stats.partition_sketches import PartitionKey, parse_index, parse_index_size, write_partition_sketches
+from icestats.stats.sketch_sizes import estimate_size
+from icestats.stats.theta import ThetaSketch
+from icestats.types import to_arrow_type
+
+TYPES = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp_ns", "decimal(9, 2)", "string", "uuid")
+
+
+class CountingReader:
+    """A file in memory that knows how much of it was read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.bytes_read = 0
+
+    def size(self, location: str) -> int:
+        return len(self.data)
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        found = self.data[offset : None if length is None else offset + length]
+        self.bytes_read += len(found)
+        return found
+
+
+def column(type_text: str = "long") -> Field:
+    return Field(3, "c", type_text, required=False, top_level=True)
+
+
+def statistics(array: pa.Array, type_text: str = "long", k: int = 200, lg_k: int = 12) -> ColumnStatistics:
+    accumulator = ColumnAccumulator(column(type_text))
+    accumulator.update(array)
+    return accumulator.result(k=k, lg_k=lg_k)
+
+
+def key(number: int | None, spec_id: int = 0) -> PartitionKey:
+    return PartitionKey(spec_id, ((1000, None if number is None else number.to_bytes(4, "little")),))
+
+
+def committed(payload: bytes) -> tuple[CountingReader, list[CommittedBlob]]:
+    blob = NewBlob(PARTITION_SKETCHES, (3,), 7, 1, payload, compression_codec=None)
+    file = write_puffin([NewBlob("other", (3,), 7, 1, b"x" * 100), blob])
+    return CountingReader(file.data), [CommittedBlob(file.blobs[1], "t.stats", False, 0)]
+
+
+def test_each_partition_is_read_as_it_was_written() -> None:
+    parts = {key(i): statistics(pa.array(range(100 * i, 100 * i + 3_000))) for i in range(5)}
+    parts[key(None, 2)] = statistics(pa.array([None, None], pa.int64()))
+    reader, blobs = committed(write_partition_sketches(parts, k=200, lg_k=12))
+    found = read_partition_index(reader, blobs, column())
+    assert [entry.key for entry in found.index.partitions] == list(parts)
+    assert (found.snapshot_id, found.commits_behind, found.index.type) == (7, 0, "long")
+    for entry, expected in zip(found.index.partitions, parts.values(), strict=True):
+        assert (entry.value_count, entry.null_value_count) == (expected.value_count, expected.null_value_count)
+        assert (entry.min_value, entry.max_value) == (expected.min_value, expected.max_value)
+        merged = read_merged_sketches(reader, found, [entry])
+        assert merged.theta == ThetaSketch.from_bytes(expected.theta)
+        assert merged.kll is not None
+        assert merged.kll.n == KllSketch.from_bytes("long", expected.kll or b"").n
+
+
+def test_of_ten_thousand_partitions_only_those_that_are_asked_for_are_read() -> None:
+    one = statistics(pa.array(np.random.default_rng(3).integers(0, 10**12, 5_000)))
+    reader, blobs = committed(write_partition_sketches({key(i): one for i in range(10_000)}, k=200, lg_k=12))
+    found = read_partition_index(reader, blobs, column())
+    few = [entry for entry in found.index.partitions if entry.key in (key(17), key(18), key(9_000))]
+    merged = read_merged_sketches(reader, found, few)
+    assert merged.kll is not None
+    assert (merged.partition_count, merged.kll.n) == (3, 15_000)
+    assert len(reader.data) > 300_000_000
+    assert reader.bytes_read < 2_000_000
+
+
+def test_merging_many_partitions_gives_the_sketch_of_all_rows() -> None:
+    values = np.random.default_rng(4).permutation(60_000)
+    parts = {key(i): statistics(pa.array(part)) for i, part in enumerate(np.array_split(values, 300))}
+    reader, blobs = committed(write_partition_sketches(parts, k=200, lg_k=12))
+    found = read_partition_index(reader, blobs, column())
+    merged = read_merged_sketches(reader, found, found.index.partitions)
+    assert merged.theta == ThetaSketch.from_bytes(statistics(pa.array(values)).theta)
+    assert merged.kll is not None
+    assert np.abs(np.array(merged.kll.ranks([15_000, 30_000, 45_000])) - [0.25, 0.5, 0.75]).max() < 0.0266
+
+
+@pytest.mark.parametrize("type_text", TYPES)
+@pytest.mark.parametrize("rows", [0, 1, 2, 150, 700, 5_000, 40_000])
+@pytest.mark.parametrize(("k", "lg_k"), [(200, 12), (32, 6)])
+def test_what_is_said_of_the_size_is_never_less_than_it_takes(type_text: str, rows: int, k: int, lg_k: int) -> None:
+    random = np.random.default_rng(rows)
+    arrow = to_arrow_type(type_text)
+    if type_text == "uuid":
+        array = pa.array([random.bytes(16) for _ in range(rows)], arrow)
+    elif type_text == "string":
+        array = pa.array([random.bytes(12).hex() for _ in range(rows)], arrow)
+    elif type_text in ("float", "double", "boolean"):
+        array = pa.array(random.random(rows)).cast(pa.float64())
+        array = pa.array(np.asarray(array) > 0.5) if type_text == "boolean" else array.cast(arrow)
+    elif type_text.startswith("decimal"):
+        array = pa.array(random.integers(0, 10**7, rows)).cast(pa.decimal128(19, 0)).cast(arrow)
+    else:
+        numbers = random.integers(0, 80_000, rows)
+        array = pa.array(numbers.astype(np.int32 if arrow.bit_width == 32 else np.int64)).view(arrow)
+    found = statistics(array, type_text, k, lg_k)
+    size = len(write_partition_sketches({key(1): found}, k=k, lg_k=lg_k))
+    # 400 bytes: the index, which one partition does not make up for.
+    assert size <= estimate_size([column(type_text)], [rows], k=k, lg_k=lg_k).size_bytes + 400
+
+
+SOUND = write_partition_sketches({key(i): statistics(pa.array(range(i, 500 + i))) for i in range(3)}, k=200, lg_k=12)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(SOUND) - 1), st.integers(0, 255)), max_size=3), st.integers(0, 40))
+def test_damage_is_refused_or_does_no_harm(changes: list[tuple[int, int]], cut: int) -> None:
+    damaged = bytearray(SOUND[: len(SOUND) - cut])
+    for place, value in changes:
+        damaged[min(place, len(damaged) - 1)] = value
+    reader, blobs = committed(bytes(damaged))
+    said: PuffinFormatError | None = None
+    try:
+        found = read_partition_index(reader, blobs, column())
+        estimate = read_merged_sketches(reader, found, found.index.partitions).theta.estimate()
+    except PuffinFormatError as error:
+        said, estimate = error, 0.0
+    assert estimate >= 0
+    assert said is None or ("\n" not in str(said) and said.offset is not None)
+
+
+def test_other_bytes_are_no_partition_sketches() -> None:
+    with pytest.raises(ValueError, match="expected b'IPS1'"):
+        parse_index_size(b"PFA1\0\0\0\0")
+    with pytest.raises(ValueError, match="damaged"):
+        parse_index(b"\x28\xb5\x2f\xfdnonsense", 10)
