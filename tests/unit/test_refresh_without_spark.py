@@ -1,0 +1,78 @@
+"""Few new files are read in this process: no JVM, and a damaged file is an error in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import icestats
+from icestats.spark.scan_job import Sizes
+from icestats.spark.scan_plan import plan_scan
+from icestats.spark.small_scan import LIMIT_BYTES, is_small, scan_here
+from icestats.statistics import Statistics
+from icestats.storage import local_path
+
+REFRESH = """
+import sys
+import icestats
+properties = dict(type="sql", uri=sys.argv[1], warehouse=sys.argv[2])
+found = icestats.load("db.t", catalog=properties).refresh_statistics()
+assert not {"pyspark", "py4j"} & set(sys.modules), "Spark was imported"
+print(found.added_file_count, found.added_row_count, found.found.row_count)
+"""
+
+
+def rows(start, stop):
+    ids = np.arange(start, stop)
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{i % 50}" for i in ids])})
+
+
+@pytest.fixture
+def appended(catalog, catalog_properties):
+    """1,000 rows with committed statistics, then 10 more."""
+    table = catalog.create_table("db.t", rows(0, 1).schema)
+    table.append(rows(0, 1000))
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    found = scan_here(plan_scan(opened._source, opened.snapshot), Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+    table.append(rows(5000, 5010))
+    return table
+
+
+def test_a_refresh_of_few_files_imports_no_spark(appended, catalog_properties):
+    command = [sys.executable, "-c", REFRESH, catalog_properties["uri"], catalog_properties["warehouse"]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout.split() == ["1", "10", "1010"]
+
+
+def test_what_was_added_to_is_counted_exactly(appended, catalog_properties):
+    refreshed = icestats.load("db.t", catalog=catalog_properties).refresh_statistics(columns=["id"])
+    column = refreshed.found.find("id")
+    assert (column.value_count, column.max_value) == (1010, (5009).to_bytes(8, "little"))
+    assert refreshed.to_arrow()["ndv"].to_pylist() == [1010]
+    assert refreshed.commit().committed
+    fresh = icestats.load("db.t", catalog=catalog_properties)
+    assert fresh.histogram("id", bins=2).n == 1010
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PAR1 cut PAR1")])
+def test_a_file_that_cannot_be_read_is_an_error_of_one_line(appended, catalog_properties, damage):
+    newest = next(t.file for t in appended.refresh().scan().plan_files() if t.file.record_count == 10)
+    damage(local_path(newest.file_path))
+    with pytest.raises(icestats.IcestatsError, match=r"a data file of db\.t cannot be read") as caught:
+        icestats.load("db.t", catalog=catalog_properties).refresh_statistics()
+    assert "\n" not in str(caught.value)
+
+
+def test_only_what_is_one_task_counts_as_small(appended, catalog_properties):
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    plan = plan_scan(opened._source, opened.snapshot)
+    assert is_small(plan)
+    size = sum(task.file.file_size_in_bytes for task in plan.tasks)
+    assert not is_small(replace(plan, tasks=plan.tasks * (LIMIT_BYTES // size + 1)))
+    assert not is_small(replace(plan, fallback="the table has equality deletes"))
