@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from icestats.metadata import StatisticsFile, TableMetadata
 from icestats.metadata_statistics import PartitionFile
 
 if TYPE_CHECKING:
@@ -40,7 +41,25 @@ class CommitReport:
         }
 
 
-def build_report(plan: CommitPlan, result: CommitResult | None = None) -> CommitReport:
+def find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | None:
+    """Say which NDVs a file that lists none hides from engines that look at the nearest file only; None for none.
+
+    Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
+    """
+    snapshot = metadata.snapshots.get(after.snapshot_id)
+    if after.blobs or snapshot is None:
+        return None
+    listed = {file.snapshot_id for file in metadata.statistics if file.blobs}
+    older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), None)
+    if older is None or older == after.snapshot_id:
+        return None
+    return (
+        f"warning: Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
+        f"{older}; refresh the sketches too where Trino needs them"
+    )
+
+
+def build_report(plan: CommitPlan, result: CommitResult | None = None, warning: str | None = None) -> CommitReport:
     """Build the report of a Puffin file: of a plan, or of what has been committed."""
     done = plan if result is None else result
     blobs = done.blobs
@@ -52,6 +71,8 @@ def build_report(plan: CommitPlan, result: CommitResult | None = None) -> Commit
             f"({sum(b.listed for b in blobs)} listed in metadata.json, {sum(b.kept for b in blobs)} kept{replaced}) "
             f"for snapshot {result.snapshot_id}"
         )
+    if warning is not None:
+        text = f"{text}\n{warning}"
     file = {
         "path": done.statistics_path,
         "bytes": len(plan.puffin.data) if result is None else result.file_size_bytes,

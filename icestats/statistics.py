@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.catalog import Source, load_writable_table
-from icestats.commit_report import CommitReport, build_partition_report, build_report, join_reports
+from icestats.commit_report import CommitReport, build_partition_report, build_report, find_hidden_ndv, join_reports
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.metadata import Field, Snapshot
 from icestats.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile
@@ -211,7 +211,8 @@ class Statistics:
         from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 
         plan = prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=list_ndv)
-        return build_report(plan, None if dry_run else commit_statistics(plan, on_step=on_step))
+        hidden = find_hidden_ndv(self._source.metadata, plan.after)
+        return build_report(plan, None if dry_run else commit_statistics(plan, on_step=on_step), hidden)
 
     def __repr__(self) -> str:
         found = self.found

@@ -1,0 +1,52 @@
+"""Writing DataFrames to Iceberg tables through Spark's own writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from icestats.catalog import Source
+from icestats.errors import CommitError, UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Mode = Literal["append", "overwrite partitions"]
+
+
+def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
+    """Write a DataFrame to a table: one commit of data.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Its session has the table's catalog, under the same name.
+    source : Source
+        The table.
+    mode : {"append", "overwrite partitions"}
+        Whether to add rows, or to replace the partitions that the rows are of.
+
+    Raises
+    ------
+    UnsupportedError
+        The session does not know the table's catalog.
+    CommitError
+        Spark could not write.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    name = source.catalog_name
+    if source.identifier is None or name is None:
+        raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
+    if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
+        raise UnsupportedError(
+            f"the DataFrame's session does not know the catalog {name!r}: get the session by "
+            "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
+        )
+    identifier = ".".join(f"`{part}`" for part in (name, *source.identifier))
+    try:
+        writer = frame.writeTo(identifier)
+        writer.append() if mode == "append" else writer.overwritePartitions()
+    except (PySparkException, Py4JError) as error:
+        text = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise CommitError(f"Spark could not write to {source.name}: {text}") from error

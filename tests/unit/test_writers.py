@@ -1,0 +1,101 @@
+"""A write leaves manifest statistics that are those of the manifests; when they fail, the rows are there."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow as pa
+import pytest
+
+import icestats
+from icestats import writers
+from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.errors import CommitError
+from icestats.storage import local_path
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICESTATS_CACHE", "off")
+
+
+@pytest.fixture
+def load(catalog_properties):
+    return lambda: icestats.load("db.small", catalog=catalog_properties)
+
+
+def rows(ids: list[int]) -> pa.Table:
+    at = pa.array([1_756_684_800_000_000 + i for i in ids], pa.timestamp("us", tz="UTC"))
+    return pa.table({"id": pa.array(ids, pa.int64()), "at": at, "price": [1.5] * len(ids), "name": ["w"] * len(ids)})
+
+
+def answered_from_the_blob(table: icestats.Table) -> pa.Table:
+    found = table.manifests()
+    assert "rollups" not in table._reader.__dict__
+    return found
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table: writers.append(table, rows([500, 501]), snapshot_properties={"who": "me"}),
+        lambda table: writers.overwrite(table, rows([500]), "id < 20"),
+        lambda table: writers.overwrite(table, rows([500])),
+        lambda table: writers.delete(table, "id >= 150"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+def test_after_each_kind_of_write_the_statistics_are_those_of_the_manifests(small_table, load, write):
+    load().compute(manifests=True).commit()
+    written = write(load())
+    assert (written.message, written.statistics.committed) == ("", True)
+    assert written.table.snapshot.snapshot_id == written.snapshot_id == load().snapshot.snapshot_id
+    assert answered_from_the_blob(load()).equals(load().read().manifests())
+
+
+def test_only_the_new_manifests_are_read(small_table, load):
+    load().compute(manifests=True).commit()
+    for location in load().manifest_files()["manifest_path"].to_pylist():
+        path = local_path(location)
+        path.write_bytes(bytes(path.stat().st_size))
+    written = writers.append(load(), rows([700]))
+    assert written.message == ""
+    assert sum(answered_from_the_blob(load())["total_record_count"].to_pylist()) == 201
+
+
+def test_where_the_statistics_fail_the_rows_are_there_and_the_message_says_how_to_catch_up(small_table, load, caplog):
+    """The older manifests are damaged and nothing of them is known: their figures cannot be had."""
+    for location in load().manifest_files()["manifest_path"].to_pylist():
+        path = local_path(location)
+        path.write_bytes(bytes(path.stat().st_size))
+    with caplog.at_level(logging.WARNING, "icestats"):
+        written = writers.append(load(), rows([700]))
+    assert written.statistics is None
+    assert "table.compute(manifests=True).commit()" in written.message
+    assert written.message in caplog.text
+    assert load().snapshot.snapshot_id == written.snapshot_id
+    assert load().snapshot.summary["total-records"] == "201"
+
+
+def test_rows_that_do_not_fit_are_not_written(small_table, load):
+    before = load().snapshot.snapshot_id
+    with pytest.raises(CommitError, match="took no rows"):
+        writers.append(load(), pa.table({"other": [1]}))
+    assert load().snapshot.snapshot_id == before
+
+
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+def test_a_delete_of_nothing_registers_nothing(small_table, load):
+    written = writers.delete(load(), "id > 100000")
+    assert (written.snapshot_id, written.statistics, written.message) == (None, None, "")
+
+
+def test_a_file_that_hides_ndvs_from_trino_says_so(small_table, load):
+    snapshot = small_table.current_snapshot()
+    blob = NewBlob(
+        "apache-datasketches-theta-v1", (1,), snapshot.snapshot_id, snapshot.sequence_number, b"x", {"ndv": "3"}
+    )
+    commit_statistics(prepare_commit(small_table, [blob]))
+    written = writers.append(load(), rows([700]))
+    assert f"hides those of snapshot {snapshot.snapshot_id}" in str(written.statistics)
