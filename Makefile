@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab test test-quick fuzz lint format bench clean
+.PHONY: help install demo lab app docs test test-quick fuzz lint format bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -24,8 +24,15 @@ demo: install ## build the demo warehouse, compute and commit its statistics wit
 	@echo
 	@echo "Open the notebook: make lab"
 
-lab: install ## open JupyterLab on the first notebook
-	@$(BIN)/jupyter lab notebooks/01_explore.ipynb
+lab: install ## open JupyterLab on the tour
+	@$(BIN)/jupyter lab notebooks/00_tour.ipynb
+
+app: install ## show the tour as an app, with Voila
+	@$(BIN)/voila notebooks/00_tour.ipynb
+
+docs: install ## build the documentation site into site/, warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
 
 test: install lint ## lint and run all the tests
 	@$(BIN)/python -m pytest

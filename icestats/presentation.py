@@ -18,8 +18,9 @@ color:var(--jp-ui-font-color1,#212121);line-height:1.4}
 .icestats .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
 .icestats dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:8px;margin:0 0 10px}
 .icestats dl div{border:1px solid var(--jp-border-color2,#e0e0e0);border-radius:4px;padding:6px 8px}
+.icestats dt,.icestats dd{float:none;width:auto;margin:0}
 .icestats dt{font-size:11px;font-weight:400;color:var(--jp-ui-font-color2,#616161)}
-.icestats dd{font-size:16px;font-weight:600;margin:0;font-variant-numeric:tabular-nums}
+.icestats dd{font-size:16px;font-weight:600;font-variant-numeric:tabular-nums}
 .icestats ul{margin:8px 0 0;padding-left:18px}
 .icestats svg text{font-size:11px;fill:var(--jp-ui-font-color2,#616161)}
 .icestats .data{fill:#0072b2}.icestats .deletes{fill:#d55e00}

@@ -1,0 +1,174 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Generate statistics, and commit them
+#
+# From a table that has none to one whose statistics Spark plans with, and back again. Everything happens on a scratch
+# copy in a temporary folder, so this page can be run as often as one likes; `demo.flights` stays as it is.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import pyarrow.compute as pc
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.catalog import demo_catalog_properties
+
+icestats.demo("flights")
+flights = SqlCatalog("icestats", **demo_catalog_properties()).load_table("demo.flights").scan().to_arrow()
+
+folder = Path(tempfile.mkdtemp(prefix="icestats-"))
+properties = {
+    "name": "scratch",
+    "type": "sql",
+    "uri": f"sqlite:///{folder / 'catalog.db'}",
+    "warehouse": f"file://{folder}",
+}
+catalog = SqlCatalog(**properties)
+catalog.create_namespace("lab")
+scratch = catalog.create_table("lab.flights", flights.schema)
+scratch.append(flights.filter(pc.less(flights["month"], 12)))
+
+table = icestats.load("lab.flights", catalog=properties)
+table
+
+# %% [markdown]
+# Eleven months of flights, and no statistics but those that the manifests have. What is known of a column without them?
+
+# %%
+columns = ["carrier", "dep_delay", "distance"]
+
+
+def known(table):
+    names = ["name", "value_count", "null_value_count", "ndv"]
+    return table.columns().select(names).to_pandas().set_index("name").loc[columns]
+
+
+known(table)
+
+# %% [markdown]
+# ## What Spark makes of it
+#
+# With `spark.sql.cbo.enabled` Spark asks Iceberg for statistics. It gets the number of rows, and no number of distinct
+# values: it cannot tell how much an equality leaves. (The first use of Spark starts a JVM, which takes some seconds.)
+
+# %%
+import re
+
+from icestats.spark.session import get_session, spark_catalog_properties
+
+spark = get_session({"scratch": spark_catalog_properties({k: v for k, v in properties.items() if k != "name"})})
+spark.conf.set("spark.sql.cbo.enabled", "true")
+
+
+def estimated_rows(where):
+    spark.sql("REFRESH TABLE scratch.lab.flights")
+    rows = spark.table("scratch.lab.flights").where(where)
+    plan = rows._jdf.queryExecution().stringWithStats()
+    return float(re.search(r"Filter.*rowCount=([\d.E+]+)", plan)[1])
+
+
+filters = ["carrier = 'HA'", "origin = 'JFK'", "tailnum = 'N14228'"]
+actual = {where: spark.table("scratch.lab.flights").where(where).count() for where in filters}
+before = {where: estimated_rows(where) for where in filters}
+before
+
+# %% [markdown]
+# ## One scan
+#
+# `compute` reads each row once and makes for each column a Theta sketch (distinct values), a KLL sketch (distribution),
+# and exact extremes, null counts and lengths. Nothing on the table changes.
+
+# %%
+statistics = table.compute(columns=["carrier", "origin", "tailnum", "dep_delay", "distance"])
+statistics
+
+# %%
+found = statistics.to_arrow().to_pandas().set_index("name")
+found[["value_count", "null_value_count", "ndv", "ndv_relative_error", "theta_size_bytes", "kll_size_bytes"]]
+
+# %% [markdown]
+# Look at a distribution before it is committed: half of all flights leave early, and one in a hundred more than three
+# hours late.
+
+# %%
+statistics.histogram("dep_delay").quantiles
+
+# %% [markdown]
+# ## A dry run
+#
+# It shows the file, each blob, the entry in metadata.json before and after, and what engines will do differently. One
+# of its warnings is worth reading: with an NDV and no bounds, Spark estimates 0 rows for an equality on a number
+# (SPARK-52868).
+
+# %%
+print(statistics.commit(dry_run=True))
+
+# %% [markdown]
+# `list_ndv` chooses the columns whose NDV metadata.json lists, so that engines see it. The strings are safe; the
+# sketches of the numbers are written all the same, for icestats.
+
+# %%
+strings = ["carrier", "origin", "tailnum"]
+print(statistics.commit(dry_run=True, list_ndv=strings))
+
+# %% [markdown]
+# ## Commit
+
+# %%
+report = statistics.commit(list_ndv=strings)
+table = table.refresh()
+print(report)
+
+# %% [markdown]
+# The same questions again:
+
+# %%
+known(table)
+
+# %%
+import pandas as pd
+
+after = {where: estimated_rows(where) for where in filters}
+pd.DataFrame({"Spark before": before, "Spark after": after, "actual": actual}).round()
+
+# %% [markdown]
+# An equality is now one of so many values. That is right on average and wrong for a skewed column: `HA` is a rare
+# carrier. What a histogram would add is in [04 estimates](04_estimates.ipynb).
+#
+# ## The table goes on
+#
+# December arrives. Statistics are about one snapshot, and Spark looks for exactly its own: the new one has none.
+
+# %%
+catalog.load_table("lab.flights").append(flights.filter(pc.equal(flights["month"], 12)))
+table = table.refresh()
+stale = {where: estimated_rows(where) for where in filters}
+table.overview().statistics_commits_behind, stale
+
+# %% [markdown]
+# `refresh_statistics` reads the new files only, and merges.
+
+# %%
+refreshed = table.refresh_statistics()
+refreshed
+
+# %%
+refreshed.commit(list_ndv=strings)
+table = table.refresh()
+{where: estimated_rows(where) for where in filters}
