@@ -53,7 +53,7 @@ def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int,
     --------
     >>> field = Field(1, "id", "long", required=False, top_level=True)
     >>> estimate_size([field], [1_000_000] * 100, k=200, lg_k=12).size_bytes // 100
-    38100
+    37976
     """
     counts = list(row_counts)
     size = sum(_column_bytes(field, rows, k, lg_k) for field in fields for rows in counts)
@@ -85,8 +85,8 @@ def format_size(size_bytes: int) -> str:
 
     Examples
     --------
-    >>> format_size(38_100), format_size(2_600_000_000)
-    ('38.1 kB', '2.6 GB')
+    >>> format_size(37_976), format_size(2_600_000_000)
+    ('38.0 kB', '2.6 GB')
     """
     for limit, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size_bytes >= limit:
