@@ -13,9 +13,11 @@ from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.metadata import Field
 from icestats.plan.group_evidence import Groups, as_floats, build_column_evidence, build_groups
-from icestats.plan.kept_groups import GroupedEvidence
+from icestats.plan.kept_groups import GroupedEvidence, Question, keep_by_partition
 from icestats.plan.partition_ranges import build_manifest_ranges, build_value_ranges
 from icestats.plan.sketch_sources import DistinctValues, Distribution
+from icestats.read.file_figures import read_file_figures
+from icestats.read.manifests import manifests_to_read
 from icestats.read.puffin import read_blob
 from icestats.read.statistics_files import THETA, find_nearest, read_kll
 from icestats.snapshot_reader import SnapshotReader
@@ -36,11 +38,12 @@ class Evidence:
         self._distributions: dict[int, Distribution | None] = {}
         self._distinct: dict[int, DistinctValues | None] = {}
         self._thetas: dict[int, ThetaSketch | None] = {}
-        self._files: dict[tuple[int, ...], GroupedEvidence] = {}
+        self._files: dict[tuple[object, ...], GroupedEvidence] = {}
 
     def fill(self) -> None:
-        """Read now what every source needs: the roll-ups."""
+        """Read now what every source needs: the roll-ups, and what there is of equality deletes."""
         self.reader.fill_rollups(None)
+        self.deletes  # noqa: B018 - kept once it is read
 
     @cached_property
     def deletes(self) -> TableDeletes:
@@ -133,34 +136,36 @@ class Evidence:
         built = build_groups("table", rows, sizes, files, cells, columns, field_ids)
         return GroupedEvidence(built, [], self.deletes.over(built.row_counts), self.manifest_bytes)
 
-    def read_files(self, field_ids: Sequence[int]) -> GroupedEvidence:
-        """Return the data files with their statistics."""
-        key = tuple(sorted(set(field_ids)))
+    def read_files(self, question: Question) -> GroupedEvidence:
+        """Return the data files, with their statistics, of the manifests that partition summaries leave."""
+        kept = keep_by_partition(question, self.read_manifests(()))
+        key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
         if key not in self._files:
-            self._files[key] = self._read_files(key)
+            manifests = self._data_manifests.drop_columns("place").take(pa.array(kept.places))
+            self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
         return self._files[key]
 
-    def _read_files(self, field_ids: Sequence[int]) -> GroupedEvidence:
-        reader = self.reader
-        files = reader.read_files(field_ids, self._data_manifests.drop_columns("place"))
+    def _read_files(self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool) -> GroupedEvidence:
+        reader, metadata = self.reader, self.reader.source.metadata
+        fields = [field for field_id in field_ids if (field := reader.schema.get(field_id)) and field.is_primitive]
+        if whole:
+            # Faster, and without the sizes of columns.
+            wanted = [field.field_id for field in fields]
+            to_read = manifests_to_read(manifests)
+            files = read_file_figures(to_read, metadata, reader.source.storage, wanted, with_paths=False)
+        else:
+            files = reader.read_files(field_ids, manifests)
         rows = as_floats(files["record_count"])
         columns = {}
-        for field_id in field_ids:
-            field = reader.schema.get(field_id)
-            if field is not None and field.is_primitive:
-                columns[field_id] = build_column_evidence(
-                    field.type, rows, **{name: _of_column(files[f"{name}s"], field_id) for name in _FILE_STATISTICS}
-                )
-        sizes = as_floats(files["file_size_in_bytes"])
+        for field in fields:
+            known = {name: _of_column(files, name, field.field_id) for name in _FILE_STATISTICS}
+            columns[field.field_id] = build_column_evidence(field.type, rows, **known)
         ranges = build_value_ranges(
-            files["partition"].combine_chunks(),
-            files["spec_id"].to_numpy(),
-            reader.source.metadata.specs,
-            reader.schema,
+            files["partition"].combine_chunks(), files["spec_id"].to_numpy(), metadata.specs, reader.schema
         )
-        return GroupedEvidence(
-            Groups("data file", rows, sizes, columns), ranges, self.deletes.of_files(files), self.manifest_bytes
-        )
+        groups = Groups("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
+        read = int(pc.sum(manifests["manifest_length"]).as_py() or 0)
+        return GroupedEvidence(groups, ranges, self.deletes.of_files(files), read)
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""
@@ -216,6 +221,10 @@ class Evidence:
 _FILE_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper_bound", "column_size")
 
 
-def _of_column(maps: pa.ChunkedArray, field_id: int) -> pa.Array:
-    array = maps.combine_chunks()
-    return pc.map_lookup(array, pa.scalar(field_id, pa.int32()), "last")
+def _of_column(files: pa.Table, statistic: str, field_id: int) -> pa.Array:
+    flat = f"{statistic}_{field_id}"
+    if flat in files.column_names:
+        return files[flat].combine_chunks()
+    if f"{statistic}s" not in files.column_names:
+        return pa.nulls(files.num_rows, pa.int64())
+    return pc.map_lookup(files[f"{statistic}s"].combine_chunks(), pa.scalar(field_id, pa.int32()), "last")

@@ -77,34 +77,29 @@ def _timed(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
     return replace(found, duration_ms=(time.perf_counter() - begin) * 1000.0)
 
 
-def _field_ids(question: Question) -> list[int]:
-    filtered = (leaf.field_id for leaf in list_leaves(question.predicate))
-    return list(dict.fromkeys((*filtered, *(question.columns or ()))))
-
-
 def _data_files(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    return estimate_each(name, question, evidence.read_files(_field_ids(question)))
+    return estimate_each(name, question, evidence.read_files(question))
 
 
 def _manifests(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    grouped = evidence.read_manifests(_field_ids(question))
+    grouped = evidence.read_manifests(question.field_ids)
     return estimate_together(name, question, grouped, double_filtering=name == DOUBLE)
 
 
 def _manifests_each(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    return estimate_each(name, question, evidence.read_manifests(_field_ids(question)))
+    return estimate_each(name, question, evidence.read_manifests(question.field_ids))
 
 
 def _partitions(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    return estimate_each(name, question, evidence.read_partitions(_field_ids(question)))
+    return estimate_each(name, question, evidence.read_partitions(question.field_ids))
 
 
 def _table(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    return estimate_each(name, question, evidence.read_table(_field_ids(question)))
+    return estimate_each(name, question, evidence.read_table(question.field_ids))
 
 
 def _ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    grouped = evidence.read_table(_field_ids(question))
+    grouped = evidence.read_table(question.field_ids)
     size = 0
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
@@ -134,7 +129,7 @@ def _ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
 
 
 def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    grouped = evidence.read_table(_field_ids(question))
+    grouped = evidence.read_table(question.field_ids)
     kept, size = 0, 0
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
@@ -161,13 +156,13 @@ def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
 
 
 def _kll_by_partition(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    grouped = evidence.read_partitions(_field_ids(question))
+    grouped = evidence.read_partitions(question.field_ids)
     return estimate_by_sketches(name, question, grouped, evidence.partition_distributions.estimate)
 
 
 def _combined(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    grouped = evidence.read_partitions(_field_ids(question))
-    table = evidence.read_table(_field_ids(question))
+    grouped = evidence.read_partitions(question.field_ids)
+    table = evidence.read_table(question.field_ids)
     size = 0
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:

@@ -32,6 +32,12 @@ class Question:
     deletes: str
     """One of `source_estimates.DELETES`."""
 
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The columns of the filter, then the projected ones."""
+        filtered = (leaf.field_id for leaf in list_leaves(self.predicate))
+        return tuple(dict.fromkeys((*filtered, *(self.columns or ()))))
+
 
 @dataclass(frozen=True, slots=True)
 class GroupedEvidence:
