@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
+from icestats.commit_report import CommitReport
 from icestats.errors import StatisticsMissingError
 from icestats.metadata import Field, Snapshot
 from icestats.read.committed_columns import find_sketched_fields
+from icestats.read.statistics_age import THETA
 from icestats.read.statistics_files import CommittedBlob
 from icestats.statistics import Statistics
 from icestats.stats.table_statistics import TableStatistics
@@ -30,8 +32,11 @@ class RefreshedStatistics(Statistics):
         scanned: Mapping[str, str],
         added_file_count: int,
         added_row_count: int,
+        unlisted: Collection[str] = (),
     ) -> None:
         super().__init__(source, found)
+        self.unlisted = tuple(unlisted)
+        """Columns of `added_to` whose NDV metadata.json did not list: `commit` leaves them out, unless told."""
         self.added_to = dict(added_to)
         """Columns whose committed statistics were added to, by name: the snapshot that these are of."""
         self.scanned = dict(scanned)
@@ -39,6 +44,18 @@ class RefreshedStatistics(Statistics):
         self.added_file_count = added_file_count
         """Data files that came since, which were read for `added_to`."""
         self.added_row_count = added_row_count
+
+    def commit(
+        self,
+        *,
+        dry_run: bool = False,
+        list_ndv: Collection[str] | None = None,
+        on_step: Callable[[str], None] | None = None,
+    ) -> CommitReport:
+        """Write the statistics and register them, as `Statistics.commit`; by default the same columns stay listed."""
+        if list_ndv is None and self.unlisted:
+            list_ndv = [name for name in self.found.columns if name not in self.unlisted]
+        return super().commit(dry_run=dry_run, list_ndv=list_ndv, on_step=on_step)
 
     def to_json(self) -> dict[str, Any]:
         """Return what was read, as the command line prints it."""
@@ -99,4 +116,10 @@ def refresh_statistics(
         scanned=refreshed.scanned,
         added_file_count=refreshed.added_file_count,
         added_row_count=refreshed.added_row_count,
+        unlisted=_find_unlisted(found, refreshed.added_to, blobs),
     )
+
+
+def _find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
+    listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in blobs if b.listed and b.blob.type == THETA}
+    return [name for name, base_id in added_to.items() if ((found.columns[name].field_id,), base_id) not in listed]

@@ -76,3 +76,15 @@ def test_only_what_is_one_task_counts_as_small(appended, catalog_properties):
     size = sum(task.file.file_size_in_bytes for task in plan.tasks)
     assert not is_small(replace(plan, tasks=plan.tasks * (LIMIT_BYTES // size + 1)))
     assert not is_small(replace(plan, fallback="the table has equality deletes"))
+
+
+def test_columns_that_were_left_unlisted_stay_so_unless_told(appended, catalog_properties):
+    first = icestats.load("db.t", catalog=catalog_properties).refresh_statistics()
+    assert first.unlisted == ()
+    first.commit(list_ndv=["name"])
+    appended.refresh().append(rows(6000, 6010))
+    again = icestats.load("db.t", catalog=catalog_properties).refresh_statistics()
+    assert again.unlisted == ("id",)
+    for listed, options in ((["name"], {}), (["id", "name"], {"list_ndv": ["id", "name"]})):
+        blobs = again.commit(dry_run=True, **options).files[0]["blobs"]
+        assert [blob["columns"][0] for blob in blobs if blob["listed"]] == listed
