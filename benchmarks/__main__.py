@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 
-NAMES = ("first_picture", "metadata_reading", "table_statistics", "statistics_refresh")
+NAMES = ("first_picture", "metadata_reading", "table_statistics", "statistics_refresh", "planning_concurrency")
 
 
 def main() -> None:

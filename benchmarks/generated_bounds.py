@@ -28,10 +28,10 @@ def draw_bounds(type_text: str, rng: np.random.Generator, rows: int, epoch_day: 
         letters = rng.integers(97, 123, (2, rows, LONGEST_BOUND)).astype(np.uint8)
         letters[np.arange(LONGEST_BOUND) >= rng.integers(4, 40, (2, rows, 1))] = 0
         low, high = np.sort(letters.view(f"S{LONGEST_BOUND}")[..., 0], axis=0)
-        return _single_values(type_text, low), _single_values(type_text, high)
+        return build_single_values(type_text, low), build_single_values(type_text, high)
     if type_text in ("float", "double"):
         low = rng.normal(0, 1000, rows)
-        return _single_values(type_text, low), _single_values(type_text, low + rng.exponential(1000, rows))
+        return build_single_values(type_text, low), build_single_values(type_text, low + rng.exponential(1000, rows))
     first, spread = {
         "boolean": (0, 2),
         "date": (epoch_day - 400, 400),
@@ -42,10 +42,10 @@ def draw_bounds(type_text: str, rng: np.random.Generator, rows: int, epoch_day: 
     )
     low = rng.integers(first, first + spread, rows)
     high = np.maximum(low, rng.integers(first, first + spread, rows) + (spread if spread > 2 else 0))
-    return _single_values(type_text, low), _single_values(type_text, high)
+    return build_single_values(type_text, low), build_single_values(type_text, high)
 
 
-def _single_values(type_text: str, values: Any) -> Piece:
+def build_single_values(type_text: str, values: Any) -> Piece:
     """Single values as bytes behind their length (spec, Appendix D), all of the same width."""
     rows = len(values)
     if type_text in FIXED_WIDTH:

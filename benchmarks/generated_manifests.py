@@ -17,7 +17,7 @@ import fastavro
 import numpy as np
 
 from benchmarks.avro_rows import Longs, Mask, Piece, beside, blocks, constant, entries, optional, text, varint
-from benchmarks.generated_bounds import draw_bounds
+from benchmarks.generated_bounds import build_single_values, draw_bounds
 from benchmarks.manifest_schemas import MANIFEST_ENTRY
 
 PARTITION_FIELDS = [
@@ -44,6 +44,8 @@ class Day:
     """Live ones; rewritten manifests have 2 % more entries, which are DELETED."""
     manifests: int
     seed: int
+    is_complete: bool = False
+    """Every file has every statistic, and the first column counts up from manifest to manifest."""
 
     @property
     def name(self) -> str:
@@ -122,14 +124,14 @@ def _build_rows(day: Day, files: Files, rng: np.random.Generator) -> Piece:
         optional(varint(files.bucket), every),
         varint(files.records),
         varint(files.records * 300 + rng.integers(2000, 60_000, rows)),
-        _build_metrics(day, files.records, rng),
+        _build_metrics(day, files, rng),
         # No key_metadata, split_offsets [4], no equality_ids, sort_order_id 0, no referenced_data_file.
         constant(b"\0" + b"\2\2\10\0" + b"\0" + b"\2\0" + b"\0", rows),
     )
 
 
-def _build_metrics(day: Day, records: Longs, rng: np.random.Generator) -> Piece:
-    columns = day.schema["fields"]
+def _build_metrics(day: Day, files: Files, rng: np.random.Generator) -> Piece:
+    records, columns = files.records, day.schema["fields"]
     shape = (len(records), len(columns))
     ids = np.array([column["id"] for column in columns])
     floating = np.array([column["type"] in ("float", "double") for column in columns])
@@ -142,10 +144,15 @@ def _build_metrics(day: Day, records: Longs, rng: np.random.Generator) -> Piece:
     maps = [entries(ids, varint(figures), every) for figures in (sizes, values, nulls)]
     maps.append(entries(ids[floating], varint(nans[:, floating]), every[:, floating]))
     bounds = [draw_bounds(column["type"], rng, len(records), day.epoch_day) for column in columns]
+    if day.is_complete:
+        all_null[:] = False
+        first = (day.number * day.manifests + files.manifest) * 10**6
+        low = first + rng.integers(0, 5 * 10**5, len(records))
+        bounds[0] = build_single_values("long", low), build_single_values("long", low + 5 * 10**5)
     for side in zip(*bounds, strict=True):
         cells, mask = (np.stack(parts, 1) for parts in zip(*side, strict=True))
         maps.append(entries(ids, (cells, mask), ~all_null))
-    has_maps: Mask = rng.random(len(records)) >= 0.01
+    has_maps: Mask = (rng.random(len(records)) >= 0.01) | day.is_complete
     return beside(*(optional(found, has_maps) for found in maps))
 
 

@@ -39,6 +39,8 @@ class Shape:
     columns: int = 50
     seed: int = 0
     """Another one draws other files."""
+    is_complete: bool = False
+    """Every file has every statistic, and `event_id` counts up from manifest to manifest."""
 
 
 def write_table(folder: Path, shape: Shape) -> None:
@@ -48,7 +50,13 @@ def write_table(folder: Path, shape: Shape) -> None:
     schemas = [{"type": "struct", "schema-id": n, "fields": found} for n, found in enumerate((columns[:-1], columns))]
     days = [
         Day(
-            folder, schemas[number >= shape.days // 2], number, shape.files_per_day, shape.manifests_per_day, shape.seed
+            folder,
+            schemas[number >= shape.days // 2],
+            number,
+            shape.files_per_day,
+            shape.manifests_per_day,
+            shape.seed,
+            shape.is_complete,
         )
         for number in range(shape.days)
     ]

@@ -1,0 +1,103 @@
+"""Planning against Iceberg's own: the kept files, and what a rewrite of manifests brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import icestats
+
+pytestmark = pytest.mark.spark
+
+EVENTS = (
+    "device_id = 74 and event_time > '2026-09-01T10:00:00' and event_time < '2026-09-04T20:00:00'",
+    "event_time >= '2026-09-05' and event_time < '2026-09-06'",
+    "price < 3",
+    "price > 1000 or quantity > 12",
+    "event_id in (1, 500000, 1000000)",
+    "event_id not in (1, 2) and country = 'DE'",
+    "app_version is null",
+    "app_version is not null and device_id < 10",
+    "price is nan",
+    "message like 'Akku%' and device_id = 5",
+    "country not like 'U%'",
+    "amount = 12.50 or amount is null",
+    "not (device_id > 3)",
+    "event_type != 'view'",
+)
+FLIGHTS = (
+    "carrier = 'UA' and month = 7",
+    "time_hour >= '2013-03-10T05:00:00Z' and time_hour < '2013-03-11T05:00:00Z'",
+    "carrier in ('HA', 'OO') or dep_delay > 1000",
+    "carrier not in ('UA', 'AA', 'B6')",
+    "tailnum is null",
+    "carrier not like 'U%' and origin = 'JFK'",
+)
+
+
+def _plan_in_java(spark: Any, name: str, where: str) -> set[str]:
+    """The data files that Iceberg's Java library plans for a condition that Spark has read."""
+    jvm, session = spark._jvm, spark._jsparkSession
+    converter = jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    resolved = converter.collectResolvedSparkExpression(session, name, where)
+    condition = converter.convertToIcebergExpression(resolved)
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, name)
+    tasks = table.newScan().filter(condition).planFiles()
+    found, iterator = set(), tasks.iterator()
+    while iterator.hasNext():
+        found.add(iterator.next().file().location())
+    tasks.close()
+    return found
+
+
+def _as_sql(row_filter: str) -> str:
+    # Spark has no predicate for NaN that Iceberg's converter knows.
+    return row_filter.replace("price is nan", "price = double('NaN')")
+
+
+@pytest.mark.parametrize(
+    ("name", "row_filter"), [("events", text) for text in EVENTS] + [("flights", text) for text in FLIGHTS]
+)
+def test_the_kept_files_are_those_of_spark(spark, demo_home, name, row_filter):
+    """With manifest-level statistics and without."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        expected = _plan_in_java(spark, f"icestats.demo.{name}", _as_sql(row_filter))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    table = icestats.load(f"demo.{name}")
+    for manifest_statistics in (False, True):
+        plan = table.plan(row_filter, manifest_statistics=manifest_statistics)
+        assert set(plan.kept_file_paths()) == expected
+        assert all(step.kept + step.skipped == step.total for step in plan.steps)
+
+
+def test_a_rewrite_of_manifests_brings_what_was_predicted(spark, demo_home):
+    """On a table of its own: files and rows stay, and manifests hold fewer days."""
+    spark.sql("DROP TABLE IF EXISTS icestats.demo.rewritten")
+    spark.sql("CREATE TABLE icestats.demo.rewritten (day INT, id BIGINT) USING iceberg PARTITIONED BY (day)")
+    for commit in range(6):
+        rows = f"SELECT CAST(id % 10 AS INT) AS day, id + {commit * 10} AS id FROM range(10)"
+        spark.sql(f"INSERT INTO icestats.demo.rewritten {rows}")
+    try:
+        table = icestats.load("icestats.demo.rewritten")
+        size = sum(table.manifest_files()["manifest_length"].to_pylist()) // 3
+        arguments = {"sort_by": "day", "workload": ["day = 3"], "manifest_size_bytes": size}
+        preview = table.rewrite_manifests(**arguments)
+        done = table.rewrite_manifests(**arguments, dry_run=False)
+        rows = {(row["subject"], row["figure"]): row for row in done.to_arrow().to_pylist()}
+        opened = rows["day = 3", "manifests by partition summaries kept"]
+        files = rows["day = 3", "data files by column bounds kept"]
+        assert (done.is_done, done.rewritten_manifest_count) == (True, 6)
+        assert preview.to_arrow().drop_columns(["after"]) == done.to_arrow().drop_columns(["after"])
+        assert opened["before"] == 6
+        assert opened["predicted"] == 1
+        assert opened["after"] <= 2
+        assert files["before"] == files["predicted"] == files["after"] == 6
+        now = table.refresh()
+        assert now.snapshot.operation == "replace"
+        assert set(now.plan("day = 3").kept_file_paths()) == set(table.plan("day = 3").kept_file_paths())
+    finally:
+        spark.sql("DROP TABLE icestats.demo.rewritten")
