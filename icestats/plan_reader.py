@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.errors import MetadataError
 from icestats.plan.actual_rows import count_rows
 from icestats.plan.certainty import all_rows_match
 from icestats.plan.deletes import PATH_FIELD_ID, DeleteIndex
@@ -21,11 +22,16 @@ from icestats.plan.row_filter import FilterSchema, RowFilter, build_row_filter
 from icestats.plan.row_groups import read_row_groups
 from icestats.plan.steps import ROWS, PlanStep
 from icestats.read.file_figures import read_file_figures
+from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
 from icestats.read.manifests import RollUps, manifests_to_read
+from icestats.read.rollup_cache import find_cached_rollups
 from icestats.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+
+LEAST_BYTES_SPARED = 64 << 20
+"""Statistics of manifests that are not in memory are read only where so many bytes of manifests are left."""
 
 
 def plan_scan(
@@ -44,7 +50,7 @@ def plan_scan(
         reader.manifest_files,
         reader.source.metadata,
         reader.schema,
-        rollups=_find_rollups(reader, manifest_statistics),
+        find_rollups=lambda manifests: _find_rollups(reader, manifest_statistics, manifests),
         read_files=lambda manifests, field_ids: _read_files(reader, manifests, field_ids),
         list_bytes=reader.manifest_list_bytes,
     )
@@ -104,12 +110,27 @@ def _count_rows(
     return PlanStep(ROWS, "row", total, kept, None, kept, (time.perf_counter() - started) * 1000.0, note=note)
 
 
-def _find_rollups(reader: SnapshotReader, wanted: bool | None) -> RollUps | None:
-    if wanted is False:
+def _find_rollups(reader: SnapshotReader, wanted: bool | None, manifests: pa.Table) -> RollUps | None:
+    if wanted is False or not manifests.num_rows:
         return None
-    if wanted or "rollups" in reader.__dict__:
-        return reader.rollups
-    return None
+    in_memory = next((name for name in ("rollups", "manifest_rollups") if name in reader.__dict__), None)
+    if wanted or in_memory is not None:
+        found: RollUps = getattr(reader, in_memory or "manifest_rollups")
+        return found
+    if (pc.sum(manifests["manifest_length"]).as_py() or 0) < LEAST_BYTES_SPARED:
+        return None
+    return _read_known(reader)
+
+
+def _read_known(reader: SnapshotReader) -> RollUps | None:
+    """Return roll-ups that have been committed, or that the local cache knows: of all manifests or of most."""
+    try:
+        if any(found.blob.type == MANIFEST_STATISTICS for found in reader.blobs):
+            return reader.manifest_rollups
+    except MetadataError:
+        # A damaged statistics file is none: the manifests are still there.
+        return None
+    return find_cached_rollups(manifests_to_read(reader.manifest_files), reader.source.metadata, reader.schema)
 
 
 def _read_files(reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence[int]) -> pa.Table:

@@ -41,8 +41,8 @@ class Planning(Facet):
             Whether the files that are left are read too, for the number of rows that match. Without it there is a step
             of rows only where the metadata proves that every row of the files that are left matches.
         manifest_statistics : bool, optional
-            Whether manifests are judged by their columns' bounds too. By default if roll-ups are at hand: read before,
-            or in the local cache and worth the reading; True reads what is missing of them.
+            Whether manifests are judged by their columns' bounds too. By default if roll-ups have been read before, or
+            are committed or in the local cache and 64 MiB of manifests are left; True reads what is missing of them.
 
         Returns
         -------

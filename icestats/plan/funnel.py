@@ -29,6 +29,9 @@ from icestats.read.partition_columns import find_partition_columns
 ReadFiles = Callable[[pa.Table, Sequence[int]], pa.Table]
 """Reads `file_figures_schema` of manifests (`schemas.MANIFEST_FILES`) with the statistics of some columns."""
 
+FindRollups = Callable[[pa.Table], RollUps | None]
+"""Gives the roll-ups of manifests (`schemas.MANIFEST_FILES`), of others too, or None."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -61,7 +64,7 @@ def run_funnel(
     metadata: TableMetadata,
     schema: Schema,
     *,
-    rollups: RollUps | None,
+    find_rollups: FindRollups,
     read_files: ReadFiles,
     list_bytes: int = 0,
 ) -> Funnel:
@@ -77,8 +80,9 @@ def run_funnel(
         Partition specs and schemas.
     schema : Schema
         The schema that the snapshot is read with; the columns of the roll-ups.
-    rollups : RollUps or None
-        Statistics of manifests as far as they are known; None: the step by column bounds is left out.
+    find_rollups : callable
+        Gives the statistics of those manifests that summaries leave, as far as they are known; None: the step by column
+        bounds is left out.
     read_files : callable
         Reads the files of those manifests that are left.
     list_bytes : int, optional
@@ -90,7 +94,8 @@ def run_funnel(
     step, kept, found = _by_summaries(row_filter, manifests, kept, metadata, schema)
     steps.append(_with_bytes(step, list_bytes))
     judgements += found
-    if rollups is not None and row_filter.field_ids:
+    rollups = find_rollups(manifests.take(pa.array(kept))) if row_filter.field_ids else None
+    if rollups is not None:
         step, kept, found = _by_rollups(row_filter, manifests, kept, rollups, schema.columns)
         steps.append(step)
         judgements += found

@@ -86,6 +86,18 @@ def test_why_a_file_could_not_be_skipped_is_told_apart(table):
     assert reasons("true") == {"no predicate applies"}
 
 
+def test_statistics_of_manifests_are_taken_from_the_cache_where_many_bytes_are_left(small_table, monkeypatch, tmp_path):
+    """No manifest that they rule out is read; without a cache nothing is read for them."""
+    monkeypatch.setattr("icestats.plan_reader.LEAST_BYTES_SPARED", 0)
+    monkeypatch.setenv("ICESTATS_CACHE", str(tmp_path / "cache"))
+    location = str(local_path(small_table.metadata_location))
+    units = [step.unit for step in icestats.load(location).plan("id < 30").steps]
+    assert units.count("manifest") == 1
+    icestats.load(location).read()
+    steps = icestats.load(location).plan("id < 30").steps
+    assert [(step.total, step.kept) for step in steps if step.unit == "manifest"] == [(2, 2), (2, 1)]
+
+
 def test_a_table_without_a_snapshot_has_nothing_to_read(empty_table):
     table = icestats.load(str(local_path(empty_table.metadata_location)))
     plan = table.plan("id = 1", row_groups=True)
