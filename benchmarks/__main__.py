@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 
-NAMES = ("first_picture", "metadata_reading", "table_statistics", "statistics_refresh", "planning_concurrency")
+NAMES = ("first_picture", "metadata_reading", "table_statistics", "statistics_refresh", "planning_concurrency", "explorer")
 
 
 def main() -> None:

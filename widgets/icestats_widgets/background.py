@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from icestats.errors import IcestatsError
 
 T = TypeVar("T")
@@ -81,6 +83,10 @@ class Background:
         finally:
             with self._lock:
                 self._threads.discard(threading.current_thread())
+                is_last = not self._threads
+            if is_last:
+                # What a large table's metadata was read into goes back to the system.
+                pa.default_memory_pool().release_unused()
 
 
 def explain_error(error: Exception) -> str:

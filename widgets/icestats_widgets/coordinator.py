@@ -12,7 +12,7 @@ from icestats.stats.histogram import Histogram, Kind
 from icestats.table import Table
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.histogram_part import HistogramPart, read_histogram_part
-from icestats_widgets.selected_part import SelectedPart, read_selected_part
+from icestats_widgets.selected_part import SelectedPart, drop_statistics, read_selected_part
 from icestats_widgets.selection import Selection, manifest_fields
 from icestats_widgets.sparks import read_sparks
 from icestats_widgets.state import ExplorerState
@@ -82,7 +82,7 @@ class Coordinator:
         self._state.reading = (0, 0)
         self._start("columns", table.columns)
         self._start("manifests", table.manifests)
-        self._start("partitions", table.partitions)
+        self._start("partitions", lambda: drop_statistics(table.partitions()))
 
     def _not_rolled_up(self, error: Exception) -> None:
         self._state.reading = (0, 0)
@@ -121,14 +121,12 @@ class Coordinator:
         if state.selection is None:
             self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
         elif state.manifests is not None and state.partitions is not None:
-            self._start(
-                "part", partial(self._find_part, state.table, state.selection, state.manifests, state.partitions)
-            )
+            self._start("part", partial(self._find_part, state.table, state.selection, state.manifests))
 
-    def _find_part(self, table: Table, selection: Selection, manifests: Any, partitions: Any) -> SelectedPart:
+    def _find_part(self, table: Table, selection: Selection, manifests: Any) -> SelectedPart:
         if not self._fields:
             self._fields = manifest_fields(manifests, table.metadata, table.schema)
-        return read_selected_part(table, selection, manifests=manifests, partitions=partitions, fields=self._fields)
+        return read_selected_part(table, selection, manifests=manifests, fields=self._fields)
 
 
 def choose_column(table: Table) -> str | None:

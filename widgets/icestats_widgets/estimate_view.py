@@ -13,7 +13,13 @@ from icestats.plan.source_estimates import SourceEstimate
 from icestats.presentation import render_bytes
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row
-from icestats_widgets.question_coordinator import QuestionCoordinator, effective_filter
+from icestats_widgets.question_coordinator import (
+    MOST_FILES,
+    QuestionCoordinator,
+    affordable_sources,
+    effective_filter,
+    is_small,
+)
 from icestats_widgets.state import ExplorerState
 from icestats_widgets.view import View
 
@@ -66,7 +72,10 @@ class EstimateView(View):
         before = {one.source: one for one in self.state.earlier_estimates or ()}
         most = max((one.rows or 0 for one in estimates), default=0)
         rows = [_row(i, one, before.get(one.source), most) for i, one in enumerate(estimates)]
-        self.grid.show_rows(ListedRows(rows), self.note or "")
+        left_out = (
+            "" if is_small(self.state) else f"Data files were not asked: the table has over {MOST_FILES:,} of them."
+        )
+        self.grid.show_rows(ListedRows(rows), self.note or left_out)
 
     def to_arrow(self) -> pa.Table | None:
         """Return the estimates."""
@@ -74,7 +83,8 @@ class EstimateView(View):
 
     def code(self) -> str:
         """Return the Python line that gives the estimates."""
-        return f"table.estimate({effective_filter(self.state) or 'true'!r})"
+        asked = "" if is_small(self.state) else f", sources={affordable_sources(self.state)!r}"
+        return f"table.estimate({effective_filter(self.state) or 'true'!r}{asked})"
 
 
 def _row(number: int, one: SourceEstimate, before: SourceEstimate | None, most: float) -> Row:

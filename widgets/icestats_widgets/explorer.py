@@ -70,7 +70,7 @@ class Explorer(ipywidgets.VBox):
         self._questions = QuestionCoordinator(self.state, self._background)
         self.plan = PlanView(self.state)
         self.estimates = EstimateView(self.state, self._questions)
-        self.findings = FindingView(self.state)
+        self.findings = FindingView(self.state, self._questions)
         self.snapshots = SnapshotView(self.state)
         self.statistics = StatisticsView(self.state)
         self.compute = ComputeView(self.state, Computation(self.state, self._background))

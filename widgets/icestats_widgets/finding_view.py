@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import ipywidgets
 import pyarrow as pa
 
 from icestats.findings import Finding
 from icestats.overview import Overview
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row
+from icestats_widgets.question_coordinator import QuestionCoordinator, is_small
+from icestats_widgets.state import ExplorerState
 from icestats_widgets.view import View
 
 _ORDER = ("error", "warning", "note")
@@ -25,11 +28,20 @@ class FindingView(View):
 
     name = "findings"
     title = "Findings"
-    follows = ("overview", "layout_report")
+    follows = ("overview", "layout_report", "estimates", "manifests")
     hears = ("layout_report",)
+
+    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
+        self._questions = questions
+        super().__init__(state)
 
     def build(self) -> None:
         """Make the widgets that stay."""
+        self.look = ipywidgets.Button(
+            description="Look at the layout", icon="search", tooltip="Reads each entry"
+        )
+        self.look.on_click(lambda _: self._questions.read_layout())
+        self.set_controls(self.look)
         self.grid = Grid("Findings", _COLUMNS, row_height=46, most_rows=6, least_rows=2)
         self.body.children = [self.grid]
 
@@ -37,6 +49,9 @@ class FindingView(View):
         """Show the findings."""
         found = self._find()
         reading = "layout_report" in self.state.loading
+        state = self.state
+        self.look.disabled = reading or state.layout_report is not None or state.manifests is None
+        self.controls.layout.display = "none" if state.overview is None or is_small(state) else None
         note = self.state.notes.get("layout_report", "")
         counts = [f"{n} {s}{'s' if n > 1 else ''}" for s in _ORDER if (n := sum(f.severity == s for f in found))]
         self.say(", ".join(counts) + (" · looking at the layout …" if reading else "") if counts or reading else "")
@@ -46,7 +61,8 @@ class FindingView(View):
     def _find(self) -> list[Finding]:
         overview, layout = self.state.overview, self.state.layout_report
         found = [] if overview is None else list(overview_findings(overview))
-        found += list(getattr(layout, "findings", ()))
+        found += () if layout is None else layout.findings
+        found += () if self.state.estimates is None else self.state.estimates.findings
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
     def to_arrow(self) -> pa.Table | None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.metadata import PartitionField, PartitionSpec, Schema
 from icestats.partition_values import display_partition_value, partition_field_type
 from icestats_widgets.calendars import CALENDARS, Calendar
+from icestats_widgets.figure_style import escape_label
 
 MOST_PLACES = 400
 """Places along an axis; further partitions are left out, which the caption says."""
@@ -41,6 +43,12 @@ class Axis:
     def places(self) -> dict[Any, int]:
         """Value to its place."""
         return {value: place for place, value in enumerate(self.values)}
+
+    @cached_property
+    def hovers(self) -> dict[Any, str]:
+        """Value to the field and it, as plotly shows text literally."""
+        name = escape_label(self.field.name)
+        return {value: f"{name} = {escape_label(self.label(value))}" for value in self.values}
 
     def label(self, value: Any) -> str:
         """Return a value as a person reads it."""
@@ -114,13 +122,15 @@ def build_board(
 def sum_cells(partitions: pa.Table, board: Board) -> dict[Key, list[int]]:
     """Return the sums of `SUMMED` for each partition of the board's fields."""
     rows = partitions.filter(pc.equal(partitions["spec_id"], board.spec_id))
-    keys = zip(*(_values(rows, axis.field) for axis in board.axes), strict=True)
-    figures = zip(*(rows[name].to_pylist() for name in SUMMED), strict=True)
-    cells: dict[Key, list[int]] = {}
-    for key, found in zip(keys, figures, strict=True):
-        before = cells.get(key)
-        cells[key] = list(found) if before is None else [a + b for a, b in zip(before, found, strict=True)]
-    return cells
+    keys = list(zip(*(_values(rows, axis.field) for axis in board.axes), strict=True))
+    figures = np.stack([rows[name].to_numpy() for name in SUMMED], axis=1)
+    places: dict[Key, int] = {}
+    numbers = [places.setdefault(key, len(places)) for key in keys]
+    if len(places) < len(keys):
+        sums = np.zeros((len(places), len(SUMMED)), np.int64)
+        np.add.at(sums, numbers, figures)
+        figures = sums
+    return dict(zip(places, figures.tolist(), strict=True))
 
 
 def _fields(spec: PartitionSpec, schema: Schema) -> list[tuple[PartitionField, str]]:

@@ -6,18 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from icestats.presentation import render_bytes, render_count
+from icestats.presentation import render_bytes
 from icestats_widgets.figure_style import DATA, GRID, TEXT, build_axis, build_layout, escape_label
-from icestats_widgets.partition_board import VALUES, Axis, Board, Key, sum_cells
+from icestats_widgets.partition_board import VALUES, Board, Key, sum_cells
 
 HEIGHT = 360
 COLOURS = "Viridis"
 _SKEWED = 5
 """Where the largest is so many times the middle one, colours stand for the logarithm."""
 _MOST_GAPS = 40
+FADED = 0.3
+"""Opacity of what is not marked."""
 _MOST_TICKS_DOWN = 17
 Box = tuple[float, float, float, float]
 """Across from and to, down from and to."""
@@ -43,11 +47,11 @@ def build_partition_figure(board: Board, partitions: pa.Table, value: str, box: 
     if board.calendar is None and len(board.axes) == 1:
         return _bars(board, cells, places, value, box)
     across, down = board.shape
-    grid: list[list[Any]] = [[None] * across for _ in range(down)]
-    hovers = [[""] * across for _ in range(down)]
+    grid = np.full((down, across), np.nan)
+    hovers = np.full((down, across), "", object)
     for key, (x, y) in places.items():
-        grid[y][x] = cells[key][number]
-        hovers[y][x] = _hover(board.axes, key, cells[key])
+        grid[y, x] = cells[key][number]
+        hovers[y, x] = _hover(board, key, cells[key])
     return go.Figure([_heat(grid, hovers, value)], _map_layout(board, box))
 
 
@@ -72,27 +76,25 @@ def describe_partitions(board: Board, partitions: pa.Table) -> str:
     return text + (f", {left_out:,} not drawn: the newest times and the first values are" if left_out else "")
 
 
-def _hover(axes: Sequence[Axis], key: Key, figures: Sequence[int]) -> str:
+def _hover(board: Board, key: Key, figures: Sequence[int]) -> str:
     records, files, size_bytes, position, equality = figures
-    name = " · ".join(
-        f"{escape_label(axis.field.name)} = {escape_label(axis.label(value))}"
-        for axis, value in zip(axes, key, strict=True)
-    )
+    name = " · ".join([axis.hovers[value] for axis, value in zip(board.axes, key, strict=True)])
     return (
-        f"<b>{name}</b><br>{render_count(records)} records<br>{render_count(files)} files, {render_bytes(size_bytes)}"
-        f"<br>{render_count(position + equality)} delete records"
+        f"<b>{name}</b><br>{records:,} records<br>{files:,} files, {render_bytes(size_bytes)}"
+        f"<br>{position + equality:,} delete records"
     )
 
 
-def _heat(grid: list[list[Any]], hovers: list[list[str]], value: str) -> go.Heatmap:
-    known = sorted(figure for line in grid for figure in line if figure is not None) or [0]
-    is_skewed = known[-1] > _SKEWED * max(known[len(known) // 2], 1)
+def _heat(grid: npt.NDArray[np.float64], hovers: npt.NDArray[np.object_], value: str) -> go.Heatmap:
+    known = np.sort(grid[~np.isnan(grid)]) if np.isfinite(grid).any() else np.zeros(1)
+    largest = max(float(known[-1]), 1.0)
+    is_skewed = largest > _SKEWED * max(float(known[len(known) // 2]), 1.0)
     bar: dict[str, Any] = {"thickness": 12, "outlinewidth": 0, "tickformat": "~s", "nticks": 6}
-    low, high = 0.0, float(max(known[-1], 1))
+    low, high = 0.0, largest
     if is_skewed:
         # Colours of the logarithm; a partition with nothing in it has the colour of 1.
-        grid = [[None if figure is None else math.log10(max(figure, 1)) for figure in line] for line in grid]
-        low, high = math.floor(math.log10(max(known[0], 1))), math.log10(high)
+        grid = np.log10(np.maximum(grid, 1.0))
+        low, high = math.floor(math.log10(max(float(known[0]), 1.0))), math.log10(high)
         powers = list(range(math.floor(low), math.floor(high) + 1))
         bar |= {"tickmode": "array", "tickvals": powers, "ticktext": [f"{10**p:,}" for p in powers]}
     else:
@@ -106,8 +108,8 @@ def _heat(grid: list[list[Any]], hovers: list[list[str]], value: str) -> go.Heat
         colorscale=COLOURS,
         zmin=low,
         zmax=high,
-        xgap=1 if len(grid[0]) <= _MOST_GAPS else 0,
-        ygap=1 if len(grid) <= _MOST_GAPS else 0,
+        xgap=1 if grid.shape[1] <= _MOST_GAPS else 0,
+        ygap=1 if grid.shape[0] <= _MOST_GAPS else 0,
         colorbar=bar | {"title": {"text": f"{value}, log scale" if is_skewed else value, "side": "right"}},
     )
 
@@ -130,7 +132,7 @@ def _map_layout(board: Board, box: Box | None) -> dict[str, Any]:
             showgrid=False,
             **_ticks([down.label(v) for v in down.values], _MOST_TICKS_DOWN),
         )
-    return build_layout(HEIGHT, dragmode="select", selections=_marks(box), **_MARK_STYLE, xaxis=x, yaxis=y)
+    return build_layout(HEIGHT, dragmode="select", selections=mark_box(box), **_MARK_STYLE, xaxis=x, yaxis=y)
 
 
 _MARK_STYLE: dict[str, Any] = {
@@ -139,7 +141,8 @@ _MARK_STYLE: dict[str, Any] = {
 }
 
 
-def _marks(box: Box | None) -> list[dict[str, Any]]:
+def mark_box(box: Box | None) -> list[dict[str, Any]]:
+    """Return the rectangle around some places as plotly draws a selection."""
     if box is None:
         return []
     across, to, down, bottom = box
@@ -163,15 +166,15 @@ def _bars(
     number = list(VALUES).index(value)
     drawn = sorted((place[0], key) for key, place in places.items())
     heights = [cells[key][number] for _, key in drawn]
-    marked = [box is None or box[0] <= place <= box[1] for place, _ in drawn]
+    xs = [place for place, _ in drawn]
     bars = go.Bar(
         name=value,
-        x=[place for place, _ in drawn],
+        x=xs,
         y=heights,
-        text=[_hover(board.axes, key, cells[key]) for _, key in drawn],
+        text=[_hover(board, key, cells[key]) for _, key in drawn],
         textposition="none",
         hovertemplate="%{text}<extra></extra>",
-        marker={"color": DATA, "line": {"width": 0}, "opacity": [1 if mark else 0.3 for mark in marked]},
+        marker={"color": DATA, "line": {"width": 0}, "opacity": _opacities(xs, box)},
     )
     labels = [axis.label(v) for v in axis.values]
     return go.Figure(
@@ -189,3 +192,14 @@ def _bars(
             yaxis=build_axis(value, rangemode="tozero", tickformat="~s", gridcolor=GRID),
         ),
     )
+
+
+def fade_bars(figure: go.Figure, box: Box | None) -> None:
+    """Let the bars that are marked stand out."""
+    with figure.batch_update():
+        figure.data[0].marker.opacity = _opacities(figure.data[0].x, box)
+        figure.layout.selections = []
+
+
+def _opacities(places: Sequence[int], box: Box | None) -> list[float]:
+    return [1.0 if box is None or box[0] <= place <= box[1] else FADED for place in places]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import is_
 from typing import Any
 
 import ipywidgets
@@ -11,7 +10,7 @@ from traitlets import link
 
 from icestats_widgets.partition_board import Board, build_board
 from icestats_widgets.partition_brush import find_box, select_box
-from icestats_widgets.partition_figure import build_partition_figure, describe_partitions
+from icestats_widgets.partition_figure import build_partition_figure, describe_partitions, fade_bars, mark_box
 from icestats_widgets.state import PARTITION_VALUES
 from icestats_widgets.view import View
 
@@ -28,7 +27,7 @@ class PartitionView(View):
         choice = ipywidgets.ToggleButtons(options=PARTITION_VALUES, tooltips=["Show " + v for v in PARTITION_VALUES])
         link((self.state, "partition_value"), (choice, "value"))
         self.set_controls(choice)
-        self._drawn: tuple[Any, ...] = ()
+        self._drawn: tuple[Any, Any] = (None, None)
         self._board: tuple[Any, Board | None] = (None, None)
         self._about = ""
 
@@ -47,23 +46,38 @@ class PartitionView(View):
             self.say("not partitioned")
             self.show_note("The table is not partitioned: all its files are in one place.", is_error=False)
             return
-        selection = self.state.selection
-        shown = partitions if selection is None or selection.ranges else self.to_arrow()
-        drawn = (partitions, shown, self.state.partition_value, selection)
-        if self.figure is not None and len(drawn) == len(self._drawn) and all(map(is_, drawn, self._drawn)):
-            return
-        self._drawn = drawn
-        value = self.state.partition_value
-        self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to mark some.")
+        selection, value = self.state.selection, self.state.partition_value
         box = find_box(board, selection)
-        figure = build_partition_figure(board, partitions if shown is None else shown, value, box)
+        shown = self._shown(partitions)
+        if self.figure is None or self._drawn[0] is not shown or self._drawn[1] != value:
+            self._drawn = (shown, value)
+            self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to mark some.")
+            self._show(build_partition_figure(board, shown, value, box), value)
+        elif self._is_map(board):
+            self.figure.update_layout(selections=mark_box(box))
+        else:
+            fade_bars(self.figure, box)
+        self.figure.places = list(board.shape)
+        self.figure.mark = [] if box is None else list(box)
+
+    def _shown(self, partitions: pa.Table) -> pa.Table:
+        # Marked partitions are framed; of a marked manifest its own partitions are shown, once they have been read.
+        selection, part = self.state.selection, self.state.part
+        if selection is None or selection.ranges:
+            return partitions
+        if part is not None and part.selection == selection:
+            return part.partitions
+        return partitions if self.figure is None else self._drawn[0]
+
+    @staticmethod
+    def _is_map(board: Board) -> bool:
+        return board.calendar is not None or len(board.axes) == 2
+
+    def _show(self, figure: Any, value: str) -> None:
         before = self.figure
         self.show_figure(figure, f"Partitions: {value} of data files")
         if self.figure is not None and self.figure is not before:
             self.figure.observe(self._brush, "brush")
-        if self.figure is not None:
-            self.figure.places = list(board.shape)
-            self.figure.mark = [] if box is None else list(box)
 
     def _find_board(self, partitions: pa.Table) -> Board | None:
         if self._board[0] is not partitions:
@@ -81,7 +95,9 @@ class PartitionView(View):
     def to_arrow(self) -> pa.Table | None:
         """Return the partitions, of the marked part where there is one."""
         selection, part = self.state.selection, self.state.part
-        return part.partitions if part is not None and part.selection == selection else self.state.partitions
+        if selection is None:
+            return None if self.state.partitions is None else self.state.table.partitions()
+        return part.partitions if part is not None and part.selection == selection else None
 
     def code(self) -> str:
         """Return the Python line that gives the partitions."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from icestats.estimation.sources import SOURCES
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.filter_box import suggest_filters
 from icestats_widgets.state import ExplorerState
+
+MOST_FILES = 100_000
+"""Of a larger table the statistics of each file are read when a person asks for it only."""
 
 
 class QuestionCoordinator:
@@ -25,7 +29,7 @@ class QuestionCoordinator:
         self._state = state
         self._background = background
         state.observe(lambda _: self.ask(), ["row_filter", "selection", "table"])
-        state.observe(lambda _: self._read_layout(), "manifests")
+        state.observe(lambda _: self._rolled_up(), "manifests")
         state.observe(lambda _: self._suggest(), "columns")
 
     def ask(self) -> None:
@@ -34,22 +38,29 @@ class QuestionCoordinator:
         row_filter = effective_filter(state)
         if not state.row_filter.strip() or row_filter is None:
             for part in ("plan", "estimates"):
+                if getattr(state, part) is None and part not in state.loading and part not in state.notes:
+                    continue
                 self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
             return
         table = state.table
         self._start("plan", partial(table.plan, row_filter))
-        self._start("estimates", partial(table.estimate, row_filter))
+        self._start("estimates", partial(table.estimate, row_filter, sources=affordable_sources(state)))
 
     def count(self) -> None:
         """Count the rows that satisfy the filter, so that each estimate gets its q-error."""
         row_filter = effective_filter(self._state)
         if row_filter is not None and self._state.estimates is not None:
-            self._start("estimates", partial(self._state.table.estimate, row_filter, actual=True))
+            ask = partial(self._state.table.estimate, row_filter, sources=affordable_sources(self._state), actual=True)
+            self._start("estimates", ask)
 
-    def _read_layout(self) -> None:
-        layout = getattr(self._state.table, "layout", None)
-        if self._state.manifests is not None and layout is not None:
-            self._start("layout_report", layout)
+    def read_layout(self) -> None:
+        """Look at how the files of the table lie; that reads the statistics of each of them."""
+        self._start("layout_report", self._state.table.layout)
+
+    def _rolled_up(self) -> None:
+        self._state.layout_report = None
+        if self._state.manifests is not None and is_small(self._state):
+            self.read_layout()
 
     def _suggest(self) -> None:
         if self._state.columns is not None:
@@ -68,6 +79,17 @@ class QuestionCoordinator:
         setattr(self._state, part, None)
         self._state.set_note(part, explain_error(error))
         self._state.set_loading(part, loading=False)
+
+
+def is_small(state: ExplorerState) -> bool:
+    """Return whether the statistics of each file can be read without being asked for, in time and in memory."""
+    overview = state.overview
+    return overview is not None and overview.data_file_count is not None and overview.data_file_count <= MOST_FILES
+
+
+def affordable_sources(state: ExplorerState) -> tuple[str, ...]:
+    """Return the sources of estimates that are asked: of a large table not each data file."""
+    return tuple(source for source in SOURCES if source != "data-files" or is_small(state))
 
 
 def effective_filter(state: ExplorerState) -> str | None:

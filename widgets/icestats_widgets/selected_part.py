@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from icestats.metadata import Schema
 from icestats.read.partition_order import rank_values
+from icestats.schemas import COLUMN_MAPS
 from icestats.table import Table
 from icestats_widgets.part_columns import build_part_columns
 from icestats_widgets.selection import Selection, manifest_mask
@@ -46,7 +47,6 @@ def read_selected_part(
     selection: Selection,
     *,
     manifests: pa.Table,
-    partitions: pa.Table,
     fields: Sequence[Mapping[str, Any]],
 ) -> SelectedPart:
     """Read what a selection holds.
@@ -57,8 +57,8 @@ def read_selected_part(
         The table: of marked manifests the entries are read.
     selection : Selection
         What is marked.
-    manifests, partitions : pyarrow.Table
-        `schemas.MANIFESTS` and `schemas.partitions_schema`.
+    manifests : pyarrow.Table
+        `schemas.MANIFESTS`.
     fields : sequence of mapping
         `manifest_fields` of the manifests.
     """
@@ -66,10 +66,17 @@ def read_selected_part(
     marked = manifests.filter(pa.array(is_marked, pa.bool_()))
     paths = frozenset(marked["manifest_path"].to_pylist())
     if selection.ranges:
+        partitions = table.partitions()
         rows = partitions.filter(selection.mask(partitions))
-        return _part(selection, paths, rows, rows, table.schema)
+        return _part(selection, paths, drop_statistics(rows), rows, table.schema)
     rows = sum_partitions(table.files(manifest_paths=sorted(paths)))
     return _part(selection, paths, rows, marked.filter(pc.equal(marked["content"], "data")), table.schema)
+
+
+def drop_statistics(rows: pa.Table) -> pa.Table:
+    """Return partitions or manifests without the maps of statistics by column, which take most of the memory."""
+    maps = {field.name for field in COLUMN_MAPS}
+    return rows.select([name for name in rows.column_names if name not in maps])
 
 
 def sum_partitions(files: pa.Table) -> pa.Table:

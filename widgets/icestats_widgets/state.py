@@ -144,7 +144,7 @@ class ExplorerState(HasTraits):
     """
 
     partitions = Any(None)
-    """`Table.partitions()`.
+    """`Table.partitions()` without the maps of statistics by column.
 
     Type: `pyarrow.Table` or None. Default: None, not read yet.
     """

@@ -16,6 +16,7 @@ from icestats.table import Table
 from icestats.types import decode_value
 from icestats_widgets.cells import Cell, bytes_cell, count_cell, text_cell
 from icestats_widgets.column_cards import render_value
+from icestats_widgets.file_listing import file_path
 from icestats_widgets.outline import Block
 
 COLUMNS = (
@@ -104,7 +105,7 @@ def file_block(files: pa.Table, metadata: TableMetadata, table: Table, column: F
     }
 
     def cells(row: int) -> list[Cell]:
-        path, content = files["file_path"][row].as_py(), files["content"][row].as_py()
+        path, content = file_path(files, row), files["content"][row].as_py()
         about = f"{path}\n{files['file_format'][row].as_py()}, {content}"
         first = text_cell(path.rsplit("/", 1)[-1], about, "" if content == "data" else "deletes")
         key = partition[row].as_py()
@@ -119,8 +120,9 @@ def file_block(files: pa.Table, metadata: TableMetadata, table: Table, column: F
         )
         return first.cast(pa.int32()).combine_chunks() if pa.types.is_date(first.type) else first.combine_chunks()
 
-    values = {"name": lambda: _whole(files["file_path"]), "keys": keys, **figures.values(column)}
-    return Block("f", len(files), cells, lambda row: str(files["file_path"][row]), values, values["name"], opens=True)
+    names = files["file_name" if "file_name" in files.column_names else "file_path"]
+    values = {"name": lambda: _whole(names), "keys": keys, **figures.values(column)}
+    return Block("f", len(files), cells, lambda row: file_path(files, row), values, values["name"], opens=True)
 
 
 def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool) -> Block:

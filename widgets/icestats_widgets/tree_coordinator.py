@@ -51,8 +51,11 @@ class TreeCoordinator:
         if self._state.overview is None:
             return
         self._state.set_loading(PART, loading=True)
-        work = partial(self._reader.read, self.wish())
+        work = partial(self._reader.read, self.wish(), self._tell)
         self._background.run("outline", work, self._show, self._excuse)
+
+    def _tell(self, done: int, total: int) -> None:
+        self._state.reading = (0, 0) if done == total else (done, total)
 
     def _show(self, outline: Outline) -> None:
         self._state.outline = outline

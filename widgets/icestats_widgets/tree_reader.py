@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from icestats.errors import IcestatsError
 from icestats.metadata import Field
 from icestats.table import Table
-from icestats_widgets.file_listing import read_file_listing
+from icestats_widgets.file_listing import find_file, read_file_listing
 from icestats_widgets.outline import Block, Outline, arrange
 from icestats_widgets.selection import Selection
 from icestats_widgets.tree_blocks import (
@@ -129,7 +129,7 @@ class TreeReader:
 
     def _open_files(self, wish: TreeWish, block: Block, files: pa.Table, path: Path) -> None:
         for file_path in self._opened(wish, path):
-            found = pc.index(files["file_path"], file_path).as_py()
+            found = find_file(files, file_path)
             if found >= 0:
                 manifest_path = str(files["manifest_path"][found].as_py())
                 block.open[found] = self._columns_of(wish, (*path, file_path), manifest_path)

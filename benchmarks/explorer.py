@@ -1,0 +1,212 @@
+"""The explorer on a large table, in a real browser: the first picture, clicks, messages, memory.
+
+`python -m benchmarks explorer --table METADATA_JSON` takes a table that is there; by default one is generated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.generated_table import Shape, generate
+from benchmarks.lab import MINUTE_MS, open_chromium, open_notebook, run_lab, write_notebook
+from benchmarks.measuring import print_table, spread
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- explorer: written by the benchmark -->", "<!-- end of explorer -->"
+MEMORY = "print('peak kB', next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+_UNTIL = """
+async ({act, seen}) => {
+  const find = new Function('return (' + seen + ')');
+  const before = JSON.stringify(find());
+  const started = performance.now();
+  new Function(act)();
+  while (JSON.stringify(find()) === before) {
+    if (performance.now() - started > 60000) throw new Error('nothing has changed: ' + seen);
+    await new Promise((resolve) => setTimeout(resolve, 4));
+  }
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  return performance.now() - started;
+}
+"""
+"""Does something and waits until what is seen is another, and is painted."""
+_TREE = "document.querySelector('.icestats-outline .icestats-table-space')"
+_TEXT = "document.querySelector('.icestats-selection-text').textContent.match(/[0-9,]+ records/)?.[0]"
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """What a person does, and what is then seen."""
+
+    name: str
+    act: str
+    seen: str
+    times: int = 5
+
+
+def _row(number: int) -> str:
+    return f"{_TREE}.querySelectorAll('[role=row]')[{number}]"
+
+
+def _press(target: str, name: str) -> str:
+    return f"{target}.dispatchEvent(new KeyboardEvent('keydown', {{key: '{name}', bubbles: true}}))"
+
+
+def _head(part: str, column: str) -> str:
+    return f"document.querySelector('.icestats-{part} [data-column={column}]').click()"
+
+
+_ROWS = f"{_TREE}.innerText.slice(0, 4000)"
+CLICKS = (
+    Click("a manifest is marked, and every part shows it", f"globalThis.n = (globalThis.n ?? 1) + 1; {_row(0)}"
+          f".parentElement.children[globalThis.n].click()", _TEXT, 8),
+    Click("partitions are marked by the arrow keys", _press("document.querySelector('.icestats-partitions [tabindex]')", "ArrowRight"),
+          _TEXT, 8),
+    Click("the selection is cleared", "document.querySelector('.icestats-selection button').click()", _TEXT, 1),
+    Click("the tree is sorted", _head("outline", "records"), _ROWS),
+    Click("a manifest is opened, and closed", f"const row = {_row(1)}; const key = row.getAttribute('aria-expanded') === 'true'"
+          "? 'ArrowLeft' : 'ArrowRight'; row.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))", _ROWS, 6),
+    Click("a column is chosen", "globalThis.c = (globalThis.c ?? 2) + 1; document.querySelectorAll("
+          "'.icestats-columns .icestats-table-space [role=row]')[globalThis.c % 8].click()",
+          "document.querySelector('.icestats-histogram h4').textContent"),
+    Click("partitions show files, records, bytes", "globalThis.v = (globalThis.v ?? 0) + 1; document.querySelectorAll("
+          "'.icestats-partitions .widget-toggle-button')[globalThis.v % 3].click()",
+          "document.querySelector('.icestats-partitions .icestats-caption').textContent"),
+)  # fmt: skip
+IN_LIST = (
+    Click("450,000 files: scrolled to another place", "const s = document.querySelector('.icestats-outline .icestats-table-scroll');"
+          "globalThis.p = ((globalThis.p ?? 0) + 0.37) % 1; s.scrollTop = s.scrollHeight * globalThis.p",
+          f"{_TREE}.querySelector('.icestats-table-pending') ? 0 : {_ROWS}", 8),
+    Click("450,000 files: sorted by size", _head("outline", "size"), _ROWS, 4),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the runs have shown."""
+
+    first_seconds: list[float] = field(default_factory=list)
+    clicks_ms: dict[str, list[float]] = field(default_factory=dict)
+    list_seconds: list[float] = field(default_factory=list)
+    largest_message: int = 0
+    peak_mb: list[float] = field(default_factory=list)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks explorer", description=__doc__)
+    parser.add_argument("--table", help="the location of a metadata.json")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="write the figures into docs/benchmarks.md")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        location = options.table or str(generate(scratch, Shape()) / "metadata" / "v1.metadata.json")
+        measured = measure(location, scratch, options.runs)
+    rows = build_rows(measured)
+    print_table(("what", "aim", "measured"), rows)
+    if options.write:
+        write_page(rows, options.runs)
+
+
+def measure(location: str, scratch: Path, runs: int) -> Measured:
+    """Open the explorer in fresh kernels, and click through it."""
+    import icestats
+
+    # The roll-ups are in the local cache afterwards, as they are the second time that a person opens a table.
+    environment = {"ICESTATS_CACHE": str(scratch / "cache")}
+    os.environ.update(environment)
+    icestats.load(location).read()
+    work = scratch / "work"
+    work.mkdir()
+    measured = Measured()
+    with open_chromium() as browser, run_lab(work, scratch, environment) as address:
+        for run in range(runs):
+            name = f"run{run}.ipynb"
+            write_notebook(work / name, ["import icestats", f"icestats.load({location!r}).explore()", MEMORY])
+            _run_once(browser, address.format(name), measured)
+    return measured
+
+
+def _run_once(browser: Browser, address: str, measured: Measured) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 2400})
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: _note(measured, data)))
+    open_notebook(page, address)
+    page.locator(".jp-Cell").first.click()
+    page.keyboard.press("Shift+Enter")
+    page.locator(".jp-Cell").nth(0).get_by_text("[1]:").wait_for(timeout=MINUTE_MS)
+    started = time.perf_counter()
+    page.keyboard.press("Shift+Enter")
+    page.locator(".icestats-manifests .barlayer .point").first.wait_for(timeout=MINUTE_MS)
+    measured.first_seconds.append(time.perf_counter() - started)
+    page.locator(".icestats-partitions .heatmaplayer image").wait_for(timeout=MINUTE_MS)
+    page.wait_for_function(f"!{_TREE}.innerText.includes('…') && {_TREE}.children.length > 5", timeout=MINUTE_MS)
+    _settle(page)
+    for click in CLICKS:
+        _click(page, click, measured)
+    page.locator(".icestats-filter-input").fill("event_time >= '2026-09-05T00:00:00' and event_time < '2026-09-06T00:00:00'")
+    page.locator(".icestats-plan .icestats-part-kept").first.wait_for(timeout=MINUTE_MS)
+    _settle(page)
+    started = time.perf_counter()
+    page.get_by_role("radio", name="all files").or_(page.get_by_role("button", name="all files")).first.click()
+    page.get_by_text("live files; a click").wait_for(timeout=MINUTE_MS)
+    measured.list_seconds.append(time.perf_counter() - started)
+    for click in IN_LIST:
+        _click(page, click, measured)
+    page.locator(".jp-Notebook").press("Escape")
+    page.locator(".jp-Cell").nth(2).click()
+    page.keyboard.press("Shift+Enter")
+    text = page.get_by_text("peak kB").last.text_content() or ""
+    measured.peak_mb.append(int("".join(c for c in text.split("kB")[-1] if c.isdigit())) * 1024 / 1e6)
+    page.close()
+
+
+def _note(measured: Measured, data: bytes | str) -> None:
+    measured.largest_message = max(measured.largest_message, len(data))
+
+
+def _settle(page: Page) -> None:
+    """Wait until the kernel has nothing to do."""
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=MINUTE_MS)
+    page.wait_for_function("!document.querySelector('.icestats-loading')", timeout=MINUTE_MS)
+
+
+def _click(page: Page, click: Click, measured: Measured) -> None:
+    for _ in range(click.times):
+        taken = page.evaluate(_UNTIL, {"act": click.act, "seen": click.seen})
+        measured.clicks_ms.setdefault(click.name, []).append(taken)
+        _settle(page)
+
+
+def build_rows(measured: Measured) -> list[tuple[str, str, str]]:
+    """Build the lines of the table."""
+    every = [ms for found in measured.clicks_ms.values() for ms in found]
+    return [
+        ("from the call to the first picture", "2 s", spread(measured.first_seconds)),
+        *((f"click: {name}", "", _milliseconds(found)) for name, found in measured.clicks_ms.items()),
+        ("all clicks", "200 ms", _milliseconds(every)),
+        ("the list of all files, first time", "", spread(measured.list_seconds)),
+        ("largest message to the browser", "2 MB", f"{measured.largest_message / 1e6:.2f} MB"),
+        ("peak memory of the kernel", "600 MB", f"{max(measured.peak_mb):,.0f} MB"),
+    ]
+
+
+def _milliseconds(found: list[float]) -> str:
+    return f"{statistics.median(found):,.0f} ms ({min(found):,.0f} to {max(found):,.0f})"
+
+
+def write_page(rows: Sequence[tuple[str, str, str]], runs: int) -> None:
+    """Put the figures between the page's markers."""
+    head = ["| what | aim | measured: median (least to most) |", "|---|---:|---:|"]
+    lines = [*head, *(f"| {' | '.join(row)} |" for row in rows)]
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    about = f"{runs} runs, each with a fresh kernel and page; {os.cpu_count()} cores, load average {load} at the end."
+    before, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{about}\n\n" + "\n".join(lines) + f"\n\n{END}{rest.split(END)[1]}")
