@@ -9,9 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from icestats.errors import IcestatsError
+from icestats_widgets.memory import release_memory
 
 T = TypeVar("T")
 
@@ -85,8 +84,7 @@ class Background:
                 self._threads.discard(threading.current_thread())
                 is_last = not self._threads
             if is_last:
-                # What a large table's metadata was read into goes back to the system.
-                pa.default_memory_pool().release_unused()
+                release_memory()
 
 
 def explain_error(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import ipywidgets
@@ -16,8 +17,10 @@ from icestats_widgets.estimate_view import EstimateView
 from icestats_widgets.finding_view import FindingView
 from icestats_widgets.histogram_view import HistogramView
 from icestats_widgets.manifest_view import ManifestView
+from icestats_widgets.memory import return_large_arrays
 from icestats_widgets.partition_view import PartitionView
 from icestats_widgets.plan_view import PlanView
+from icestats_widgets.plotly_figure import prepare_figures
 from icestats_widgets.question_coordinator import QuestionCoordinator
 from icestats_widgets.selection_view import SelectionView
 from icestats_widgets.snapshot_view import SnapshotView
@@ -28,6 +31,7 @@ from icestats_widgets.tree_coordinator import TreeCoordinator
 from icestats_widgets.tree_view import TreeView
 from icestats_widgets.view import View
 
+_HEAD_START_SECONDS = 0.4
 _STYLE = Path(__file__).with_name("explorer.css")
 
 
@@ -54,6 +58,8 @@ class Explorer(ipywidgets.VBox):
     def __init__(self, table: Table, *, column: str | None = None) -> None:
         if column is not None:
             table.schema.find(column)
+        return_large_arrays()
+        prepare_figures()
         self.state = ExplorerState(table=table, column=column)
         """What is shown and chosen: set its traits to choose."""
         self._background = Background()
@@ -95,7 +101,8 @@ class Explorer(ipywidgets.VBox):
         super().__init__([style, self.summary, self.selection, grid])
         self.add_class("icestats-explorer")
         self._tree.read()
-        self._coordinator.read_rollups()
+        self._is_started = False
+        self._start_soon()
 
     def code(self) -> str:
         """Return the Python lines that give what is seen, part by part."""
@@ -105,6 +112,19 @@ class Explorer(ipywidgets.VBox):
         lines = ["import icestats", "", f"table = icestats.load({self.state.table.name!r})"]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 
+    def _start_soon(self) -> None:
+        # In a notebook the first picture goes to the browser before the processors are taken by reading.
+        try:
+            asyncio.get_running_loop().call_later(_HEAD_START_SECONDS, self._start)
+        except RuntimeError:
+            self._start()
+
+    def _start(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._coordinator.read_rollups()
+
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until everything that is being read is there; return whether that came in time."""
+        self._start()
         return self._background.wait(timeout_s)

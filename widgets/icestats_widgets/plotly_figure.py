@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import importlib
 import sys
+import threading
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from traitlets import Bytes, Dict, Float, Int, List, Unicode
 
 _HERE = Path(__file__).parent
 _CONFIG = {"responsive": True, "displayModeBar": False, "displaylogo": False, "typesetMath": False, "showTips": False}
-_PACKING = 6
+_PACKING = 2
 
 
 class _ImportedWhenUsed(ModuleType):
@@ -133,9 +135,19 @@ class PlotlyFigure(_FigureWidget):
 _bundle: PlotlyBundle | None = None
 
 
+@cache
+def _pack() -> bytes:
+    code = Path(plotly.__file__).with_name("package_data") / "widgetbundle.js"
+    return gzip.compress(code.read_bytes(), _PACKING, mtime=0)
+
+
+def prepare_figures() -> None:
+    """Pack plotly's JavaScript in a thread, while the manifest list is read."""
+    threading.Thread(target=_pack, name="icestats figures", daemon=True).start()
+
+
 def _find_bundle() -> PlotlyBundle:
     global _bundle
     if _bundle is None or _bundle.comm is None:
-        code = Path(plotly.__file__).with_name("package_data") / "widgetbundle.js"
-        _bundle = PlotlyBundle(gzipped=gzip.compress(code.read_bytes(), _PACKING, mtime=0))
+        _bundle = PlotlyBundle(gzipped=_pack())
     return _bundle
