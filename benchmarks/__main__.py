@@ -10,7 +10,10 @@ import os
 import platform
 import sys
 
-NAMES = ("first_picture", "metadata_reading", "table_statistics", "statistics_refresh", "planning_concurrency", "explorer")
+NAMES = (
+    *("first_picture", "metadata_reading", "table_statistics", "statistics_refresh", "planning_concurrency"),
+    "explorer",
+)
 
 
 def main() -> None:

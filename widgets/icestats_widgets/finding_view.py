@@ -37,9 +37,7 @@ class FindingView(View):
 
     def build(self) -> None:
         """Make the widgets that stay."""
-        self.look = ipywidgets.Button(
-            description="Look at the layout", icon="search", tooltip="Reads each entry"
-        )
+        self.look = ipywidgets.Button(description="Look at the layout", icon="search", tooltip="Reads each entry")
         self.look.on_click(lambda _: self._questions.read_layout())
         self.set_controls(self.look)
         self.grid = Grid("Findings", _COLUMNS, row_height=46, most_rows=6, least_rows=2)

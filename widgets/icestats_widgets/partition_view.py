@@ -57,8 +57,9 @@ class PartitionView(View):
             self.figure.update_layout(selections=mark_box(box))
         else:
             fade_bars(self.figure, box)
-        self.figure.places = list(board.shape)
-        self.figure.mark = [] if box is None else list(box)
+        if self.figure is not None:
+            self.figure.places = list(board.shape)
+            self.figure.mark = [] if box is None else list(box)
 
     def _shown(self, partitions: pa.Table) -> pa.Table:
         # Marked partitions are framed; of a marked manifest its own partitions are shown, once they have been read.
