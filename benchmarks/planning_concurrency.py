@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generated_table import Shape, generate
-from benchmarks.metadata_page import DOCS, describe_conditions, load_average
+from benchmarks.metadata_page import PAGE, describe_conditions, load_average
+from benchmarks.peers.table_location import metadata_path
 
 if TYPE_CHECKING:
     from icestats import Table
     from icestats.plan.plan import Plan
 
-PAGE = DOCS / "benchmarks.md"
 BEGIN, END = "<!-- planning: written by the benchmark -->", "<!-- end of planning -->"
 ONE_DAY = "event_time >= '2026-08-{0:02d}T00:00:00' and event_time < '2026-08-{1:02d}T00:00:00'"
 CROWDS = (1, 10, 100)
@@ -47,11 +47,11 @@ def main(options: Sequence[str] = ()) -> None:
         before = load_average()
         text = "\n".join(
             [
-                describe_conditions(location, arguments.runs),
+                f"{_describe(location)} Medians of {arguments.runs} processes of each, taking turns.",
                 "",
                 *_measure_plans(location, arguments.runs),
                 "",
-                describe_conditions(small, 1),
+                f"{_describe(small)} Every file has every statistic.",
                 "",
                 *_measure_crowds(small, arguments.small_days),
             ]
@@ -62,6 +62,10 @@ def main(options: Sequence[str] = ()) -> None:
         page = PAGE.read_text()
         head, rest = page.split(BEGIN)
         PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+
+
+def _describe(location: str) -> str:
+    return describe_conditions(location, 1).partition(" Medians of")[0]
 
 
 def _measure_plans(location: str, runs: int) -> list[str]:
@@ -81,7 +85,7 @@ def _measure_plans(location: str, runs: int) -> list[str]:
         later = [second for run in found[way] for second in run["seconds"][1:]]
         lines.append(f"| {title} | {_spread(first)} | {_spread(later)} | {found[way][0]['counts'][0]:,} |")
     ratio = _median(found["pyiceberg"]) / _median(found["icestats"])
-    return [*lines, "", f"Later plans take 1/{ratio:.0f} of PyIceberg's time."]
+    return [*lines, "", f"PyIceberg takes {ratio:.0f} times as long as later plans."]
 
 
 def _median(runs: list[dict[str, list[float]]]) -> float:
@@ -95,7 +99,8 @@ def _spread(seconds: list[float]) -> str:
 def _measure_crowds(location: str, days: int) -> list[str]:
     import icestats
 
-    reference = icestats.load(location).read()
+    reference = icestats.load(metadata_path(location)).read()
+    reference.plan(ONE_DAY.format(3, 4))
     rollups = reference._reader.rollups
     head = ("filter", "manifest-level statistics", "plannings at one time", "manifests opened, each",
             "values looked at, each", "bytes of manifests read, each", "ms each", "plannings a second")  # fmt: skip
@@ -104,7 +109,7 @@ def _measure_crowds(location: str, days: int) -> list[str]:
     for title, row_filter in (("one day", ONE_DAY.format(3, 4)), ("one event_id", one_id)):
         for with_statistics in (False, True):
             for crowd in CROWDS:
-                tables = [icestats.load(location) for _ in range(crowd)]
+                tables = [icestats.load(metadata_path(location)) for _ in range(crowd)]
                 for table in tables:
                     # Statistics that a coordinator has read once, for all plannings.
                     table._reader.__dict__["rollups"] = rollups

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from benchmarks.peers.table_location import metadata_path
+
 
 def main() -> None:
     way, location, row_filter = sys.argv[1:]
@@ -22,21 +24,21 @@ def main() -> None:
 def _icestats(location: str, row_filter: str) -> Callable[[], int]:
     import icestats
 
-    table = icestats.load(location)
+    table = icestats.load(metadata_path(location))
     return lambda: len(table.plan(row_filter).kept_file_paths())
 
 
 def _layout(location: str, _: str) -> Callable[[], int]:
     import icestats
 
-    table = icestats.load(location)
+    table = icestats.load(metadata_path(location))
     return lambda: table.layout().spread.file_count
 
 
 def _pyiceberg(location: str, row_filter: str) -> Callable[[], int]:
     from pyiceberg.table import StaticTable
 
-    table = StaticTable.from_metadata(f"{location}/metadata/v1.metadata.json")
+    table = StaticTable.from_metadata(metadata_path(location))
     return lambda: sum(1 for _ in table.scan(row_filter).plan_files())
 
 
