@@ -17,7 +17,7 @@ from icestats.plan.evaluation import Evaluation, evaluate
 from icestats.plan.funnel import Funnel, column_figures, judge_row_groups, run_funnel
 from icestats.plan.manifest_summaries import build_summary_figures, specs_of
 from icestats.plan.plan import Plan, build_plan
-from icestats.plan.predicates import find_predicates
+from icestats.plan.predicates import Constant, find_predicates
 from icestats.plan.row_filter import FilterSchema, RowFilter, build_row_filter
 from icestats.plan.row_groups import read_row_groups
 from icestats.plan.steps import ROWS, PlanStep
@@ -144,10 +144,9 @@ def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:
     partitions = manifests["partitions"].combine_chunks()
     kept: list[int] = []
     for spec_id, rows in specs_of(manifests).items():
-        condition = row_filter.by_spec[spec_id]
+        condition = row_filter.by_spec.get(spec_id, Constant(True))
         wanted = [predicate.field_id for predicate in find_predicates(condition)]
-        spec = reader.source.metadata.specs[spec_id]
-        taken = partitions.take(pa.array(rows))
-        figures = build_summary_figures(taken, spec, reader.schema, wanted) if wanted else {}
+        taken, specs = partitions.take(pa.array(rows)), reader.source.metadata.specs
+        figures = build_summary_figures(taken, specs[spec_id], reader.schema, wanted) if wanted else {}
         kept += rows[evaluate(condition, figures, len(rows)).kept].tolist()
     return _read_files(reader, manifests.take(pa.array(sorted(kept), pa.int64())), [PATH_FIELD_ID])

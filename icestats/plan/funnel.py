@@ -20,7 +20,7 @@ from icestats.plan.evaluation import Evaluation, evaluate
 from icestats.plan.figures import ColumnFigures, file_figures, value_figures
 from icestats.plan.keys import Longs
 from icestats.plan.manifest_summaries import build_rollup_figures, build_summary_figures, select_live_data, specs_of
-from icestats.plan.predicates import find_predicates
+from icestats.plan.predicates import Constant, find_predicates
 from icestats.plan.row_filter import RowFilter
 from icestats.plan.steps import BOUNDS, ROLLUPS, ROW_GROUPS, SUMMARIES, TUPLES, PlanStep
 from icestats.read.manifests import RollUps
@@ -118,10 +118,11 @@ def _by_summaries(
     found, left, values = [], [np.zeros(0, np.int64)], 0
     partitions = manifests["partitions"].combine_chunks()
     for spec_id, rows in specs_of(manifests).items():
-        condition = row_filter.by_spec[spec_id]
+        # Of a spec that the table does not have nothing is ruled out: reading the manifest says what is wrong.
+        condition = row_filter.by_spec.get(spec_id, Constant(True))
         wanted = [predicate.field_id for predicate in find_predicates(condition)]
-        spec = metadata.specs[spec_id]
-        figures = build_summary_figures(partitions.take(pa.array(rows)), spec, schema, wanted) if wanted else {}
+        taken = partitions.take(pa.array(rows))
+        figures = build_summary_figures(taken, metadata.specs[spec_id], schema, wanted) if wanted else {}
         evaluation = evaluate(condition, figures, len(rows))
         found.append(Judgement(SUMMARIES, rows, spec_id, evaluation))
         left.append(rows[evaluation.kept])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
 from icestats.errors import UnsupportedError
@@ -61,7 +62,6 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
         The schema or a partition spec holds what PyIceberg does not know.
     """
     from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.schema import Schema
 
     document = read_document(source.storage, source.metadata_location)
     schemas = document.get("schemas") or [document["schema"]]
@@ -69,7 +69,7 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
     specs = document.get("partition-specs") or [{"spec-id": 0, "fields": document.get("partition-spec") or []}]
     try:
         return FilterSchema(
-            Schema.model_validate(found),
+            _read_schema(found),
             {spec["spec-id"]: PartitionSpec.model_validate(spec) for spec in specs},
         )
     except ValueError as error:
@@ -77,6 +77,21 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
         raise UnsupportedError(
             f"{source.name} cannot be filtered, PyIceberg does not read its schema: {said}"
         ) from error
+
+
+def _read_schema(document: dict[str, Any]) -> IcebergSchema:
+    """Read a schema, without the columns whose types PyIceberg does not know (variant, geometry and the like)."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    try:
+        return Schema.model_validate(document)
+    except ValueError:
+        known = []
+        for field in document["fields"]:
+            with contextlib.suppress(ValueError):
+                known.append(NestedField.model_validate(field))
+        return Schema(*known, schema_id=document.get("schema-id", 0))
 
 
 def build_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -> RowFilter:

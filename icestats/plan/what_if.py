@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.plan.evaluation import evaluate
+from icestats.plan.figures import ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
-from icestats.plan.keys import Longs
+from icestats.plan.keys import Longs, Mask
 from icestats.plan.row_filter import RowFilter
 from icestats.plan.steps import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 from icestats.planning_schemas import WHAT_IF
@@ -118,12 +119,17 @@ def count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
     """
     manifest_count = files.manifests.num_rows
     every = np.arange(manifest_count)
-    by_summary = _judge_partitions(row_filter, files, files.manifest_index, manifest_count)
+    summaries = {
+        field_id: aggregate(found, files.manifest_index, manifest_count)
+        for field_id, found in files.partition_figures.items()
+    }
+    by_summary = _judge_partitions(row_filter, files, summaries, files.manifest_index, manifest_count)
     columns = {i: f for i, f in files.column_figures.items() if i in row_filter.field_ids}
     rolled = {field_id: aggregate(f, files.manifest_index, manifest_count) for field_id, f in columns.items()}
     by_rollup = by_summary & evaluate(row_filter.condition, rolled, manifest_count).kept
     opened = by_rollup[files.manifest_index]
-    by_tuple = opened & _judge_partitions(row_filter, files, np.arange(len(files)), len(files))
+    itself = np.arange(len(files))
+    by_tuple = opened & _judge_partitions(row_filter, files, files.partition_figures, itself, len(files))
     matching = evaluate(row_filter.condition, columns, len(files)).kept & (files.record_counts > 0)
     return (
         _count_manifests(SUMMARIES, files, manifest_count, every[by_summary]),
@@ -133,15 +139,12 @@ def count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
     )
 
 
-def _judge_partitions(row_filter: RowFilter, files: FileSet, groups: Longs, count: int) -> np.ndarray:
+def _judge_partitions(
+    row_filter: RowFilter, files: FileSet, figures: Mapping[int, ColumnFigures], groups: Longs, count: int
+) -> Mask:
     """Say which groups of files the projected filters keep; each group is of one spec."""
     kept = np.ones(count, np.bool_)
-    one_each = count == len(files)
     for spec_id in np.unique(files.spec_ids).tolist():
-        figures = {
-            field_id: figures if one_each else aggregate(figures, groups, count)
-            for field_id, figures in files.partition_figures.items()
-        }
         verdict = evaluate(row_filter.by_spec[spec_id], figures, count).kept
         mine = np.zeros(count, np.bool_)
         mine[groups[files.spec_ids == spec_id]] = True

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import icestats
+from icestats.plan.maintenance import Maintenance
 
 pytestmark = pytest.mark.spark
 
@@ -99,5 +100,20 @@ def test_a_rewrite_of_manifests_brings_what_was_predicted(spark, demo_home):
         now = table.refresh()
         assert now.snapshot.operation == "replace"
         assert set(now.plan("day = 3").kept_file_paths()) == set(table.plan("day = 3").kept_file_paths())
+        _run_every_statement(spark, Maintenance("icestats", "demo.rewritten", {}))
+        assert set(table.refresh().plan("day = 3").partition_filters.values()) == {"day = 3"}
     finally:
         spark.sql("DROP TABLE icestats.demo.rewritten")
+
+
+def _run_every_statement(spark: Any, maintenance: Maintenance) -> None:
+    """What findings propose is valid: Spark runs it."""
+    spark.sql(maintenance.set_property("write.metadata.metrics.column.id", "truncate(16)"))
+    for statement in (
+        maintenance.sort_files(("id",)),
+        maintenance.sort_files(("day", "id")),
+        maintenance.compact_files(),
+        maintenance.apply_deletes(),
+        maintenance.rewrite_manifests(),
+    ):
+        spark.sql(statement).collect()
