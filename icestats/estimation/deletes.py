@@ -15,6 +15,8 @@ from icestats.plan.source_estimates import DeleteShares
 from icestats.snapshot_reader import SnapshotReader
 
 Floats = npt.NDArray[np.float64]
+ReadNdv = Callable[[int], float | None]
+"""Gives the number of distinct values of a column, by field id; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +58,48 @@ class TableDeletes:
         return self.over(as_floats(files["record_count"]))
 
 
-def build_table_deletes(reader: SnapshotReader, read_ndv: Callable[[int], float | None]) -> TableDeletes:
-    """Build a snapshot's deletes from its roll-ups; manifests of deletes are read for equality deletes only."""
-    partitions = reader.rollups.partitions
-    counts = {
-        name: int(pc.sum(partitions[f"{name}_record_count"]).as_py() or 0)
-        for name in ("data", "position_delete", "equality_delete")
-    }
-    removed, assumes, by_partition = 0.0, "", True
-    if counts["equality_delete"]:
-        removed, assumes, by_partition = _estimate_equality(reader, read_ndv, counts["data"])
+def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDeletes:
+    """Build a snapshot's deletes from its roll-up by manifest; delete files are listed for equality deletes only."""
+    groups = reader.manifest_rollups.manifests
+    is_data = pc.equal(reader.manifest_files["content"], "data")
+    data, deletes = groups.filter(is_data), groups.filter(pc.invert(is_data))
+    records, removed, assumes, by_partition = _total(data, "record_count"), 0.0, "", True
+    positions, equality = _total(deletes, "record_count"), 0
+    if _total(deletes, "equality_delete_file_count"):
+        manifests = reader.manifest_files
+        files = reader.read_files((), manifests.filter(pc.equal(manifests["content"], "deletes")))
+        by_equality = files.filter(pc.equal(files["content"], "equality_deletes"))
+        equality = _total(by_equality, "record_count")
+        positions = _total(files, "record_count") - equality
+        removed, assumes = _estimate_equality(by_equality, read_ndv, records)
+        specs = reader.source.metadata.specs
+        by_partition = all(specs[spec_id].fields for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())
     return TableDeletes(
-        position_record_count=counts["position_delete"],
-        equality_record_count=counts["equality_delete"],
-        record_count=counts["data"],
+        position_record_count=positions,
+        equality_record_count=equality,
+        record_count=records,
         equality_row_count=removed,
         equality_assumes=assumes,
         equality_is_by_partition=by_partition,
     )
 
 
-def _estimate_equality(
-    reader: SnapshotReader, read_ndv: Callable[[int], float | None], record_count: int
-) -> tuple[float, str, bool]:
+def _total(table: pa.Table, name: str) -> int:
+    return int(pc.sum(table[name]).as_py() or 0)
+
+
+def _estimate_equality(files: pa.Table, read_ndv: ReadNdv, record_count: int) -> tuple[float, str]:
     """Each record of an equality delete is a filter `key = value`: rows a key, as the NDV has it, else one row."""
-    manifests = reader.manifest_files
-    files = reader.read_files((), manifests.filter(pc.equal(manifests["content"], "deletes")))
-    files = files.filter(pc.equal(files["content"], "equality_deletes"))
     removed, unknown = 0.0, False
     for row in files.select(["record_count", "equality_ids"]).to_pylist():
         ndvs = [read_ndv(field_id) for field_id in row["equality_ids"] or ()]
         known = [ndv for ndv in ndvs if ndv is not None]
-        unknown = unknown or len(known) < len(ndvs) or not ndvs
+        is_known = bool(known) and len(known) == len(ndvs)
+        unknown = unknown or not is_known
         # Keys of several columns are at least as many as the values of each.
-        rows_a_key = record_count / max(*known, 1.0) if known and len(known) == len(ndvs) else 1.0
+        rows_a_key = record_count / max(*known, 1.0) if is_known else 1.0
         removed += row["record_count"] * max(rows_a_key, 1.0)
-    specs = reader.source.metadata.specs
-    everywhere = any(not specs[spec_id].fields for spec_id in pc.unique(files["spec_id"]).to_pylist())
     assumes = "equality deletes are filters, each key with as many rows as another"
     if unknown:
         assumes = "each record of an equality delete removes one row (no NDV of its key is committed)"
-    return min(removed, float(record_count)), assumes, not everywhere
+    return min(removed, float(record_count)), assumes

@@ -17,6 +17,7 @@ from icestats.plan.kept_groups import GroupedEvidence, Question, keep_by_partiti
 from icestats.plan.partition_ranges import build_manifest_ranges, build_value_ranges
 from icestats.plan.sketch_sources import DistinctValues, Distribution
 from icestats.read.file_figures import read_file_figures
+from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
 from icestats.read.manifests import manifests_to_read
 from icestats.read.puffin import read_blob
 from icestats.read.statistics_files import THETA, find_nearest, read_kll
@@ -40,9 +41,10 @@ class Evidence:
         self._thetas: dict[int, ThetaSketch | None] = {}
         self._files: dict[tuple[object, ...], GroupedEvidence] = {}
 
-    def fill(self) -> None:
-        """Read now what every source needs: the roll-ups, and what there is of equality deletes."""
-        self.reader.fill_rollups(None)
+    def fill(self, *, partitions: bool) -> None:
+        """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
+        if partitions:
+            self.reader.fill_rollups(None)
         self.deletes  # noqa: B018 - kept once it is read
 
     @cached_property
@@ -56,11 +58,6 @@ class Evidence:
         return PartitionDistributions(self.reader)
 
     @cached_property
-    def record_count(self) -> int:
-        """Records of live data files."""
-        return int(pc.sum(self.reader.rollups.partitions["data_record_count"]).as_py() or 0)
-
-    @cached_property
     def _data_manifests(self) -> pa.Table:
         files = self.reader.manifest_files
         return files.append_column("place", pa.array(range(files.num_rows), pa.int64())).filter(
@@ -69,7 +66,19 @@ class Evidence:
 
     @cached_property
     def manifest_bytes(self) -> int:
-        """Bytes of the data manifests."""
+        """Bytes that hold the roll-up by manifest: the committed blob's where it is read from there, or manifests'."""
+        blobs = () if "rollups" in self.reader.__dict__ else self.reader.blobs
+        committed = next((found.blob.length for found in blobs if found.blob.type == MANIFEST_STATISTICS), None)
+        return committed or int(pc.sum(self._data_manifests["manifest_length"]).as_py() or 0)
+
+    @cached_property
+    def partition_bytes(self) -> int:
+        """Bytes that hold the roll-up by partition: the partition statistics file's, or manifests'."""
+        reader = self.reader
+        if "rollups" not in reader.__dict__ and reader.snapshot is not None:
+            for file in reader.source.metadata.partition_statistics:
+                if file.snapshot_id == reader.snapshot.snapshot_id:
+                    return file.file_size_in_bytes
         return int(pc.sum(self._data_manifests["manifest_length"]).as_py() or 0)
 
     def read_manifests(self, field_ids: Sequence[int]) -> GroupedEvidence:
@@ -78,7 +87,7 @@ class Evidence:
         manifests = self._data_manifests
         columns = reader.schema.columns
         places = manifests["place"].to_numpy()
-        rollups = reader.rollups
+        rollups = reader.manifest_rollups
         groups = rollups.manifests.take(pa.array(places))
         rows = (places[:, None] * len(columns) + np.arange(len(columns))[None, :]).ravel()
         cells = rollups.manifest_cells
@@ -99,7 +108,7 @@ class Evidence:
     def read_partitions(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the partitions with their roll-up."""
         reader = self.reader
-        partitions = reader.rollups.partitions
+        partitions = reader.partition_rollups.partitions
         partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
         built = build_groups(
             "partition",
@@ -116,10 +125,10 @@ class Evidence:
             reader.source.metadata.specs,
             reader.schema,
         )
-        return GroupedEvidence(built, ranges, self.deletes.of_partitions(partitions), self.manifest_bytes)
+        return GroupedEvidence(built, ranges, self.deletes.of_partitions(partitions), self.partition_bytes)
 
     def _partition_cells(self) -> pa.Table:
-        rollups, width = self.reader.rollups, len(self.reader.schema.columns)
+        rollups, width = self.reader.partition_rollups, len(self.reader.schema.columns)
         has_data = pc.greater(rollups.partitions["data_file_count"], 0).to_numpy()
         if has_data.all():
             return rollups.partition_cells
@@ -127,12 +136,12 @@ class Evidence:
 
     def read_table(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the table as one group."""
-        partitions = self.reader.rollups.partitions
+        manifests = self.reader.manifest_rollups.manifests.take(self._data_manifests["place"])
         rows, sizes, files = (
-            pa.array([pc.sum(partitions[name]).as_py() or 0])
-            for name in ("data_record_count", "total_data_file_size_in_bytes", "data_file_count")
+            pa.array([pc.sum(manifests[name]).as_py() or 0])
+            for name in ("record_count", "file_size_in_bytes", "live_file_count")
         )
-        cells, columns = self.reader.rollups.table_cells, self.reader.schema.columns
+        cells, columns = self.reader.manifest_rollups.table_cells, self.reader.schema.columns
         built = build_groups("table", rows, sizes, files, cells, columns, field_ids)
         return GroupedEvidence(built, [], self.deletes.over(built.row_counts), self.manifest_bytes)
 

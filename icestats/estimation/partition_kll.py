@@ -41,7 +41,7 @@ class PartitionDistributions:
     def __init__(self, reader: SnapshotReader) -> None:
         self._reader = reader
         self._columns: dict[int, _Column | None] = {}
-        partitions = reader.rollups.partitions
+        partitions = reader.partition_rollups.partitions
         partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
         self._keys = build_partition_keys(
             partitions["partition"].combine_chunks(),

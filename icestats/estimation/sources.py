@@ -64,11 +64,12 @@ def ask_sources(
         place = names.index("manifests") + 1 if "manifests" in names else len(names)
         names.insert(place, DOUBLE)
     # The roll-ups are everybody's: no source is charged for reading them.
-    evidence.fill()
+    evidence.fill(partitions=not _BY_MANIFEST.issuperset(names))
     return [_timed(evidence, question, name) for name in names]
 
 
 DOUBLE = "manifests-double-filtered"
+_BY_MANIFEST = frozenset({"data-files", "manifests", DOUBLE, "manifests-each", "table", "ndv", "kll"})
 
 
 def _timed(evidence: Evidence, question: Question, name: str) -> SourceEstimate:

@@ -1,0 +1,185 @@
+"""Estimates beside the truth: what sketches promise, what engines say, what their traps are."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, TimestampType
+
+import icestats
+from icestats.spark.optimizer import explain_join_with_spark
+
+pytestmark = pytest.mark.spark
+
+NAMESPACE = "icestats.estimates"
+SCHEMA = Schema(
+    NestedField(1, "at", TimestampType()), NestedField(2, "price", DoubleType()), NestedField(3, "device", LongType())
+)
+
+
+@pytest.fixture(scope="module")
+def events(demo_statistics):
+    return icestats.load("demo.events").read()
+
+
+@pytest.fixture(scope="module")
+def namespace(spark):
+    spark.sql(f"create namespace if not exists {NAMESPACE}")
+    yield NAMESPACE
+    for row in spark.sql(f"show tables in {NAMESPACE}").collect():
+        spark.sql(f"drop table {NAMESPACE}.{row.tableName}")
+    spark.sql(f"drop namespace {NAMESPACE}")
+
+
+@pytest.fixture(scope="module")
+def priced(spark, tmp_path_factory):
+    """20 days of 20,000 prices with a long tail, with sketches by partition."""
+    folder = tmp_path_factory.mktemp("priced")
+    properties = {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+    catalog = SqlCatalog("catalog", **properties)
+    catalog.create_namespace("db")
+    spec = PartitionSpec(PartitionField(1, 1000, DayTransform(), "at_day"))
+    table = catalog.create_table("db.priced", SCHEMA, partition_spec=spec)
+    random = np.random.default_rng(4)
+    count = 400_000
+    day_us = 86_400_000_000
+    table.append(
+        pa.table(
+            {
+                "at": pa.array(20_000 * day_us + (np.arange(count) % 20) * day_us, pa.timestamp("us")),
+                "price": np.exp(3 + 1.1 * random.standard_normal(count)),
+                "device": random.zipf(1.5, count).clip(max=1_000_000),
+            }
+        )
+    )
+    icestats.load("db.priced", catalog=properties).compute(by="partition").commit()
+    yield icestats.load("db.priced", catalog=properties).read()
+    catalog.close()
+
+
+RANGES = ("price < 1.6", "price < 3", "price >= 100", "price >= 9 and price < 9.6", "price > 5 and price <= 60")
+
+
+@pytest.mark.parametrize("row_filter", RANGES)
+def test_partitions_sketches_are_off_by_a_tenth_at_most(priced, row_filter):
+    """Ranges that leave 1 % of the rows or more, without and with a partition filter, are within a tenth."""
+    for text in (row_filter, f"{row_filter} and at < '2024-10-10T00:00:00'"):
+        estimates = priced.estimate(text, actual=True)
+        if estimates.actual >= 4_000:
+            found = estimates["kll-by-partition"]
+            assert found.q_error <= 1.1, text
+            slack = found.rows_upper - found.rows_lower
+            assert found.rows_lower - slack <= estimates.actual <= found.rows_upper + slack, text
+            assert estimates["combined"].q_error <= 1.1, text
+
+
+def test_partitions_sketches_know_the_frequent_values(priced):
+    """A value that is frequent in all partitions together is estimated; one that may be none is unknown, not 0."""
+    frequent = priced.estimate("device = 1", actual=True)["kll-by-partition"]
+    assert frequent.q_error <= 1.1
+    rare = priced.estimate("device = 999999")["kll-by-partition"]
+    assert rare.rows is None
+    assert "too rare for the sketches" in rare.reason
+
+
+def test_the_tables_sketch_keeps_its_promise_on_the_demo(events):
+    """`price < 3`: off by no more than the ranks may be; half of the rows: by a tenth at most."""
+    tail = events.estimate("price < 3", actual=True)
+    slack = tail["kll"].rows_upper - tail["kll"].rows_lower
+    assert abs(tail["kll"].rows - tail.actual) <= slack
+    assert tail["manifests"].q_error > 10
+    assert events.estimate("price < 20", actual=True)["kll"].q_error <= 1.1
+
+
+def test_manifest_estimates_hold_where_double_filtering_does_not(events):
+    """Late events make manifests overlap: filtering by partition twice is off more than threefold, once by little."""
+    estimates = events.estimate("event_time >= '2026-09-10'", double_filtering=True, actual=True)
+    assert estimates.actual == 114_400
+    assert estimates["manifests"].q_error <= 1.5
+    assert estimates["manifests-double-filtered"].q_error > 3
+    assert estimates["partitions"].q_error == 1.0
+
+
+def test_position_deletes_are_deducted_by_partition(events):
+    """The three results differ by the partition's own deletes; certain bounds hold for the rows that are left."""
+    row_filter = "event_time >= '2026-09-03' and event_time < '2026-09-06'"
+    estimates = events.estimate(row_filter, actual=True)
+    found = estimates["partitions"]
+    assert found.rows_deletes_ignored - found.rows == pytest.approx(1_927)
+    assert found.rows_positions_deducted == found.rows == estimates.actual
+    assert events.estimate(row_filter, deletes="ignore")["partitions"].rows == found.rows_deletes_ignored
+
+
+def test_engines_are_asked_and_their_trap_is_found(spark, events):
+    """Spark with an NDV and no bounds estimates 0 rows for a numeric equality, and that is a finding with a remedy."""
+    estimates = events.estimate("quantity = 3", engines=True, actual=True, spark=spark)
+    assert estimates["spark-cbo-off"].rows == 1_080_700
+    assert estimates["spark-cbo-ndv"].rows == 0
+    assert estimates["spark-cbo-ndv"].q_error == estimates.actual
+    assert estimates["duckdb"].rows == 216_140
+    (finding,) = estimates.findings
+    assert "Spark estimates 0 rows for quantity = 3" in finding.title
+    assert "Spark estimates 0 rows here" in finding.evidence
+    assert events.estimate("event_type = 'view'").findings == ()
+
+
+def test_statistics_of_a_dropped_column_are_a_finding(spark, namespace):
+    """Listed statistics of a column that is gone make joins fail in Spark: said before anybody runs into it."""
+    name = f"{NAMESPACE}.dropped"
+    spark.sql(f"create table {name} (id bigint, gone int) using iceberg")
+    spark.sql(f"insert into {name} select id, cast(id % 7 as int) from range(1000)")
+    icestats.load(name).compute().commit()
+    assert icestats.load(name).estimate("id < 5").findings == ()
+    spark.sql(f"alter table {name} drop column gone")
+    table = icestats.load(name)
+    (finding,) = table.estimate("id < 5").findings
+    assert finding.severity == "error"
+    assert "joins of this table fail" in finding.title
+    assert explain_join_with_spark(spark, table._source, table.snapshot, "id")
+
+
+def test_equality_deletes_are_filters_or_ignored_and_spark_counts(spark, namespace):
+    """Both results stand side by side; what PyIceberg cannot read is counted by Spark."""
+    name = f"{NAMESPACE}.equality"
+    spark.sql(f"create table {name} (id bigint, name string) using iceberg tblproperties ('format-version'='2')")
+    spark.sql(f"insert into {name} select id, concat('n', id % 50) from range(4000)")
+    delete_equal(spark, name, "name", ["n5", "n6"])
+    estimates = icestats.load(name).estimate("id < 2000", actual=True, spark=spark)
+    assert estimates.actual == 1_920
+    assert "Spark" in estimates["actual"].assumes
+    found = estimates["table"]
+    assert found.rows_deletes_ignored == 2_000
+    assert found.rows_positions_deducted == 2_000
+    assert found.rows == pytest.approx(2_000 * (1 - 2 / 4_000)), "no NDV of the key: a record removes a row"
+    assert "each record of an equality delete removes one row" in found.assumes
+    icestats.load(name).compute(columns=["name"]).commit()
+    with_ndv = icestats.load(name).estimate("id < 2000")["table"]
+    assert with_ndv.rows == pytest.approx(2_000 * (1 - 2 / 48)), "48 names are left of the live rows"
+
+
+def delete_equal(spark: Any, name: str, column: str, values: list[str]) -> None:
+    """Commit an equality delete, as a streaming writer does: by Iceberg's own Java classes, in Spark's JVM."""
+    jvm = spark.sparkContext._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    schema = loaded.schema().select([column])
+    field_ids = spark.sparkContext._gateway.new_array(jvm.int, 1)
+    field_ids[0] = schema.findField(column).fieldId()
+    builder = getattr(jvm.org.apache.iceberg.data, "GenericFileWriterFactory$Builder")(loaded)
+    parquet = jvm.org.apache.iceberg.FileFormat.PARQUET
+    writers = builder.deleteFileFormat(parquet).equalityFieldIds(field_ids).equalityDeleteRowSchema(schema).build()
+    output = loaded.io().newOutputFile(f"{loaded.location()}/data/equality-{uuid.uuid4()}.parquet")
+    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
+    writer = writers.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
+    record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
+    for value in values:
+        writer.write(record.copy(column, value))
+    writer.close()
+    loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
