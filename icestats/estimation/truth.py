@@ -122,7 +122,8 @@ def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession |
             name,
             rows=None if one.row_count is None else float(one.row_count),
             reason=one.error or ("" if one.row_count is not None else "Spark states no row count"),
-            assumes=f"Spark {one.version}'s EXPLAIN COST: {what}",
+            assumes=f"Spark {one.version}'s EXPLAIN COST: {what}"
+            + (", every row of the scan passes the filter" if one.is_of_scan else ""),
         )
         for name, one, what in zip(names, statistics, said, strict=True)
     ]

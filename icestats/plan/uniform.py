@@ -9,6 +9,9 @@ from icestats.plan.interval_tests import close, covers, meets
 from icestats.plan.selectivity import Floats, Selectivity, build_selectivity
 from icestats.plan.value_predicates import Leaf
 from icestats.plan.value_sets import BOTTOM, TOP, Interval, is_discrete
+from icestats.types import parse_type
+
+_WITHOUT_WIDTH = frozenset({"string", "uuid", "fixed", "binary"})
 
 
 def estimate_uniform(leaf: Leaf, evidence: ColumnEvidence | None, groups: int) -> Selectivity:
@@ -69,7 +72,7 @@ def _spread(leaf: Leaf, evidence: ColumnEvidence, groups: int) -> tuple[Floats, 
 
 
 def _width(interval: Interval, evidence: ColumnEvidence, type_text: str) -> Floats:
-    if evidence.lower.dtype == object and any(isinstance(item, bytes) for item in evidence.lower[:1]):
+    if parse_type(type_text).name in _WITHOUT_WIDTH:
         return np.full(len(evidence.lower), np.nan)
     step = 1.0 if is_discrete(type_text) else 0.0
     if interval.is_point and not step:
@@ -91,6 +94,6 @@ def _reason(leaf: Leaf, evidence: ColumnEvidence, estimate: Floats) -> str:
         return f"{leaf.text}: {leaf.column} has no bounds or null counts in {lacking:,} of {len(estimate):,}"
     if leaf.values.has_nan and np.isnan(evidence.nan_share).any():
         return f"{leaf.text}: NaN is not counted"
-    if leaf.type == "string":
-        return f"{leaf.text}: between bounds, text has no width"
+    if parse_type(leaf.type).name in _WITHOUT_WIDTH:
+        return f"{leaf.text}: between bounds, {leaf.type} has no width"
     return f"{leaf.text}: bounds alone say nothing of one value among {leaf.type} values"

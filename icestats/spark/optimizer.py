@@ -28,6 +28,8 @@ class OptimizerStatistics:
     """None: Spark states none."""
     size_bytes: int | None
     """In Spark's rows, not on disk."""
+    is_of_scan: bool = False
+    """Spark states rows at the scan only: the filter is not estimated."""
     error: str = ""
     """Why Spark failed."""
 
@@ -101,12 +103,16 @@ def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
     from pyspark.errors import PySparkException
 
     try:
-        statistics: Any = session.sql(query)._jdf.queryExecution().optimizedPlan().stats()
+        plan: Any = session.sql(query)._jdf.queryExecution().optimizedPlan()
+        statistics, of_scan = plan.stats(), False
         rows = statistics.rowCount()
+        if not rows.isDefined() and plan.children().size():
+            # Without its cost-based part, Spark states rows at the scan only, and takes a filter to leave them all.
+            rows, of_scan = plan.collectLeaves().head().stats().rowCount(), True
         count = int(str(rows.get())) if rows.isDefined() else None
-        return OptimizerStatistics(session.version, count, int(str(statistics.sizeInBytes())))
+        return OptimizerStatistics(session.version, count, int(str(statistics.sizeInBytes())), of_scan)
     except (Py4JError, PySparkException) as error:
-        return OptimizerStatistics(session.version, None, None, _one_line(error))
+        return OptimizerStatistics(session.version, None, None, error=_one_line(error))
 
 
 def _one_line(error: Exception) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -27,6 +28,7 @@ from pyiceberg.types import (
 
 import icestats
 from icestats.plan.actual_rows import count_rows, count_rows_of_many
+from icestats.plan.sql_text import build_sql
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),
@@ -156,3 +158,18 @@ def test_counting_many_filters_at_once_is_counting_each(
     table = tables[spec]
     each = [count_rows(table._source, table.snapshot, one) for one in row_filters]
     assert count_rows_of_many(table._source, table.snapshot, row_filters) == each
+
+
+@settings(max_examples=40)
+@given(filters)
+def test_the_sql_of_a_filter_selects_the_same_rows(tables: dict[str, icestats.Table], row_filter: str) -> None:
+    """What engines are asked about is the filter: its exact SQL counts the rows that a scan with it returns."""
+    table = tables["plain"]
+    question = table._questioner.ask(row_filter, None, "deduct")
+    rows_ = pa.concat_tables([rows(commit) for commit in range(3)])
+    with duckdb.connect() as connection:
+        connection.register("t", rows_)
+        connection.execute("set timezone = 'UTC'")
+        condition = build_sql(question.predicate, "duckdb", exact=True)
+        (counted,) = connection.execute(f"select count(*) from t where {condition}").fetchone() or (None,)
+    assert counted == count_rows(table._source, table.snapshot, row_filter)

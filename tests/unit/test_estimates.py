@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.types import LongType
 
 import icestats
 from icestats.cli import cli
@@ -93,3 +94,40 @@ def test_the_command_line_prints_the_contract(small_table: IcebergTable) -> None
     names = {"source", "rows", "bytes", "q_error", "assumes", "values_read", "bytes_read"}
     assert all(names <= set(row) for row in rows)
     assert {row["source"] for row in rows} >= {"data-files", "manifests", "kll"}
+
+
+def test_a_workload_counts_what_each_filter_leaves(table: icestats.Table) -> None:
+    """Each filter has its truth, each source its distribution; what it cannot answer is counted as unknown."""
+    workload = table.estimate_workload(["id < 50", "name = 'n1'", "price is null"])
+    assert [answer.actual for answer in workload.answers] == [50, 10, 29]
+    summary = {row["source"]: row for row in workload.summary().to_pylist()}
+    assert (summary["table"]["answered_count"], summary["table"]["unknown_count"]) == (2, 1)
+    assert summary["table"]["q_error_max"] == pytest.approx(1.0)
+    assert (summary["ndv"]["answered_count"], summary["ndv"]["q_error_median"]) == (0, None)
+    assert summary["data-files"]["within_bounds_count"] == summary["data-files"]["bounded_count"] == 3
+    assert workload.to_arrow().num_rows == 3 * len(SOURCES)
+    assert "within bounds" in repr(workload)
+
+
+def test_filters_cannot_be_generated_from_nothing(table: icestats.Table) -> None:
+    """Without committed sketches there are no values to take filters from, and the message says what to do."""
+    with pytest.raises(icestats.StatisticsMissingError, match=r"give a list of filters, or run table.compute\(\)"):
+        table.estimate_workload()
+
+
+def test_old_files_without_a_column_make_it_unknown(
+    small_table: IcebergTable, catalog_properties: dict[str, str]
+) -> None:
+    """A column that older files say nothing of has no estimate from bounds, and everything is possible."""
+    with small_table.update_schema() as update:
+        update.add_column("later", LongType())
+    found = icestats.load("db.small", catalog=catalog_properties).estimate("later = 3")["table"]
+    assert found.rows is None
+    assert "no bounds or null counts" in found.reason
+    assert (found.rows_lower, found.rows_upper) == (0, 200)
+
+
+def test_without_deletes_all_three_results_are_the_same(table: icestats.Table) -> None:
+    """Deducted or ignored, there is nothing to deduct."""
+    found = table.estimate("id < 50")["table"]
+    assert found.rows == found.rows_deletes_ignored == found.rows_positions_deducted == found.rows_deletes_deducted
