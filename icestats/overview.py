@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.partition_values import display_partition_value, partition_field_type
+from icestats.plan.listed_statistics import find_listed_traps
 from icestats.read.statistics_age import StatisticsAge, count_ages
 from icestats.types import decode_value, to_integer
 
@@ -113,7 +114,8 @@ def build_overview(name: str, metadata: TableMetadata, snapshot: Snapshot | None
         key_ranges=ranges,
         findings=(),
     )
-    return replace(overview, findings=tuple(_findings(overview)))
+    traps = (f"{found.title} ({found.evidence})." for found in find_listed_traps(metadata, snapshot))
+    return replace(overview, findings=(*_findings(overview), *traps))
 
 
 def _total(manifests: pa.Table, what: str) -> int | None:

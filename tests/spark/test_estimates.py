@@ -143,6 +143,7 @@ def test_statistics_of_a_dropped_column_are_a_finding(spark, namespace):
     (finding,) = table.estimate("id < 5").findings
     assert finding.severity == "error"
     assert "joins of this table fail" in finding.title
+    assert any("joins of this table fail" in text for text in table.overview().findings)
     assert explain_join_with_spark(spark, table._source, table.snapshot, "id")
 
 
