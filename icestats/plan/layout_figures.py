@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from icestats.plan.depth import Depth, build_depth, collapse
 from icestats.plan.figures import ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
 from icestats.plan.keys import Longs, Mask
+from icestats.read.manifest_pool import default_threads
 
 _TIMES = ("day", "hour", "month", "year")
 
@@ -73,14 +75,16 @@ def build_field_layouts(files: FileSet, schema: Schema) -> tuple[FieldLayout, ..
 
     Keys are drawn as rows are: each bound of a file stands for half of its rows.
     """
-    found = [
-        _measure(files, files.partition_figures[field.field_id], field.name, "partition field", field.transform)
+    asked: list[tuple[ColumnFigures, str, Literal["partition field", "column"], str]] = [
+        (files.partition_figures[field.field_id], field.name, "partition field", field.transform)
         for field in files.partition_fields
     ]
     for field_id, figures in files.column_figures.items():
-        field = schema.get(field_id)
-        found.append(_measure(files, figures, field.name if field else f"#{field_id}", "column", "identity"))
-    return tuple(found)
+        column = schema.get(field_id)
+        asked.append((figures, column.name if column else f"#{field_id}", "column", "identity"))
+    _ = files.partitions
+    with ThreadPoolExecutor(default_threads(), thread_name_prefix="icestats-layout") as pool:
+        return tuple(pool.map(lambda one: _measure(files, *one), asked))
 
 
 def _measure(
