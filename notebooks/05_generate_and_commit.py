@@ -84,7 +84,7 @@ def estimated_rows(where):
 
 
 filters = ["carrier = 'HA'", "origin = 'JFK'", "tailnum = 'N14228'"]
-actual = {where: spark.table("scratch.lab.flights").where(where).count() for where in filters}
+actual = {where: scratch.scan(where).count() for where in filters}
 before = {where: estimated_rows(where) for where in filters}
 before
 
@@ -172,3 +172,23 @@ refreshed
 refreshed.commit(list_ndv=strings)
 table = table.refresh()
 {where: estimated_rows(where) for where in filters}
+
+# %% [markdown]
+# ## Undo
+#
+# `remove_statistics` takes the entry of this snapshot out of metadata.json again. Spark is back to where it was.
+
+# %%
+print(table.remove_statistics(dry_run=True))
+
+# %%
+table.remove_statistics()
+table = table.refresh()
+{where: estimated_rows(where) for where in filters}
+
+# %% [markdown]
+# The file stays on storage until somebody removes it. `remove_orphans` shows which files nothing refers to, and deletes
+# none that is younger than a day, unless told so.
+
+# %%
+table.remove_orphans().select(["path", "size_bytes", "removed", "kept_because"]).to_pandas()

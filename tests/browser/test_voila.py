@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTE_MS = 60_000
@@ -27,6 +27,24 @@ class App:
         page.on("pageerror", lambda error: self._hear("error", str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
 
+    def part(self, name: str) -> Locator:
+        """One of the explorer's parts."""
+        return self.page.locator(f".icestats-explorer .icestats-{name}").first
+
+    def take(self, name: str) -> None:
+        """Take a picture of what the window shows: for docs/images with ICESTATS_SCREENSHOTS set."""
+        folder = ROOT / "docs" / "images" if os.environ.get("ICESTATS_SCREENSHOTS") else ROOT / "test-results"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.png"
+        self.page.screenshot(path=path, animations="disabled")
+        assert path.stat().st_size > 20_000
+
+    def take_part(self, number: int, name: str) -> None:
+        """Take a picture with a part at the top of the window: a frame of the animated tour."""
+        self.part(name).evaluate("(part) => part.scrollIntoView({block: 'start', behavior: 'instant'})")
+        expect(self.part(name)).to_be_in_viewport()
+        self.take(f"tour-{number}-{name}")
+
     def _hear(self, kind: str, text: str) -> None:
         if kind == "error":
             self.complaints.append(text)
@@ -34,7 +52,7 @@ class App:
 
 @pytest.fixture(scope="module")
 def app(chromium: Browser, lab: str) -> Iterator[App]:
-    page = chromium.new_page(viewport={"width": 1280, "height": 1600})
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
     app = App(page)
     page.goto(lab.replace("/lab/tree/{}", "/voila/render/00_tour.ipynb"), timeout=3 * MINUTE_MS)
     yield app
@@ -60,11 +78,30 @@ def test_every_cell_has_its_answer(app: App) -> None:
     expect(app.page.get_by_text("apache-datasketches-theta-v1").first).to_be_visible(timeout=MINUTE_MS)
     expect(app.page.locator(".jp-CodeCell .jp-InputArea-editor")).to_have_count(0)
     assert "Traceback" not in app.page.content()
-    folder = ROOT / "docs" / "images" if os.environ.get("ICESTATS_SCREENSHOTS") else ROOT / "test-results"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "tour_voila.png"
-    app.page.screenshot(path=path, full_page=True)
-    assert path.stat().st_size > 20_000
+    app.take("voila")
+
+
+def test_the_tour_of_the_documentation(app: App) -> None:
+    """From the findings to the panel that computes: each picture is of a state that answers."""
+    for name in ("manifests", "partitions", "histogram"):
+        expect(app.part(name).locator(".main-svg").first).to_be_visible(timeout=MINUTE_MS)
+    expect(app.part("findings").get_by_role("rowheader").first).to_be_visible(timeout=MINUTE_MS)
+    app.take_part(1, "summary")
+    app.take_part(2, "manifests")
+    app.part("columns").get_by_role("rowheader", name="event_type").click()
+    expect(app.part("histogram").locator("h4")).to_have_text("Distribution of event_type", timeout=MINUTE_MS)
+    app.part("columns").get_by_role("rowheader", name="price").click()
+    expect(app.part("histogram").locator(".xtitle").first).to_have_text("price", timeout=MINUTE_MS)
+    app.take_part(3, "columns")
+    app.take_part(4, "histogram")
+    box = app.part("plan").get_by_role("textbox", name="Row filter")
+    box.fill("device_id = 74 and event_time >= '2026-09-01T10:00:00'")
+    box.press("Enter")
+    expect(app.part("plan")).to_contain_text("34 files", timeout=MINUTE_MS)
+    expect(app.part("estimates")).to_contain_text("combined", timeout=MINUTE_MS)
+    app.take_part(5, "plan")
+    app.take_part(6, "estimates")
+    app.take_part(7, "statistics")
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_complains(app: App) -> None:
