@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab app docs test test-quick fuzz lint format bench clean
+.PHONY: help install demo lab app docs pictures test test-quick fuzz lint format bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -42,6 +42,10 @@ test-quick: install ## the tests that need neither Spark nor a browser
 
 fuzz: install ## damaged manifests, manifest lists and Puffin files, 100 times as many as in the tests
 	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property/test_manifest_fuzz.py tests/property/test_puffin.py tests/unit/test_manifest_list.py
+
+pictures: install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
+	@ICESTATS_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser
+	@$(BIN)/python docs/animation.py
 
 lint: install ## ruff, mypy, import-linter, notebooks paired and stripped
 	@$(BIN)/ruff check .
