@@ -149,7 +149,7 @@ pd.DataFrame({"Spark before": before, "Spark after": after, "actual": actual}).r
 
 # %% [markdown]
 # An equality is now one of so many values. That is right on average and wrong for a skewed column: `HA` is a rare
-# carrier. What a histogram would add is in [04 estimates](04_estimates.ipynb).
+# carrier. What a histogram would add is in [04 estimates against the truth](04_estimates_against_the_truth.ipynb).
 #
 # ## The table goes on
 #

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,12 @@ def test_its_outputs_are_stripped(notebook: Path) -> None:
     cells = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
     assert cells
     assert [(cell.outputs, cell.execution_count) for cell in cells] == [([], None)] * len(cells)
+
+
+def test_its_links_lead_somewhere(notebook: Path) -> None:
+    """Each notebook that a page names is there."""
+    text = "".join(cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "markdown")
+    assert [link for link in re.findall(r"\]\((\S+\.ipynb)\)", text) if not (FOLDER / link).exists()] == []
 
 
 def test_its_script_says_the_same(notebook: Path) -> None:
