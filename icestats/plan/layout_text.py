@@ -8,6 +8,7 @@ from html import escape
 from icestats.findings import Finding
 from icestats.plan.depth import Depth
 from icestats.plan.layout_figures import FieldLayout, LateData, Spread
+from icestats.plan.plan_text import STYLE
 
 _HEAD = (
     "field",
@@ -49,7 +50,8 @@ def render_layout_html(
         for f in findings
     )
     return (
-        f"<div class='icestats-plan'><h3>Layout of {escape(table)}</h3><div class='sub'>{about}</div>"
+        f"<style>{STYLE}</style><div class='icestats-plan'><h3>Layout of {escape(table)}</h3>"
+        f"<div class='sub'>{about}</div>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{told}</ul></div>"
     )
 

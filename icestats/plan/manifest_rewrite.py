@@ -9,6 +9,7 @@ from html import escape
 import pyarrow as pa
 
 from icestats.plan.layout_figures import FieldLayout
+from icestats.plan.plan_text import STYLE
 from icestats.plan.what_if import Comparison
 from icestats.planning_schemas import MANIFEST_REWRITE
 
@@ -56,7 +57,10 @@ class ManifestRewrite:
     def _repr_html_(self) -> str:
         body = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
         statements = escape(";\n".join(self.statements))
-        return f"<div class='icestats-plan'><p>{escape(self._head())}</p><ul>{body}</ul><pre>{statements}</pre></div>"
+        return (
+            f"<style>{STYLE}</style><div class='icestats-plan'><p>{escape(self._head())}</p><ul>{body}</ul>"
+            f"<pre>{statements}</pre></div>"
+        )
 
     def _head(self) -> str:
         if not self.is_done:

@@ -13,6 +13,7 @@ from icestats.plan.evaluation import evaluate
 from icestats.plan.figures import ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
 from icestats.plan.keys import Longs, Mask
+from icestats.plan.plan_text import STYLE
 from icestats.plan.row_filter import RowFilter
 from icestats.plan.steps import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 from icestats.planning_schemas import WHAT_IF
@@ -92,7 +93,8 @@ class WhatIf:
         )
         head = "".join(f"<th scope='col'>{name}</th>" for name in ("filter", "step", "now", "then"))
         return (
-            f"<div class='icestats-plan'><p>If {escape(self.change)} ({escape(self.assumes)})</p><table><thead><tr>"
+            f"<style>{STYLE}</style><div class='icestats-plan'><p>If {escape(self.change)} "
+            f"({escape(self.assumes)})</p><table><thead><tr>"
             f"{head}</tr></thead><tbody>{body}</tbody></table><pre>{escape(self.statement)}</pre></div>"
         )
 
