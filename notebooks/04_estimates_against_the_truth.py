@@ -97,8 +97,8 @@ deletes.actual
 # %% [markdown]
 # ## What an engine makes of it
 #
-# DuckDB's EXPLAIN takes a fifth of the rows for any range. `engines="spark"` asks Spark, too, with its cost-based
-# optimizer off and on (it starts a session, so this page does not). What would go wrong there is said as a finding.
+# DuckDB's optimizer is asked over the files that a scan must open. `engines="spark"` asks Spark's, with its cost-based
+# part off and on; that starts a session, so this page does not. What would go wrong there is said as a finding.
 
 # %%
 asked = events.estimate("quantity = 3", engines=["duckdb"], actual=True)
@@ -128,7 +128,7 @@ events.estimate_join(events, "device_id", other_filter="price < 3")
 # Generated filters, the same for the same seed; their columns are read once to count all of them.
 
 # %%
-workload = events.estimate_workload(n=28, seed=7, double_filtering=True)
+workload = events.estimate_workload(n=21, seed=7, double_filtering=True)
 workload
 
 # %%

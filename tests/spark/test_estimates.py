@@ -124,7 +124,8 @@ def test_engines_are_asked_and_their_trap_is_found(spark, events):
     assert estimates["spark-cbo-off"].rows == 1_080_700
     assert estimates["spark-cbo-ndv"].rows == 0
     assert estimates["spark-cbo-ndv"].q_error == estimates.actual
-    assert estimates["duckdb"].rows == 216_140
+    assert 0 < estimates["duckdb"].rows < 1_080_700
+    assert "2,038 files" in estimates["duckdb"].assumes
     (finding,) = estimates.findings
     assert "Spark estimates 0 rows for quantity = 3" in finding.title
     assert "Spark estimates 0 rows here" in finding.evidence
