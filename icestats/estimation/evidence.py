@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.errors import MetadataError, PuffinFormatError
 from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.metadata import Field
@@ -198,15 +199,18 @@ class Evidence:
     def read_theta(self, field: Field) -> ThetaSketch | None:
         """Return a column's nearest committed Theta sketch."""
         if field.field_id not in self._thetas:
-            found = find_nearest(self.reader.blobs, THETA, field.field_id)
-            if found is not None and found.commits_behind is None:
-                found = None
-            self._thetas[field.field_id] = (
-                None
-                if found is None
-                else ThetaSketch.from_bytes(read_blob(self.reader.source.storage, found.blob, found.statistics_path))
-            )
+            self._thetas[field.field_id] = self._read_theta(field)
         return self._thetas[field.field_id]
+
+    def _read_theta(self, field: Field) -> ThetaSketch | None:
+        found = find_nearest(self.reader.blobs, THETA, field.field_id)
+        if found is None:
+            return None
+        try:
+            return ThetaSketch.from_bytes(read_blob(self.reader.source.storage, found.blob, found.statistics_path))
+        except ValueError as error:
+            message = f"the Theta sketch of column {field.name!r}: {error}"
+            raise PuffinFormatError(message, found.statistics_path, found.blob.offset) from error
 
     def read_distinct(self, field: Field) -> DistinctValues | None:
         """Return how many distinct values a column has, from its nearest committed Theta sketch."""
@@ -221,9 +225,12 @@ class Evidence:
         return self._distinct[field.field_id]
 
     def read_ndv(self, field_id: int) -> float | None:
-        """Return the number of distinct values of a column; None: unknown."""
+        """Return the number of distinct values of a column; None: unknown, or its statistics file is damaged."""
         field = self.reader.schema.get(field_id)
-        found = None if field is None else self.read_distinct(field)
+        try:
+            found = None if field is None else self.read_distinct(field)
+        except MetadataError:
+            return None
         return None if found is None else found.ndv
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from icestats.errors import CallError
+from icestats.errors import CallError, MetadataError
 from icestats.estimation.evidence import Evidence
 from icestats.metadata import Field
 from icestats.plan.grouped_sources import estimate_each, estimate_together
@@ -69,12 +69,19 @@ def ask_sources(
 
 
 DOUBLE = "manifests-double-filtered"
+_OF_STATISTICS_FILES = frozenset({"ndv", "kll", "kll-by-partition", "combined"})
 _BY_MANIFEST = frozenset({"data-files", "manifests", DOUBLE, "manifests-each", "table", "ndv", "kll"})
 
 
 def _timed(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
     begin = time.perf_counter()
-    found = _BY_NAME[name](evidence, question, name)
+    try:
+        found = _BY_NAME[name](evidence, question, name)
+    except MetadataError as error:
+        if name not in _OF_STATISTICS_FILES:
+            raise
+        # A damaged statistics file is no reason for the others not to answer.
+        found = SourceEstimate(name, reason=str(error))
     return replace(found, duration_ms=(time.perf_counter() - begin) * 1000.0)
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.types import LongType
 
 import icestats
@@ -131,3 +132,24 @@ def test_without_deletes_all_three_results_are_the_same(table: icestats.Table) -
     """Deducted or ignored, there is nothing to deduct."""
     found = table.estimate("id < 50")["table"]
     assert found.rows == found.rows_deletes_ignored == found.rows_positions_deducted == found.rows_deletes_deducted
+
+
+def test_a_missing_statistics_file_leaves_the_other_sources(
+    small_table: IcebergTable, catalog_properties: dict[str, str]
+) -> None:
+    """What rests on a statistics file that is gone is unknown and names it; what rests on manifests answers."""
+    snapshot = small_table.metadata.current_snapshot_id or 0
+    gone = StatisticsFile(
+        snapshot_id=snapshot,
+        statistics_path=f"{small_table.location()}/metadata/gone.stats",
+        file_size_in_bytes=9,
+        file_footer_size_in_bytes=9,
+        blob_metadata=[],
+    )
+    with small_table.update_statistics() as update:
+        update.set_statistics(gone)
+    estimates = icestats.load("db.small", catalog=catalog_properties).estimate("id < 50")
+    assert estimates["table"].rows == 50
+    for source in ("ndv", "kll", "kll-by-partition", "combined"):
+        assert estimates[source].rows is None
+    assert "gone.stats" in estimates["kll"].reason
