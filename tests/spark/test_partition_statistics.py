@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 import icestats
-from icestats import writers
+from icestats import preview, writers
 from icestats.catalog import load_iceberg_table
 from icestats.read.manifests import find_partition_types, manifests_to_read
 from icestats.read.partition_history import read_snapshot_partitions
@@ -146,3 +146,10 @@ def test_a_dataframe_is_written_with_the_statistics_of_its_manifests(spark, name
         assert spark.sql(f"select count(*) from {full} where id = 1000").first()[0] == rows
     with pytest.raises(icestats.errors.CommitError, match="Spark could not write"):
         writers.append_dataframe(icestats.load(full), spark.sql("select 'x' id"))
+
+
+def test_spark_reads_the_proposed_manifest_list(spark, namespace, tmp_path):
+    full = make_table(spark, f"{namespace}.previewed", 2)
+    preview.write_preview_manifest_list(icestats.load(full), tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    copy = spark.read.format("iceberg").load(str(tmp_path / "copy"))
+    assert sorted(map(tuple, copy.collect()), key=str) == sorted(map(tuple, spark.table(full).collect()), key=str)

@@ -1,0 +1,73 @@
+"""The proposed manifest list: read back by the kit, refused by PyIceberg, and never written into the table itself."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable
+
+import icestats
+from icestats import preview
+from icestats.errors import CallError
+
+
+@pytest.fixture
+def load(catalog_properties):
+    return lambda: icestats.load("db.small", catalog=catalog_properties)
+
+
+def known(entries):
+    return {key: value for key, value in entries if value is not None}
+
+
+def test_the_copy_has_the_proposals_fields_and_the_table_is_as_it_was(small_table, load, tmp_path):
+    before = load()._source.metadata_location
+    path = preview.write_preview_manifest_list(load(), tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    copy = icestats.load(str(path))
+    expected = load().manifests().to_pylist()
+    for row, manifest in zip(preview.read_preview_manifest_list(copy).to_pylist(), expected, strict=True):
+        assert row["manifest_path"] == manifest["manifest_path"]
+        assert row["total_record_count"] == manifest["total_record_count"]
+        assert dict(row["total_null_value_counts"]) == known(manifest["null_value_counts"])
+        assert dict(row["lower_bounds"]) == known(manifest["lower_bounds"])
+    assert copy.manifests().equals(load().manifests())
+    assert load()._source.metadata_location == before
+
+
+def test_pyiceberg_cannot_read_the_copy(small_table, load, tmp_path):
+    """Should this fail, PyIceberg has learned to skip maps: the page about manifest statistics says that it has not."""
+    path = preview.write_preview_manifest_list(load(), tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    with pytest.raises(Exception, match="not aligned for map"):
+        StaticTable.from_metadata(str(path)).scan().to_arrow()
+
+
+def test_it_must_be_said(small_table, load, tmp_path):
+    with pytest.raises(CallError, match="i_know_this_breaks_pyiceberg=True"):
+        preview.write_preview_manifest_list(load(), tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_an_existing_folder_is_not_written_into(small_table, load, tmp_path):
+    with pytest.raises(CallError, match="exists"):
+        preview.write_preview_manifest_list(load(), tmp_path, i_know_this_breaks_pyiceberg=True)
+
+
+def test_a_list_without_the_fields_has_none(small_table, load):
+    found = preview.read_preview_manifest_list(load())
+    assert found["total_record_count"].null_count == len(found) == 2
+
+
+def test_content_stats_are_typed_and_numbered_as_the_draft_has_them(small_table, load):
+    file = pq.ParquetFile(io.BytesIO(preview.build_content_stats(load())))
+    field = file.schema_arrow.field("content_stats")
+    assert field.metadata[b"PARQUET:field_id"] == b"146"
+    identifier = field.type.field("id")
+    assert identifier.metadata[b"PARQUET:field_id"] == b"10200"
+    ids = {f.name: int(f.metadata[b"PARQUET:field_id"]) for f in identifier.type}
+    assert ids["lower_bound"] == 10201
+    assert ids["nan_value_count"] == 10206
+    rows = file.read()["content_stats"].to_pylist()
+    assert [(row["id"]["lower_bound"], row["id"]["upper_bound"]) for row in rows] == [(100, 199), (0, 99)]
+    assert {row["price"]["nan_value_count"] for row in rows} == {None}
