@@ -45,9 +45,8 @@ def write_content_stats(manifests: pa.Table, known: KnownCells, columns: Sequenc
     """
     import pyarrow.parquet as pq
 
-    structs = [
-        _column_struct(known, column, place, len(columns), len(manifests)) for place, column in enumerate(columns)
-    ]
+    shape = (len(manifests), len(columns))
+    structs = [_column_struct(known, column, place, shape) for place, column in enumerate(columns)]
     fields = [_field(c.name, s.type, content_stats_ids(c.field_id)) for c, s in zip(columns, structs, strict=True)]
     stats = pa.StructArray.from_arrays(structs, fields=fields)
     schema = pa.schema(

@@ -1,0 +1,121 @@
+"""icestats: statistics of manifests and partitions, made, committed and read. `FOLDER CASE [LOCATION]`."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import icestats
+from benchmarks.peers.reporting import argument, report
+from benchmarks.registered_table import CATALOG, NAME, catalog_properties
+from icestats import preview
+from icestats.catalog import load_iceberg_table
+from icestats.read.manifest_list import read_manifest_list
+from icestats.table import Table
+
+
+def folder() -> Path:
+    return Path(argument(1))
+
+
+def load() -> Table:
+    return icestats.load(NAME, catalog={**catalog_properties(folder()), "name": CATALOG})
+
+
+def build() -> int:
+    return len(load().compute(manifests=True).of_metadata.blobs[0].payload)
+
+
+def commit() -> None:
+    load().compute(manifests=True).commit()
+
+
+def append() -> None:
+    """One small data file: a commit of one manifest."""
+    table = load_iceberg_table(load()._source)
+    schema = table.schema().as_arrow()
+    arrays = [pa.nulls(1, f.type) if f.nullable else pa.array([1], pa.int64()).cast(f.type) for f in schema]
+    table.append(pa.table(arrays, schema=schema))
+
+
+def read() -> Any:
+    table = load()
+    found = table.manifests()
+    if "rollups" in table._reader.__dict__:
+        raise SystemExit("the manifests were read, the blob was not used")
+    return found
+
+
+def read_columns() -> Any:
+    return load().columns()
+
+
+def partitions() -> int:
+    file = load().compute(partitions=True, with_column_stats=True).of_metadata.partition_file
+    return 0 if file is None else len(file.data)
+
+
+def write_designs() -> None:
+    preview.write_preview_manifest_list(load(), folder() / "preview", i_know_this_breaks_pyiceberg=True)
+    (folder() / "content_stats.parquet").write_bytes(preview.build_content_stats(load()))
+
+
+def read_list() -> Any:
+    table = load()
+    return read_manifest_list(table._source.storage, table.snapshot)
+
+
+def read_preview() -> Any:
+    return preview.read_preview_manifest_list(icestats.load(str(folder() / "preview/metadata/v1.metadata.json")))
+
+
+def read_content_stats() -> Any:
+    return pq.ParquetFile(io.BytesIO((folder() / "content_stats.parquet").read_bytes())).read()
+
+
+def read_one_column() -> Any:
+    file = pq.ParquetFile(io.BytesIO((folder() / "content_stats.parquet").read_bytes()))
+    name = file.schema_arrow.field("content_stats").type.field(3).name
+    return file.read(columns=[f"content_stats.{name}"])
+
+
+def iceberg() -> Callable[[], Any]:
+    from icestats.spark.session import get_session, spark_catalog_properties
+
+    properties = spark_catalog_properties(catalog_properties(folder()))
+    session = get_session({CATALOG: properties or {}}, master="local[2]", memory="4g")
+    session.range(1).collect()
+    return lambda: session.sql(f"call {CATALOG}.system.compute_partition_stats('{NAME}')").collect()
+
+
+CASES = {
+    one.__name__: one
+    for one in (build, commit, append, read, read_columns, partitions, write_designs, read_list, read_preview)
+}
+CASES |= {"read_content_stats": read_content_stats, "read_one_column": read_one_column}
+
+
+def main() -> None:
+    case = argument(2)
+    if case == "iceberg":
+        from icestats.spark.session import stop_session
+
+        report(iceberg())
+        stop_session()
+        return
+    cpu, started = time.process_time(), time.perf_counter()
+    answer = CASES[case]()
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
+    sums = answer if isinstance(answer, int) else None
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "sums": sums}))
+
+
+if __name__ == "__main__":
+    main()
