@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,9 @@ from icestats.commit.puffin_writer import NewBlob
 from icestats.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.read.manifests import RollUps
 from icestats.read.partition_history import SnapshotPartitions
+
+
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -150,16 +154,19 @@ def _file_format(metadata: TableMetadata) -> tuple[FileFormat, list[str]]:
 
 
 def _missing_lines(table: pa.Table, found: SnapshotPartitions) -> list[str]:
-    """Say which statistics of columns are not aggregated, since a file lacks them."""
+    """Say which statistics of columns are not aggregated, since a file lacks them, and in how many partitions."""
     names = {column.field_id: column.name for column in found.statistics.columns}
-    lacking: dict[str, set[int]] = {}
+    lines = []
     for name in table.column_names:
-        if name.endswith("_missing_files"):
-            entries: Any = table[name].combine_chunks().keys
-            lacking[name.removesuffix("_missing_files")] = set(entries.unique().to_pylist())
-    return [
-        f"{statistic} not aggregated in some partitions, since one or more files lack it: "
-        + ", ".join(names[field_id] for field_id in sorted(field_ids))
-        for statistic, field_ids in lacking.items()
-        if field_ids
-    ]
+        if not name.endswith("_missing_files"):
+            continue
+        entries: Any = table[name].combine_chunks()
+        rows = int((np.diff(entries.offsets.to_numpy()) > 0).sum())
+        lacking = [names[field_id] for field_id in sorted(entries.keys.unique().to_pylist())]
+        if rows:
+            more = f" and {len(lacking) - _MOST_NAMES} more" if len(lacking) > _MOST_NAMES else ""
+            lines.append(
+                f"{name.removesuffix('_missing_files')} not aggregated in {rows:,} of {len(table):,} partitions, since "
+                f"one or more files lack it: {', '.join(lacking[:_MOST_NAMES])}{more}"
+            )
+    return lines

@@ -29,58 +29,56 @@ def load() -> Table:
     return icestats.load(NAME, catalog={**catalog_properties(folder()), "name": CATALOG})
 
 
-def build() -> int:
-    return len(load().compute(manifests=True).of_metadata.blobs[0].payload)
+def build(table: Table) -> int:
+    return len(table.compute(manifests=True).of_metadata.blobs[0].payload)
 
 
-def commit() -> None:
-    load().compute(manifests=True).commit()
+def commit(table: Table) -> None:
+    table.compute(manifests=True).commit()
 
 
-def append() -> None:
+def append(table: Table) -> None:
     """One small data file: a commit of one manifest."""
-    table = load_iceberg_table(load()._source)
-    schema = table.schema().as_arrow()
+    target = load_iceberg_table(table._source)
+    schema = target.schema().as_arrow()
     arrays = [pa.nulls(1, f.type) if f.nullable else pa.array([1], pa.int64()).cast(f.type) for f in schema]
-    table.append(pa.table(arrays, schema=schema))
+    target.append(pa.table(arrays, schema=schema))
 
 
-def read() -> Any:
-    table = load()
+def read(table: Table) -> Any:
     found = table.manifests()
     if "rollups" in table._reader.__dict__:
         raise SystemExit("the manifests were read, the blob was not used")
     return found
 
 
-def read_columns() -> Any:
-    return load().columns()
+def read_columns(table: Table) -> Any:
+    return table.columns()
 
 
-def partitions() -> int:
-    file = load().compute(partitions=True, with_column_stats=True).of_metadata.partition_file
+def partitions(table: Table) -> int:
+    file = table.compute(partitions=True, with_column_stats=True).of_metadata.partition_file
     return 0 if file is None else len(file.data)
 
 
-def write_designs() -> None:
-    preview.write_preview_manifest_list(load(), folder() / "preview", i_know_this_breaks_pyiceberg=True)
-    (folder() / "content_stats.parquet").write_bytes(preview.build_content_stats(load()))
+def write_designs(table: Table) -> None:
+    preview.write_preview_manifest_list(table, folder() / "preview", i_know_this_breaks_pyiceberg=True)
+    (folder() / "content_stats.parquet").write_bytes(preview.build_content_stats(table))
 
 
-def read_list() -> Any:
-    table = load()
+def read_list(table: Table) -> Any:
     return read_manifest_list(table._source.storage, table.snapshot)
 
 
-def read_preview() -> Any:
+def read_preview(_: Table) -> Any:
     return preview.read_preview_manifest_list(icestats.load(str(folder() / "preview/metadata/v1.metadata.json")))
 
 
-def read_content_stats() -> Any:
+def read_content_stats(_: Table) -> Any:
     return pq.ParquetFile(io.BytesIO((folder() / "content_stats.parquet").read_bytes())).read()
 
 
-def read_one_column() -> Any:
+def read_one_column(_: Table) -> Any:
     file = pq.ParquetFile(io.BytesIO((folder() / "content_stats.parquet").read_bytes()))
     name = file.schema_arrow.field("content_stats").type.field(3).name
     return file.read(columns=[f"content_stats.{name}"])
@@ -110,8 +108,9 @@ def main() -> None:
         report(iceberg())
         stop_session()
         return
+    table = load()
     cpu, started = time.process_time(), time.perf_counter()
-    answer = CASES[case]()
+    answer = CASES[case](table)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
     sums = answer if isinstance(answer, int) else None
     print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "sums": sums}))
