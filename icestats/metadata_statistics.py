@@ -21,7 +21,6 @@ from icestats.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.read.manifests import RollUps
 from icestats.read.partition_history import SnapshotPartitions
 
-
 _MOST_NAMES = 5
 
 
