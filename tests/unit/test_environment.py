@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -35,3 +36,11 @@ def test_a_session_module_starts_no_spark():
     code = "import icestats.spark.session, icestats, sys; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert session.get_session.__module__ == "icestats.spark.session"
+
+
+def test_every_place_that_architecture_names_is_there():
+    """Each path, and each pattern of paths, of the table of rooms."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    places = re.findall(r"`((?:icestats|widgets|tests|docs|binder|voila|benchmarks)/[^` ]*)`", text)
+    assert len(places) > 30
+    assert [place for place in places if not list(ROOT.glob(place.rstrip("/")))] == []
