@@ -17,8 +17,8 @@
 # # Explore a table
 #
 # What the metadata of an Apache Iceberg table knows: its manifests, its partitions, its columns, and how their values
-# are distributed. Two demo tables come with icestats; they are built once, by PySpark, which needs Java 17. Everything
-# else on this page reads metadata only and starts no JVM.
+# are distributed. Two demo tables come with icestats; they are built once, by PySpark, which needs Java 17. This page
+# reads metadata only and starts no JVM.
 
 # %%
 import icestats
@@ -30,20 +30,25 @@ events
 # ## The explorer
 #
 # Click a column to see its distribution. The band around the bars is the error of the sketch: each count lies within
-# it, at 99 % confidence. Where no statistics have been committed yet, the panel at the end computes them.
+# it, at 99 % confidence. Click a manifest, or drag over the partitions, and every part shows that piece of the table.
+# Type a filter to see what a query with it reads, and what an optimizer would think. Where no statistics have been
+# committed yet, the panel at the end computes them.
 
 # %%
 explorer = events.explore()
 explorer
 
 # %% [markdown]
-# Whatever is shown can be chosen from Python, and be had as an Arrow table.
+# Whatever is shown can be chosen from Python, and be had as an Arrow table; `code()` gives the lines that do so.
 
 # %%
 explorer.state.column = "device_id"
 explorer.state.bins = 20
 explorer.wait()
 explorer.columns.to_arrow().num_rows
+
+# %%
+print(explorer.code())
 
 # %% [markdown]
 # ## Columns, and what each figure is worth
@@ -94,13 +99,5 @@ partitions.select(["partition", "data_record_count", "data_file_count"]).slice(0
 # %% [markdown]
 # ## Compute and commit what is missing
 #
-# One scan with PySpark makes a Theta and a KLL sketch of each column. Nothing on the table changes until
-# `commit()`; with `dry_run=True` it only says what it would change. `make demo`, and the panel of the explorer, do the
-# same.
-
-# %%
-statistics = events.compute(columns=["price", "event_type"])
-statistics
-
-# %%
-print(statistics.commit(dry_run=True))
+# The panel at the end of the explorer makes what is missing: one scan with PySpark, a preview, then the commit. In
+# Python: [05 generate and commit](05_generate_and_commit.ipynb).
