@@ -79,7 +79,7 @@ def count_rows_of_many(
     schema = scan.projection()
     rewritten = [rewrite_not(parse_row_filter(one, schema)) for one in row_filters]
     bound = [bind(schema, one, case_sensitive=True) for one in rewritten]
-    conditions = [expression_to_pyarrow(one) for one in bound]
+    conditions = [expression_to_pyarrow(one, schema) for one in bound]
     counts = [0] * len(conditions)
     try:
         for table in _tables(scan.select(*_columns(bound, schema)).to_arrow_batch_reader()):
@@ -154,7 +154,7 @@ def _count(scan: Any) -> int:
     if to_read:
         # Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
         reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
-        condition = expression_to_pyarrow(bound)
+        condition = expression_to_pyarrow(bound, scan.projection())
         rows += sum(table.filter(condition).num_rows for table in _tables(reader.to_record_batches(to_read)))
     return int(rows)
 

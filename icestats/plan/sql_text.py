@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -131,6 +132,8 @@ def _literal(type_text: str, item: Any, dialect: Dialect) -> str:
         return f"X'{item.hex()}'" if dialect == "spark" else f"from_hex('{item.hex()}')"
     if kind.name == "string":
         return _text_literal(item, dialect)
+    if kind.name == "uuid":
+        return f"cast('{uuid.UUID(bytes=item)}' as {_temporal_type(kind.name, dialect)})"
     return f"cast('{decode_json(type_text, encode_value(type_text, item))}' as {_temporal_type(kind.name, dialect)})"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
+from icestats.errors import UnsupportedError
 from icestats.metadata import Snapshot
 from icestats.spark.spark_scan import open_in_spark
 
@@ -81,11 +82,24 @@ def explain_with_spark(
 
 
 def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, condition: str) -> int:
-    """Count the live rows of a snapshot that satisfy a condition of Spark's SQL."""
+    """Count the live rows of a snapshot that satisfy a condition of Spark's SQL.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark cannot read the table.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     with open_in_spark(spark, source, "to count its rows") as (session, name):
         query = f"select count(*) from {name} version as of {snapshot.snapshot_id} where {condition}"  # noqa: S608 - names and literals are quoted
         with _settings(session, {"spark.sql.session.timeZone": "UTC"}):
-            row = session.sql(query).first()
+            try:
+                row = session.sql(query).first()
+            except (Py4JError, PySparkException) as error:
+                said = f"the rows of {source.name} cannot be counted by Spark either: {_one_line(error)}"
+                raise UnsupportedError(said) from error
         return int(row[0]) if row is not None else 0
 
 

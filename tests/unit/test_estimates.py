@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import uuid
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.statistics import StatisticsFile
-from pyiceberg.types import LongType
+from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
 import icestats
 from icestats.cli import cli
@@ -153,3 +157,22 @@ def test_a_missing_statistics_file_leaves_the_other_sources(
     for source in ("ndv", "kll", "kll-by-partition", "combined"):
         assert estimates[source].rows is None
     assert "gone.stats" in estimates["kll"].reason
+
+
+def test_nested_fields_and_uuids_are_asked_about(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:
+    """A filter on a part of a struct is estimated and counted; a uuid's literal is one to an engine, too."""
+    schema = Schema(
+        NestedField(1, "place", StructType(NestedField(2, "x", LongType(), required=False)), required=False),
+        NestedField(3, "key", UUIDType(), required=False),
+    )
+    made = catalog.create_table("db.nested", schema)
+    rows = [{"place": {"x": i}, "key": uuid.UUID(int=i).bytes} for i in range(50)]
+    made.append(pa.Table.from_pylist(rows, schema=made.schema().as_arrow()))
+    table = icestats.load("db.nested", catalog=catalog_properties)
+    nested = table.estimate("place.x < 10", actual=True, engines=["duckdb"])
+    assert nested.actual == 10
+    assert nested["table"].rows_lower == 0
+    assert nested["table"].rows_upper == 50
+    assert nested["duckdb"].rows is not None
+    by_key = table.estimate(f"key = '{uuid.UUID(int=5)}'", engines=["duckdb"])
+    assert by_key["duckdb"].rows is not None, by_key["duckdb"].reason
