@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from icestats.catalog import Source
-from icestats.errors import CallError, FilterError, MetadataError, StatisticsMissingError
+from icestats.errors import FilterError, MetadataError
 from icestats.metadata import Field, Schema, Snapshot
-from icestats.metadata_statistics import (
-    NOTHING,
-    MetadataStatistics,
-    build_manifest_statistics,
-    build_partition_statistics,
-    select_columns,
-)
 from icestats.read.committed_rollups import read_committed_rollups
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifest_pool import Progress
@@ -30,12 +23,11 @@ from icestats.read.manifests import (
     read_files,
     read_rollups,
 )
-from icestats.read.partition_history import SnapshotPartitions, read_committed_partitions, read_snapshot_partitions
+from icestats.read.partition_history import read_committed_partitions
 from icestats.read.partition_sketches import MergedSketches, partitions_kll, read_merged_sketches, read_partition_index
-from icestats.read.partition_statistics import read_partition_statistics
 from icestats.read.rollup_cache import Reader, read_cached_rollups
 from icestats.read.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
-from icestats.rollup_tables import build_column_table, build_manifests, build_partition_file_rows, build_partitions
+from icestats.rollup_tables import build_column_table, build_manifests, build_partitions
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 
 if TYPE_CHECKING:
@@ -156,56 +148,6 @@ class SnapshotReader:
     def read_partitions(self) -> pa.Table:
         """Return `schemas.partitions_schema`."""
         return build_partitions(self.partition_rollups, self.schema)
-
-    def build_metadata_statistics(
-        self, *, partitions: bool, manifests: bool, columns: Sequence[str] | None, with_column_stats: bool
-    ) -> MetadataStatistics:
-        """Make the statistics of manifests and of partitions; see `Table.compute`."""
-        if with_column_stats and not partitions:
-            raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
-        made = NOTHING
-        if self.snapshot is not None and manifests:
-            made = build_manifest_statistics(self.snapshot, self.manifest_files, self.manifest_rollups, self.schema)
-        if self.snapshot is not None and partitions:
-            made = made.join(self._build_partition_statistics(self.snapshot, columns, with_column_stats))
-        for line in made.lines:
-            _LOG.info("%s: %s", self.source.name, line)
-        return made
-
-    def _build_partition_statistics(
-        self, snapshot: Snapshot, columns: Sequence[str] | None, with_column_stats: bool
-    ) -> MetadataStatistics:
-        metadata = self.source.metadata
-        if not any(spec.fields for spec in metadata.specs.values()):
-            line = (
-                f"{self.source.name} is not partitioned: no partition statistics file, its one row is the whole table"
-            )
-            return MetadataStatistics(partitions=self.read_partitions(), lines=(line,))
-        chosen = select_columns(self.schema, columns) if with_column_stats else ()
-        return build_partition_statistics(snapshot, self.read_partition_history(chosen), metadata)
-
-    def read_partition_statistics(self) -> pa.Table:
-        """Return the rows of the snapshot's partition statistics file as `schemas.partitions_schema`."""
-        metadata, storage = self.source.metadata, self.source.storage
-        snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
-        file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot_id), None)
-        if file is None:
-            raise StatisticsMissingError(
-                f"no partition statistics file is registered for snapshot {snapshot_id}: run "
-                "table.compute(partitions=True).commit(), or `icestats compute --partitions --commit`"
-            )
-        partition = find_partition_types(manifests_to_read(self.manifest_files), metadata, storage)
-        data = storage.read(file.statistics_path)
-        found = read_partition_statistics(data, file.statistics_path, partition, self.schema.columns)
-        return build_partition_file_rows(found, self.schema)
-
-    def read_partition_history(self, columns: Sequence[Field]) -> SnapshotPartitions:
-        """Make the statistics of this snapshot's partitions, from an ancestor's file where that gives the same."""
-        assert self.snapshot is not None  # noqa: S101  # a table without a snapshot has none to make
-        metadata, storage = self.source.metadata, self.source.storage
-        return read_snapshot_partitions(
-            metadata, storage, self.snapshot, self.manifest_files, columns, lambda: self.rollups
-        )
 
     def read_columns(self) -> pa.Table:
         """Return `schemas.COLUMNS`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from icestats.errors import CallError
 from icestats.facets.base import Facet
+from icestats.metadata_computation import compute_metadata_statistics, read_registered_partitions
 from icestats.plan.filters import parse_row_filter
 from icestats.read.statistics_files import build_sketches
 from icestats.statistics import PartitionRequest, Statistics, compute_statistics, no_scan
@@ -117,7 +119,8 @@ class StatisticsFiles(Facet):
         manifests : bool
             Whether to roll up each manifest: the manifest-level statistics proposal's fields 521 to 527.
         with_column_stats : bool
-            Whether the partition statistics file has the statistics of columns too.
+            Whether the partition statistics file has the statistics of columns too; with `by="partition"` average and
+            largest lengths among them.
         k : int
             Size of the KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %.
         lg_k : int
@@ -152,11 +155,16 @@ class StatisticsFiles(Facet):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
         if table is None:
             table = by is not None or not (partitions or manifests)
-        of_metadata = self._reader.build_metadata_statistics(
-            partitions=partitions, manifests=manifests, columns=columns, with_column_stats=with_column_stats
+        build = functools.partial(
+            compute_metadata_statistics,
+            self._reader,
+            partitions=partitions,
+            manifests=manifests,
+            columns=columns,
+            with_column_stats=with_column_stats,
         )
         if not table:
-            return Statistics(self._source, no_scan(self._source, self.snapshot), of_metadata)
+            return Statistics(self._source, no_scan(self._source, self.snapshot), build())
         asked = None if by is None else PartitionRequest(partition_k, partition_lg_k, max_size_bytes, None)
         scanned = compute_statistics(
             self._source,
@@ -168,7 +176,7 @@ class StatisticsFiles(Facet):
             progress=progress,
             partitions=asked,
         )
-        return Statistics(self._source, scanned.found, of_metadata)
+        return Statistics(self._source, scanned.found, build(scanned=scanned.found.by_partition))
 
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file that is registered for this snapshot.
@@ -186,4 +194,4 @@ class StatisticsFiles(Facet):
         MetadataError, UnsupportedError
             The file is cut or damaged; its field ids are not the spec's, as before Iceberg 1.10.
         """
-        return self._reader.read_partition_statistics()
+        return read_registered_partitions(self._reader)

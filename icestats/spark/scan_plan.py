@@ -158,7 +158,7 @@ def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:
 def _find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:
     paths, spec_ids = files["file_path"].to_pylist(), files["spec_id"].to_pylist()
     structs = files["partition"].combine_chunks()
-    by_field = _encode_fields(structs, metadata)
+    by_field = encode_fields(structs, metadata)
     keys: dict[PartitionKey, PartitionKey] = {}
     found = {}
     for row, (path, spec_id) in enumerate(zip(paths, spec_ids, strict=True)):
@@ -168,7 +168,8 @@ def _find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, Part
     return found
 
 
-def _encode_fields(structs: pa.StructArray, metadata: TableMetadata) -> dict[int, list[bytes | None]]:
+def encode_fields(structs: pa.StructArray, metadata: TableMetadata) -> dict[int, list[bytes | None]]:
+    """Return the values of partition fields as single-value bytes, by field id: one a partition."""
     from icestats.read.partition_columns import find_partition_columns
 
     schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]

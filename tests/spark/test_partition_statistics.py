@@ -133,6 +133,25 @@ def test_every_engine_reads_a_table_with_all_kinds_committed(spark, namespace):
     assert read == [(sum(row["record_count"] for row in files),)]
 
 
+def test_lengths_stand_where_a_scan_by_partition_has_made_them(spark, namespace):
+    full = make_table(spark, f"{namespace}.lengths", 2)
+    made = icestats.load(full).compute(
+        partitions=True, with_column_stats=True, table=True, by="partition", columns=["id", "name"]
+    )
+    rows = made.of_metadata.partitions.to_pylist()
+    query = f"select day, max(length(name)) longest, round(avg(length(name))) mean from {full} group by day"
+    expected = {row["day"]: row for row in spark.sql(query).collect() if row["longest"] is not None}
+    first_spec = [row for row in rows if row["spec_id"] == 0 and row["data_file_count"]]
+    assert first_spec
+    for row in first_spec:
+        day = row["partition"]["day"]
+        assert dict(row["max_lengths"]) == {3: expected[day]["longest"]}
+        assert abs(dict(row["avg_lengths"])[3] - expected[day]["mean"]) <= 1
+    made.commit()
+    table = icestats.load(full)
+    assert table.partitions().equals(icestats.load(full).read().partitions())
+
+
 def test_a_dataframe_is_written_with_the_statistics_of_its_manifests(spark, namespace):
     full = make_table(spark, f"{namespace}.written", 2)
     frame = spark.sql("select 1000L id, date'2026-02-01' day, 'w' name, cast(2.5 as decimal(9, 2)) amount")
