@@ -103,7 +103,7 @@ def _count_rows(
     else:
         sure = all_rows_match(row_filter.condition, column_figures(row_filter, files, reader.schema), files.num_rows)
         has_deletes = pc.any(pc.equal(reader.manifest_files["content"], "deletes")).as_py()
-        kept = total if sure.all() and not has_deletes else None
+        kept = total if sure.all() and not has_deletes and not row_filter.is_folded else None
         note = "the metadata proves that every row matches"
     if kept is None:
         return None

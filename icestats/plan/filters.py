@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from icestats.errors import FilterError
 
@@ -92,21 +94,33 @@ def _with_zones(expression: BooleanExpression, schema: IcebergSchema) -> Boolean
         return Or(_with_zones(expression.left, schema), _with_zones(expression.right, schema))
     if isinstance(expression, Not):
         return Not(_with_zones(expression.child, schema))
-    if isinstance(expression, LiteralPredicate) and _is_timestamptz(expression, schema):
-        return type(expression)(expression.term, _zoned(expression.literal.value))
-    if isinstance(expression, SetPredicate) and _is_timestamptz(expression, schema):
-        return type(expression)(expression.term, {_zoned(literal.value) for literal in expression.literals})
+    adapt = _adapter(expression, schema)
+    if adapt is not None and isinstance(expression, LiteralPredicate):
+        return type(expression)(expression.term, adapt(expression.literal.value))
+    if adapt is not None and isinstance(expression, SetPredicate):
+        return type(expression)(expression.term, {adapt(literal.value) for literal in expression.literals})
     return expression
 
 
-def _is_timestamptz(expression: BooleanExpression, schema: IcebergSchema) -> bool:
-    from pyiceberg.types import TimestamptzType
+def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> Callable[[Any], Any] | None:
+    """Return what literals of the column that is compared have to go through; None for nothing."""
+    from pyiceberg.types import FloatType, TimestamptzType
 
     name = getattr(getattr(expression, "term", None), "name", None)
     try:
-        return name is not None and isinstance(schema.find_field(name).field_type, TimestamptzType)
+        kind = None if name is None else schema.find_field(name).field_type
     except ValueError:
-        return False
+        return None
+    if isinstance(kind, TimestamptzType):
+        return _zoned
+    return _infinite if isinstance(kind, FloatType) else None
+
+
+def _infinite(value: Any) -> Any:
+    from pyiceberg.expressions.literals import FloatLiteral
+
+    # Infinities are values of a float column; PyIceberg takes them for numbers beyond all of its values.
+    return FloatLiteral(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _zoned(value: object) -> object:

@@ -35,6 +35,8 @@ class RowFilter:
     """For each spec the predicates that its partitions say nothing about, and why."""
     field_ids: tuple[int, ...]
     """The columns that the filter is about."""
+    is_folded: bool
+    """A comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,21 @@ def build_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -
         by_spec=by_spec,
         unprojected={spec_id: _find_unprojected(predicates, spec) for spec_id, spec in specs.items()},
         field_ids=tuple(dict.fromkeys(predicate.field_id for predicate in predicates)),
+        is_folded=_is_folded(expression, schema),
     )
+
+
+def _is_folded(expression: BooleanExpression, schema: IcebergSchema) -> bool:
+    from pyiceberg.expressions import AlwaysTrue, And, LiteralPredicate, Not, Or, SetPredicate
+    from pyiceberg.expressions.visitors import bind, rewrite_not
+
+    if isinstance(expression, And | Or):
+        return _is_folded(expression.left, schema) or _is_folded(expression.right, schema)
+    if isinstance(expression, Not):
+        return _is_folded(rewrite_not(expression), schema)
+    if not isinstance(expression, LiteralPredicate | SetPredicate):
+        return False
+    return isinstance(bind(schema, expression, case_sensitive=True), AlwaysTrue)
 
 
 def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema:

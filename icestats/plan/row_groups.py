@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from icestats.errors import MetadataError
 from icestats.metadata import Field
+from icestats.plan.literals import literal_bytes
 from icestats.planning_schemas import row_group_figures_schema
 from icestats.storage import FileReader
-from icestats.types import encode_value, parse_type
+from icestats.types import parse_type
 
 _TAIL = 64 << 10
 _READERS = 8
@@ -155,4 +156,4 @@ def _encode(type_text: str, value: Any) -> bytes | None:
         return None
     if isinstance(value, bool) != (expected is bool) or isinstance(value, dt.datetime) != (expected is dt.datetime):
         return None
-    return encode_value(type_text, value)
+    return literal_bytes(type_text, value)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyiceberg import expressions as e
 from pyiceberg.catalog.sql import SqlCatalog
@@ -217,14 +217,15 @@ def _fit(expression: Any, schema: Schema) -> Any:
     return expression
 
 
-def _matching_paths(table: Any, expression: Any) -> set[str]:
-    """The files that hold a matching row: each is read whole, deletes applied, and looked at row by row."""
+def _count_matching(table: Any, expression: Any) -> dict[str, int]:
+    """How many matching rows each file holds: it is read whole, deletes applied, and looked at row by row."""
     # As Iceberg reads it: `not x < 1` is `x >= 1`, which NaN does not meet.
-    expression, found = rewrite_not(expression), set()
+    expression, found = rewrite_not(expression), {}
     for task in table.scan().plan_files():
         rows = ArrowScan(table.metadata, table.io, table.schema(), e.AlwaysTrue()).to_table([task]).to_pylist()
-        if any(_holds(expression, row) for row in rows):
-            found.add(task.file.file_path)
+        count = sum(bool(_holds(expression, row)) for row in rows)
+        if count:
+            found[task.file.file_path] = count
     return found
 
 
@@ -277,13 +278,22 @@ def _read(name: str, literal: Any) -> Any:
 
 @settings(max_examples=120)
 @given(seed=st.integers(0, TABLES - 1), expression=FILTERS)
+@example(seed=0, expression=e.EqualTo("real", math.inf))
+@example(seed=0, expression=e.NotNull("key"))
+@example(seed=1, expression=e.LessThan("small", 2**40))
 def test_no_file_with_a_matching_row_is_skipped(tables, seed, expression):
     """Whatever the filter, the partition specs and the schemas: with manifest-level statistics and without."""
     ours, theirs = tables[seed]
     expression = _fit(expression, theirs.schema())
-    plan = ours.plan(expression, manifest_statistics=False)
+    plan = ours.plan(expression, row_groups=True, manifest_statistics=False)
     kept = set(plan.kept_file_paths())
-    assert _matching_paths(theirs, expression) <= kept
+    matching = _count_matching(theirs, expression)
+    assert set(matching) <= kept
+    groups = plan.row_groups()
+    assert set(matching) <= set(groups.filter(groups["kept"])["file_path"].to_pylist())
+    rows = [step for step in plan.steps if step.unit == "row"]
+    # Where the metadata is said to prove how many rows match, it is right.
+    assert [step.kept for step in rows] == [sum(matching.values())] * len(rows)
     assert set(ours.plan(expression, manifest_statistics=True).kept_file_paths()) == kept
     for step in plan.steps:
         assert step.kept + step.skipped == step.total

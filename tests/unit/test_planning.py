@@ -17,7 +17,16 @@ import icestats
 from icestats import cli
 from icestats.plan.deletes import PATH_FIELD_ID, DeleteIndex
 from icestats.plan.depth import build_depth
-from icestats.planning_schemas import LAYOUT, PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, file_figures_schema
+from icestats.planning_schemas import (
+    LAYOUT,
+    PLAN_MANIFESTS,
+    PLAN_ROW_GROUPS,
+    PLAN_STEPS,
+    PLANNING_STATISTICS,
+    file_figures_schema,
+)
+from icestats.read.file_figures import read_file_figures
+from icestats.read.manifests import manifests_to_read, read_files
 from icestats.storage import local_path
 
 
@@ -96,6 +105,23 @@ def test_statistics_of_manifests_are_taken_from_the_cache_where_many_bytes_are_l
     icestats.load(location).read()
     steps = icestats.load(location).plan("id < 30").steps
     assert [(step.total, step.kept) for step in steps if step.unit == "manifest"] == [(2, 2), (2, 1)]
+
+
+def test_flat_figures_are_those_of_the_maps(small_table):
+    """Two ways to read the same manifests."""
+    source = icestats.load(str(local_path(small_table.metadata_location)))
+    manifests = manifests_to_read(source.manifest_files())
+    arguments = (manifests, source.metadata, source._source.storage, [3, 4])
+    flat, maps = read_file_figures(*arguments).to_pylist(), read_files(*arguments).to_pylist()
+    bare = read_file_figures(*arguments, with_paths=False)
+    assert [row["file_path"] for row in flat] == [row["file_path"] for row in maps]
+    assert bare["file_path"].null_count == len(flat) > 0
+    for left, right in zip(flat, maps, strict=True):
+        for name in ("spec_id", "partition", "record_count", "file_size_in_bytes", "sequence_number", "content"):
+            assert left[name] == right[name]
+        for name in PLANNING_STATISTICS:
+            found = dict(right[f"{name}s"])
+            assert [left[f"{name}_{i}"] for i in (3, 4)] == [found.get(i) for i in (3, 4)]
 
 
 def test_a_table_without_a_snapshot_has_nothing_to_read(empty_table):
