@@ -49,7 +49,7 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
 def test_only_the_chosen_columns_are_scanned(explorer: Explorer) -> None:
     """Columns are chosen in the panel; all are by default."""
     panel = explorer.compute
-    assert panel.chosen_columns() is None
+    assert panel.request().columns is None
     panel.all_columns.value = False
     panel.columns.value = ("price",)
     assert panel.code() == "table.compute(columns=['price']).commit(dry_run=True)"

@@ -228,7 +228,7 @@ def test_without_statistics_the_histogram_says_what_to_do(hostile_table: icestat
     assert explorer.wait()
     note = explorer.histogram.body.children[0].value
     assert "no KLL sketch of column" in note
-    assert "press Compute below" in note
+    assert "generate it below" in note
     assert "icestats-empty" in note
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from icestats.commit_report import CommitReport
 from icestats.statistics import Statistics
 from icestats.table import Table
 from icestats_widgets.background import Background, explain_error
+from icestats_widgets.compute_request import ComputeRequest
 from icestats_widgets.state import ExplorerState
 
 BUSY = frozenset({"starting", "scanning", "cancelling", "previewing", "committing"})
@@ -37,13 +37,13 @@ class Computation:
         """Whether something is under way."""
         return self._state.phase in BUSY
 
-    def compute(self, columns: Sequence[str] | None) -> None:
-        """Start a scan.
+    def compute(self, request: ComputeRequest) -> None:
+        """Start to compute.
 
         Parameters
         ----------
-        columns : sequence of str or None
-            Top-level columns; None for all.
+        request : ComputeRequest
+            Columns and kinds.
         """
         if self.is_busy:
             return
@@ -54,7 +54,7 @@ class Computation:
         state.statistics, state.report, state.steps, state.progress = None, None, [], (0, 0)
         state.phase = "starting"
         table = state.table
-        self._background.run("compute", lambda: self._scan(table, columns, cancelled), self._found, self._stop)
+        self._background.run("compute", lambda: self._scan(table, request, cancelled), self._found, self._stop)
 
     def cancel(self) -> None:
         """Stop the scan, if one is under way."""
@@ -83,9 +83,10 @@ class Computation:
         self._state.phase = "committing"
         self._background.run("commit", lambda: self._commit(statistics, table), self._committed, self._refused)
 
-    def _scan(self, table: Table, columns: Sequence[str] | None, cancelled: threading.Event) -> Statistics:
-        if table.snapshot is None:
-            return table.compute(columns=columns)
+    def _scan(self, table: Table, request: ComputeRequest, cancelled: threading.Event) -> Statistics:
+        arguments = request.arguments()
+        if table.snapshot is None or not request.scans:
+            return table.compute(**arguments)
         from icestats.spark.session import get_session
 
         session = self._session = get_session()
@@ -99,7 +100,7 @@ class Computation:
                 _cancel(session, table)
             self._state.progress = (finished, total)
 
-        return table.compute(columns=columns, spark=session, progress=report)
+        return table.compute(**arguments, spark=session, progress=report)
 
     def _found(self, statistics: Statistics) -> None:
         self._state.statistics = statistics
@@ -124,6 +125,7 @@ class Computation:
     def _committed(self, outcome: tuple[CommitReport, Table]) -> None:
         self._state.report, table = outcome
         self._state.phase = "committed"
+        self._state.earlier_estimates = self._state.estimates
         self._state.table = table
 
     def _refused(self, error: Exception) -> None:

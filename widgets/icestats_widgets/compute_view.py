@@ -10,9 +10,16 @@ import pyarrow as pa
 from icestats.statistics import Statistics
 from icestats_widgets.column_cards import render_value
 from icestats_widgets.computation import BUSY, Computation
+from icestats_widgets.compute_request import ComputeRequest, describe_cost
 from icestats_widgets.state import ExplorerState
 from icestats_widgets.view import View
 
+_KINDS = {
+    "table": "Theta, KLL, column statistics",
+    "by_partition": "sketches by partition",
+    "partitions": "partition statistics file",
+    "manifests": "manifest statistics",
+}
 _SAYS = {
     "idle": "",
     "starting": "Starting Spark; the first time takes some seconds …",
@@ -30,8 +37,8 @@ class ComputeView(View):
     """Columns to choose, a scan with progress and cancel, a preview, a commit."""
 
     name = "compute"
-    title = "Compute and commit statistics"
-    follows = ("phase", "progress", "statistics", "report", "steps", "table")
+    title = "Generate and commit statistics"
+    follows = ("phase", "progress", "statistics", "report", "steps", "table", "columns", "partitions")
 
     def __init__(self, state: ExplorerState, computation: Computation) -> None:
         self._computation = computation
@@ -41,8 +48,13 @@ class ComputeView(View):
         """Make the widgets that stay."""
         names = [field.name for field in self.state.table.schema.top_level]
         self.all_columns = ipywidgets.Checkbox(True, description="all columns", indent=False)
-        self.columns = ipywidgets.SelectMultiple(options=names, rows=min(8, max(2, len(names))), disabled=True)
+        self.columns = ipywidgets.SelectMultiple(options=names, rows=min(8, max(2, len(names))), description="columns")
         self.columns.layout.display = "none"
+        self.kinds = {
+            name: ipywidgets.Checkbox(name == "table", description=text, indent=False) for name, text in _KINDS.items()
+        }
+        kinds = ipywidgets.HBox([self.all_columns, *self.kinds.values()])
+        kinds.add_class("icestats-controls")
         self.compute = ipywidgets.Button(description="Compute", button_style="primary", icon="play")
         self.cancel = ipywidgets.Button(description="Cancel", icon="stop")
         self.preview = ipywidgets.Button(description="Preview commit", icon="search")
@@ -50,23 +62,26 @@ class ComputeView(View):
         self.progress = ipywidgets.IntProgress(bar_style="info")
         self.status = ipywidgets.HTML()
         self.outcome = ipywidgets.HTML()
-        self.all_columns.observe(lambda _: self._toggle_columns(), "value")
-        self.compute.on_click(lambda _: self._computation.compute(self.chosen_columns()))
+        for choice in (self.all_columns, self.columns, *self.kinds.values()):
+            choice.observe(lambda _: self.redraw(), "value")
+        self.compute.on_click(lambda _: self._computation.compute(self.request()))
         self.cancel.on_click(lambda _: self._computation.cancel())
         self.preview.on_click(lambda _: self._computation.preview())
         self.commit.on_click(lambda _: self._computation.commit())
-        self.set_controls(self.all_columns, self.compute, self.cancel, self.preview, self.commit, self.progress)
-        self.body.children = [self.columns, self.status, self.outcome]
-        self.say("One scan with PySpark: Theta and KLL sketches, and column statistics, in one Puffin file.")
+        self.set_controls(self.compute, self.cancel, self.preview, self.commit, self.progress)
+        self.body.children = [kinds, self.columns, self.status, self.outcome]
 
-    def chosen_columns(self) -> list[str] | None:
-        """Return the columns to scan; None for all."""
-        return None if self.all_columns.value else list(self.columns.value)
+    def request(self) -> ComputeRequest:
+        """Return what is chosen."""
+        columns = None if self.all_columns.value else tuple(self.columns.value)
+        return ComputeRequest(columns, **{name: choice.value for name, choice in self.kinds.items()})
 
     def draw(self) -> None:
         """Show how far it is."""
-        phase = self.state.phase
-        self.compute.disabled = phase in BUSY
+        phase, request = self.state.phase, self.request()
+        self.columns.layout.display = "none" if self.all_columns.value else None
+        self.say(describe_cost(request, self.state.table, self.state.columns, self.state.partitions))
+        self.compute.disabled = phase in BUSY or request.is_empty
         self.cancel.disabled = phase not in ("starting", "scanning")
         self.preview.disabled = phase not in ("found", "previewed")
         self.commit.disabled = phase != "previewed"
@@ -87,18 +102,13 @@ class ComputeView(View):
             return f"<pre class='icestats-report'>{escape(str(self.state.report))}</pre>"
         return "" if self.state.statistics is None else render_statistics(self.state.statistics)
 
-    def _toggle_columns(self) -> None:
-        self.columns.disabled = self.all_columns.value
-        self.columns.layout.display = "none" if self.all_columns.value else None
-
     def to_arrow(self) -> pa.Table | None:
         """Return what the scan has found."""
         return None if self.state.statistics is None else self.state.statistics.to_arrow()
 
     def code(self) -> str:
         """Return the Python lines that compute and commit."""
-        columns = self.chosen_columns()
-        return f"table.compute({'' if columns is None else f'columns={columns!r}'}).commit(dry_run=True)"
+        return self.request().code()
 
 
 def render_statistics(statistics: Statistics) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from icestats.errors import IcestatsError
+from icestats.errors import CallError, IcestatsError, StatisticsMissingError, UnsupportedError
 from icestats.stats.histogram import Histogram, Kind
 from icestats.table import Table
 from icestats_widgets.background import Background, explain_error
@@ -40,7 +42,7 @@ class Coordinator:
         self._state = state
         self._background = background
         self._fields: list[dict[str, Any]] = []
-        state.observe(lambda _: self._read_histogram(), ["column", "bins", "kind", "whole_range"])
+        state.observe(lambda _: self._read_histogram(), ["column", "bins", "kind", "whole_range", "selection"])
         state.observe(lambda _: self._read_part(), ["selection", "manifests", "partitions"])
         state.observe(lambda _: self._read_table(), "table")
 
@@ -113,7 +115,8 @@ class Coordinator:
         if state.column is None:
             return
         kind: Kind = "equi-height" if state.kind == "equi-height" else "equi-width"
-        read = partial(_read_histogram, state.table, state.column, state.bins, kind, state.whole_range)
+        where = None if state.selection is None else state.selection.row_filter(state.table.schema)
+        read = partial(_read_histogram, state.table, state.column, state.bins, kind, state.whole_range, where)
         self._start("histogram", read)
 
     def _read_part(self) -> None:
@@ -146,8 +149,15 @@ def choose_column(table: Table) -> str | None:
     return next((field.name for field in [*fractions, *numbers, *columns]), None)
 
 
-def _read_histogram(table: Table, column: str, bins: int, kind: Kind, whole_range: bool) -> HistogramPart:
-    def read(count: int, how: Kind) -> Histogram:
-        return table.histogram(column, bins=count, kind=how)
+def _read_histogram(
+    table: Table, column: str, bins: int, kind: Kind, whole_range: bool, where: str | None
+) -> HistogramPart:
+    def read(count: int, how: Kind, of: str | None) -> Histogram:
+        return table.histogram(column, bins=count, kind=how, where=of)
 
-    return read_histogram_part(read, bins=bins, kind=kind, whole_range=whole_range)
+    make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range)
+    if where is not None:
+        # Without sketches by partition, or for parts of partitions, the whole table's is drawn, and said so.
+        with suppress(StatisticsMissingError, CallError, UnsupportedError):
+            return replace(make(partial(read, of=where)), where=where)
+    return make(partial(read, of=None))

@@ -33,6 +33,8 @@ class HistogramPart:
     asked: Kind
     """The kind that was asked for; the histogram's own differs where tails are too far for bins of the same width."""
 
+    where: str | None = None
+    """The filter on partitions that the values meet; None: they are of the whole table."""
     window: tuple[float, float] | None = None
     """What of the axis is shown where the outermost bins reach further; None: all bins."""
 

@@ -25,14 +25,14 @@ class HistogramView(View):
 
     name = "histogram"
     title = "Distribution"
-    follows = ("histogram", "column")
+    follows = ("histogram", "column", "selection")
 
     def build(self) -> None:
         """Make the widgets that stay."""
         self.kind = kind = ipywidgets.ToggleButtons(
             options=KINDS, tooltips=["Bins of the same width", "Bins of the same count"]
         )
-        bins = ipywidgets.IntSlider(min=5, max=200, description="bins", continuous_update=False)
+        bins = ipywidgets.BoundedIntText(min=5, max=200, step=5, description="bins")
         self.whole = whole = ipywidgets.Checkbox(description="far tails too", indent=False)
         link((self.state, "kind"), (kind, "value"))
         link((self.state, "bins"), (bins, "value"))
@@ -53,7 +53,7 @@ class HistogramView(View):
             self.caption.add_class("icestats-loading")
         elif self.note:
             self.say("")
-            self.show_note(f"{self.note}. Or press Compute below.", is_error=False)
+            self.show_note(f"{self.note}. Or generate it below.", is_error=False)
         if not self.is_loading:
             self.caption.remove_class("icestats-loading")
 
@@ -62,7 +62,12 @@ class HistogramView(View):
         table = self.state.table
         self.kind.disabled = histogram.type in ("string", "boolean")
         self.whole.disabled = not (part.is_cut or self.state.whole_range)
-        self.say(describe_histogram(part, table.metadata, table.snapshot))
+        text = describe_histogram(part, table.metadata, table.snapshot)
+        if part.where is not None:
+            text = f"of the partitions where {part.where}: {text}"
+        elif self.state.selection is not None:
+            text = f"of the whole table, as there are no sketches of the marked part: {text}"
+        self.say(text)
         if histogram.n == 0:
             self.show_note("No values: every row is null or NaN, or there are no rows.", is_error=False)
             return
@@ -79,7 +84,9 @@ class HistogramView(View):
 
     def code(self) -> str:
         """Return the Python line that gives the histogram."""
-        return f"table.histogram({self.state.column!r}, bins={self.state.bins}, kind={self.state.kind!r})"
+        part = self.state.histogram
+        where = "" if part is None or part.where is None else f", where={part.where!r}"
+        return f"table.histogram({self.state.column!r}, bins={self.state.bins}, kind={self.state.kind!r}{where})"
 
 
 def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:

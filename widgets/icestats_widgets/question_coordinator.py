@@ -28,6 +28,7 @@ class QuestionCoordinator:
     def __init__(self, state: ExplorerState, background: Background) -> None:
         self._state = state
         self._background = background
+        state.observe(lambda _: self._forget(), ["row_filter", "selection"])
         state.observe(lambda _: self.ask(), ["row_filter", "selection", "table"])
         state.observe(lambda _: self._rolled_up(), "manifests")
         state.observe(lambda _: self._suggest(), "columns")
@@ -45,6 +46,10 @@ class QuestionCoordinator:
         table = state.table
         self._start("plan", partial(table.plan, row_filter))
         self._start("estimates", partial(table.estimate, row_filter, sources=affordable_sources(state)))
+
+    def _forget(self) -> None:
+        # Estimates from before a commit are compared with those of the same filter only.
+        self._state.earlier_estimates = None
 
     def count(self) -> None:
         """Count the rows that satisfy the filter, so that each estimate gets its q-error."""
