@@ -71,6 +71,7 @@ def run_lab(work: Path, folder: Path, environment: Mapping[str, str]) -> Iterato
         "--LabApp.news_url=",
         "--LabApp.extension_manager=readonly",
         "--LabApp.collaborative=False",
+        "--LabApp.expose_app_in_browser=True",
     ]
     places = ("config", "data", "runtime")
     own = {f"JUPYTER_{place.upper()}_DIR": str(folder / place) for place in places}

@@ -12,6 +12,7 @@ import pyarrow as pa
 from icestats.catalog import Source
 from icestats.errors import FilterError, MetadataError
 from icestats.metadata import Field, Schema, Snapshot
+from icestats.plan.row_groups import read_row_groups
 from icestats.read.committed_rollups import read_committed_rollups
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifest_pool import Progress
@@ -158,6 +159,10 @@ class SnapshotReader:
         """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""
         manifests = manifests_to_read(self.manifest_files if manifest_files is None else manifest_files)
         return read_files(manifests, self.source.metadata, self.source.storage, field_ids)
+
+    def read_row_groups(self, files: pa.Table, columns: Sequence[Field]) -> pa.Table:
+        """Return the row groups of some files of `schemas.files_schema`."""
+        return read_row_groups(self.source.storage, files, columns)[0]
 
     def read_histogram(
         self,

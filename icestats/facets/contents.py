@@ -142,6 +142,32 @@ class Contents(Facet):
         kept = plan_scan(self._reader, self._filter_schema, row_filter).kept_file_paths()
         return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 
+    def row_groups(self, files: pa.Table, *, columns: Sequence[str] = ()) -> pa.Table:
+        """Return the row groups of some data files, by the footers of these files.
+
+        Parameters
+        ----------
+        files : pyarrow.Table
+            Rows of `files()`.
+        columns : sequence of str
+            Primitive columns whose statistics are wanted.
+
+        Returns
+        -------
+        pyarrow.Table
+            `planning_schemas.row_group_figures_schema`: one row a row group, `size_bytes` compressed, and of each
+            column `value_count_N`, `null_value_count_N`, `lower_bound_N`, `upper_bound_N`, where N is its field id. A
+            file that is not Parquet is one row group without statistics.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The table has no such column.
+        MetadataError
+            A data file is missing, or its footer is damaged.
+        """
+        return self._reader.read_row_groups(files, [self.schema.find(column) for column in columns])
+
     def _find_manifests(self, manifest_paths: Collection[str] | None) -> pa.Table | None:
         if manifest_paths is None:
             return None

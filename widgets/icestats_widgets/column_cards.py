@@ -19,13 +19,13 @@ LONGEST_BOUND = 40
 
 
 CARD_COLUMNS = (
-    {"name": "column", "title": "column", "width": "minmax(96px,1.3fr)"},
-    {"name": "shape", "title": "distribution · null · NaN", "width": "minmax(128px,1.2fr)"},
-    {"name": "nulls", "title": "nulls", "width": "minmax(56px,.6fr)", "align": "end"},
-    {"name": "ndv", "title": "distinct", "width": "minmax(84px,.8fr)", "align": "end"},
-    {"name": "bounds", "title": "bounds", "width": "minmax(110px,1.2fr)"},
-    {"name": "median", "title": "median, quartiles", "width": "minmax(110px,1.2fr)"},
-    {"name": "size", "title": "size", "width": "minmax(64px,.6fr)", "align": "end"},
+    {"name": "column", "title": "column", "width": "minmax(80px,1.2fr)"},
+    {"name": "shape", "title": "distribution · null · NaN", "width": "minmax(92px,1.1fr)"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(60px,.5fr)", "align": "end"},
+    {"name": "ndv", "title": "distinct", "width": "minmax(78px,.8fr)", "align": "end"},
+    {"name": "bounds", "title": "bounds", "width": "minmax(98px,1.1fr)"},
+    {"name": "median", "title": "median, quartiles", "width": "minmax(98px,1.1fr)"},
+    {"name": "size", "title": "size", "width": "minmax(68px,.6fr)", "align": "end"},
 )
 
 

@@ -82,7 +82,8 @@ def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | Non
     if request.partitions or request.manifests:
         what = [name for name, on in (("partitions", request.partitions), ("manifests", request.manifests)) if on]
         texts.append(f"statistics of {' and '.join(what)} are made from the manifests, without Spark")
-    return "; ".join(texts) + ". Nothing on the table changes before Commit."
+    text = "; ".join(texts)
+    return f"{text[:1].upper()}{text[1:]}. Nothing on the table changes before Commit."
 
 
 def _size(fields: list[Field], columns: pa.Table | None) -> str:

@@ -99,7 +99,7 @@ class ComputeView(View):
 
     def _outcome(self) -> str:
         if self.state.report is not None:
-            return f"<pre class='icestats-report'>{escape(str(self.state.report))}</pre>"
+            return f"<pre class='icestats-report' tabindex='0'>{escape(str(self.state.report))}</pre>"
         return "" if self.state.statistics is None else render_statistics(self.state.statistics)
 
     def to_arrow(self) -> pa.Table | None:
@@ -133,6 +133,7 @@ def render_statistics(statistics: Statistics) -> str:
     )
     head = "".join(f"<th scope='col'>{head}</th>" for head in heads)
     return (
-        f"<div class='icestats-columns-frame'><table class='icestats-columns'><thead><tr>{head}</tr></thead>"
+        "<div class='icestats-report-frame' tabindex='0' role='region' aria-label='What has been computed'>"
+        f"<table class='icestats-report-table'><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div>{f'<ul>{skipped}</ul>' if skipped else ''}"
     )

@@ -81,12 +81,12 @@ class Explorer(ipywidgets.VBox):
         self.statistics = StatisticsView(self.state)
         self.compute = ComputeView(self.state, Computation(self.state, self._background))
         self.parts: tuple[View, ...] = (
-            self.findings,
             self.manifests,
             self.partitions,
-            self.tree,
             self.columns,
             self.histogram,
+            self.findings,
+            self.tree,
             self.plan,
             self.estimates,
             self.snapshots,

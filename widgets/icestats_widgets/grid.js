@@ -107,7 +107,8 @@ function render({ model, el }) {
   const total = () => model.get("row_count");
   const pixels = () => Math.min(total() * height_of(), MOST_PIXELS);
   const body_height = () => Math.max(height_of(), scroll.clientHeight - head_group.offsetHeight);
-  const fits = () => Math.max(1, Math.ceil(body_height() / height_of()));
+  // What fits is known without measuring: a theme that is being changed gives the head any height for a moment.
+  const fits = () => Math.max(1, model.get("most_rows"));
   const is_squeezed = () => total() * height_of() > MOST_PIXELS;
 
   function first_row() {
@@ -323,8 +324,14 @@ function render({ model, el }) {
     wanted = "";
     resize();
   };
+  const on_origin = () => {
+    active = 0;
+    scroll.scrollTop = 0;
+    redraw();
+  };
   const changes = [
     ["change:label", on_label],
+    ["change:origin", on_origin],
     ["change:columns change:sort", on_head],
     ["change:page change:row_count change:note change:row_height change:most_rows", on_page],
     ["change:selected", redraw],

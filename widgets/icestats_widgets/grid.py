@@ -85,6 +85,8 @@ class Grid(anywidget.AnyWidget):
     """Keys of the selected rows. Type: list of str. Default: empty."""
     placeholder = Unicode().tag(sync=True)
     """What stands in the filter's box; without it there is none. Type: str. Default: empty."""
+    origin = Int().tag(sync=True)
+    """Another number scrolls to the first row. Type: int. Default: 0."""
     note = Unicode().tag(sync=True)
     """A sentence below the rows, such as why there are none. Type: str. Default: empty."""
     page = Dict({"offset": 0, "rows": [], "number": 0}).tag(sync=True)
@@ -104,6 +106,11 @@ class Grid(anywidget.AnyWidget):
         """Called with the text of the filter's box."""
         super().__init__(label=label, columns=list(columns), **traits)
         self.on_msg(lambda _, message, __: self.receive(message))
+
+    def show_from_first(self) -> None:
+        """Scroll to the first row: the rows are others, or in another order."""
+        self._seen = (0, _FIRST_ROWS)
+        self.origin += 1
 
     def show_rows(self, rows: Rows, note: str = "") -> None:
         """Show other rows, in one message.

@@ -52,6 +52,7 @@ function make_brushable(model, el) {
   let count = 0;
   let plot;
   let is_removed = false;
+  let moved = null;
   const send = (brush) => {
     model.set("brush", { ...brush, number: (count += 1) });
     model.save_changes();
@@ -68,12 +69,15 @@ function make_brushable(model, el) {
   const on_key = (event) => {
     const [width, height] = model.get("places");
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    if (event.key === "Escape") send({ clear: true });
+    if (event.key === "Escape") {
+      moved = null;
+      send({ clear: true });
+    }
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
     if (plot?.layout?.yaxis?.autorange === "reversed") step[1] = -step[1];
-    const mark = model.get("mark");
+    const mark = moved ?? model.get("mark");
     let [x0, x1, y0, y1] = mark.length ? mark : [0, 0, 0, 0];
     const clamp = (value, size) => Math.max(0, Math.min(size - 1, value));
     if (mark.length && event.shiftKey) {
@@ -82,8 +86,11 @@ function make_brushable(model, el) {
       x0 = x1 = clamp(x1 + step[0], width);
       y0 = y1 = clamp(y1 + step[1], height);
     }
+    // The next key may come before the kernel has answered.
+    moved = [x0, x1, y0, y1];
     send({ x: [x0, x1], ...(height > 1 ? { y: [y0, y1] } : {}) });
   };
+  const on_mark = () => (moved = null);
   const follow = () => {
     if (!model.get("places").length) return;
     if (el.dataset.brushable || is_removed) return;
@@ -102,10 +109,12 @@ function make_brushable(model, el) {
     el.addEventListener("keydown", on_key);
   };
   model.on("change:places", follow);
+  model.on("change:mark", on_mark);
   follow();
   return () => {
     is_removed = true;
     model.off("change:places", follow);
+    model.off("change:mark", on_mark);
     el.removeEventListener("keydown", on_key);
   };
 }

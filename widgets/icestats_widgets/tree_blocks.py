@@ -14,7 +14,7 @@ from icestats.partition_values import display_partition_value, partition_field_t
 from icestats.presentation import render_time
 from icestats.table import Table
 from icestats.types import decode_value
-from icestats_widgets.cells import Cell, bytes_cell, count_cell, text_cell
+from icestats_widgets.cells import UNKNOWN, Cell, bytes_cell, count_cell, text_cell
 from icestats_widgets.column_cards import render_value
 from icestats_widgets.file_listing import file_path
 from icestats_widgets.outline import Block
@@ -155,6 +155,28 @@ def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool)
         "nulls": lambda: numbers("null_value_counts"),
     }
     return Block("c", len(columns), cells, lambda row: columns[row].name, values, opens=opens)
+
+
+def row_group_block(groups: pa.Table, column: Field) -> Block:
+    """Return the row groups of a file with the statistics of one column, as the file's footer has them."""
+    rows = groups.to_pylist()
+    most = {name: max((row[name] for row in rows), default=0) for name in ("row_count", "size_bytes")}
+
+    def cells(number: int) -> list[Cell]:
+        row = rows[number]
+        bounds = [_bound(column.type, row[f"{side}_bound_{column.field_id}"]) for side in ("lower", "upper")]
+        return [
+            text_cell(f"row group {row['row_group']}", "by the file's footer"),
+            NOTHING,
+            count_cell(row["row_count"], most["row_count"]),
+            NOTHING,
+            bytes_cell(row["size_bytes"], most["size_bytes"], "all columns, compressed"),
+            count_cell(row[f"null_value_count_{column.field_id}"], row["row_count"]),
+            # A footer whose writer took NaN for the largest value says nothing.
+            *(text_cell(UNKNOWN if bound == "NaN" else bound) for bound in bounds),
+        ]
+
+    return Block("g", len(rows), cells)
 
 
 def note_block(text: str) -> Block:

@@ -22,6 +22,7 @@ from icestats_widgets.tree_blocks import (
     file_block,
     manifest_block,
     note_block,
+    row_group_block,
     snapshot_block,
 )
 
@@ -141,8 +142,20 @@ class TreeReader:
             files = wish.table.files(columns=names, manifest_paths=[manifest_path])
         except IcestatsError as error:
             return note_block(str(error))
-        (entry,) = files.filter(pc.equal(files["file_path"], path[-1])).slice(0, 1).to_pylist()
-        return self._arranged(column_block(entry, schema.columns, False), wish, None)
+        file = files.filter(pc.equal(files["file_path"], path[-1])).slice(0, 1)
+        (entry,) = file.to_pylist()
+        block = self._arranged(column_block(entry, schema.columns, entry["content"] == "data"), wish, None)
+        for name in self._opened(wish, path):
+            if name in names:
+                block.open[names.index(name)] = self._row_groups_of(wish, file, schema.columns[names.index(name)])
+        return block
+
+    @staticmethod
+    def _row_groups_of(wish: TreeWish, file: pa.Table, column: Field) -> Block:
+        try:
+            return row_group_block(wish.table.row_groups(file, columns=[column.name]), column)
+        except IcestatsError as error:
+            return note_block(str(error))
 
     def _read_files(self, table: Table, manifest_path: str, column: str | None) -> pa.Table:
         key = (id(table), manifest_path, column)

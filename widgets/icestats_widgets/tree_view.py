@@ -24,7 +24,7 @@ class TreeView(View):
 
     name = "outline"
     title = "Manifest tree"
-    follows = ("outline", "column", "selection", "tree_mode", "overview")
+    follows = ("outline", "column", "selection", "tree_mode", "tree_sort", "tree_words", "overview")
 
     def build(self) -> None:
         """Make the widgets that stay."""
@@ -43,6 +43,7 @@ class TreeView(View):
         self.grid.on_sort = lambda column, descending: setattr(self.state, "tree_sort", (column, descending))
         self.grid.on_filter = lambda text: setattr(self.state, "tree_words", text)
         self.body.children = [self.grid]
+        self._arrangement: tuple[Any, ...] = (self.state.tree_mode, self.state.tree_sort, self.state.tree_words)
 
     def draw(self) -> None:
         """Show the rows."""
@@ -50,6 +51,10 @@ class TreeView(View):
         titles = column_titles(state.column)
         if self.grid.columns != titles:
             self.grid.columns = titles
+        arrangement = (state.tree_mode, state.tree_sort, state.tree_words)
+        if self._arrangement != arrangement:
+            self._arrangement = arrangement
+            self.grid.show_from_first()
         outline = state.outline
         if state.overview is None or self.note:
             text = self.note or state.notes.get("overview", "The manifest list has not been read.")
@@ -90,6 +95,7 @@ class TreeView(View):
             self.state.selection = None if self.state.selection == wanted else wanted
         elif kind == "c":
             self.state.column = path[-1]
+            self.toggle(key)
         elif kind in ("f", "s") and path:
             if path == (SNAPSHOT,) and self.state.selection is not None:
                 self.state.selection = None
