@@ -9,6 +9,7 @@ line has to be a target of the Makefile, a benchmark, or a program that a reader
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import shlex
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
 from pyiceberg.utils.config import Config
 
 import benchmarks
+import icestats
 from icestats.cli import cli
 
 ROOT = Path(__file__).parents[2]
@@ -129,6 +131,15 @@ def test_the_examples_of_a_page_run(path: Path, lake: Path, tmp_path: Path, monk
     for block in read_blocks(path):
         assert block.language in RUNNERS, f"{block.place}: no such language of examples: {block.language!r}"
         RUNNERS[block.language](block, names)
+
+
+def test_every_method_and_every_verb_is_on_a_page() -> None:
+    """What `Table` and the command line can do is described outside the reference, too."""
+    text = "\n".join(path.read_text() for path in PAGES if "reference" not in path.parts)
+    methods = [name for name, found in inspect.getmembers(icestats.Table, callable) if not name.startswith("_")]
+    assert len(methods) > 20
+    assert [name for name in methods if not re.search(rf"\b{name}(\(|`)", text)] == []
+    assert [verb for verb in cli.commands if not re.search(rf"icestats {verb}\b", text)] == []
 
 
 def test_blocks_are_found() -> None:
