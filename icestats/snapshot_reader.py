@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -89,14 +89,19 @@ class SnapshotReader:
         def read(wanted: Sequence[ManifestToRead]) -> RollUps:
             return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
 
+        manifests = manifests_to_read(self.manifest_files)
+        return read_committed_rollups(storage, self._nearest_blobs(), manifests, schema.columns, read)
+
+    def _nearest_blobs(self) -> Iterator[CommittedBlob]:
+        """Yield blobs, the nearest first, reading no more footers than are asked for."""
+        if "blobs" in self.__dict__:
+            yield from self.blobs
+            return
         try:
-            blobs = self.blobs
+            yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot)
         except MetadataError as error:
             # What shows statistics files says so too; the manifests are still there.
             _LOG.warning("committed manifest statistics are not used: %s", error)
-            return None
-        manifests = manifests_to_read(self.manifest_files)
-        return read_committed_rollups(storage, blobs, manifests, schema.columns, read)
 
     @cached_property
     def partition_rollups(self) -> RollUps:

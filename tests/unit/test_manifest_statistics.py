@@ -199,6 +199,27 @@ def test_a_damaged_puffin_file_is_said_and_the_manifests_are_read(small_table, l
     assert "committed manifest statistics are not used" in caplog.text
 
 
+def test_a_missing_statistics_file_is_said_and_the_manifests_are_read(small_table, load, caplog):
+    expected = load().manifests()
+    commit(load())
+    local_path(load().metadata.statistics[0].statistics_path).unlink()
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert load().manifests().equals(expected)
+    assert "no such file" in caplog.text
+
+
+def test_older_statistics_files_are_not_opened_where_the_nearest_answers(small_table, load):
+    commit(load())
+    first = local_path(load().metadata.statistics[0].statistics_path)
+    small_table.append(more_rows())
+    commit(load())
+    expected = load().read().manifests()
+    first.unlink()
+    table = load()
+    assert table.manifests().equals(expected)
+    assert "rollups" not in table._reader.__dict__
+
+
 def test_a_second_commit_replaces_the_blob(small_table, load):
     commit(load())
     report = load().compute(manifests=True).commit()
