@@ -34,10 +34,21 @@ class Table(Contents, StatisticsFiles, StatisticsLifecycle, Estimating, Planning
         """Return the table as it is now; a pinned snapshot stays."""
         return Table(reopen_source(self._source), *self._pin)
 
-    def explore(self) -> Any:
-        """Return the widget: manifests, partitions, histograms, compute and commit."""
+    def explore(self, *, column: str | None = None) -> Any:
+        """Return the widget: everything that the metadata knows, and the panel that generates what is missing.
+
+        Parameters
+        ----------
+        column : str, optional
+            The column to begin with; by default one whose distribution is worth seeing.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The table has no such column.
+        """
         # The notebook layer stands above the library: it is looked up when it is asked for.
-        return importlib.import_module("icestats_widgets").Explorer(self)
+        return importlib.import_module("icestats_widgets").Explorer(self, column=column)
 
     def overview(self) -> Overview:
         """Return the figures that the manifest list and metadata.json give: what a table draws of itself."""

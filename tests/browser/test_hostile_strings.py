@@ -29,7 +29,7 @@ expect.set_options(timeout=MINUTE_MS)
 
 
 @pytest.fixture(scope="module")
-def page(chromium: Browser, lab: str, lab_folder: Path, spark: Any, tmp_path_factory: Any) -> Iterator[Page]:
+def shown(chromium: Browser, lab: str, lab_folder: Path, spark: Any, tmp_path_factory: Any) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("hostile")
     properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
     catalog = SqlCatalog("catalog", **properties)
@@ -60,56 +60,56 @@ def part(page: Page, name: str) -> Locator:
     return page.locator(f".icestats-explorer .icestats-part.icestats-{name}").first
 
 
-def test_names_and_values_are_text(page: Page) -> None:
+def test_names_and_values_are_text(shown: Page) -> None:
     """Cards, axes, tree and heading show the very characters."""
-    expect(part(page, "columns").get_by_role("row").filter(has_text="onerror").first).to_be_visible()
-    expect(part(page, "histogram").locator("h4")).to_have_text(f"Distribution of {HOSTILE}")
-    expect(part(page, "histogram").locator(".xtitle").first).to_contain_text("<img src=x")
-    expect(part(page, "partitions").locator(".xtick text").filter(has_text="<img src").first).to_be_visible()
-    tree = part(page, "outline")
+    expect(part(shown, "columns").get_by_role("row").filter(has_text="onerror").first).to_be_visible()
+    expect(part(shown, "histogram").locator("h4")).to_have_text(f"Distribution of {HOSTILE}")
+    expect(part(shown, "histogram").locator(".xtitle").first).to_contain_text("<img src=x")
+    expect(part(shown, "partitions").locator(".xtick text").filter(has_text="<img src").first).to_be_visible()
+    tree = part(shown, "outline")
     tree.locator(".icestats-table-space [role=row]").nth(1).focus()
-    page.keyboard.press("ArrowRight")
+    shown.keyboard.press("ArrowRight")
     expect(tree.locator("[aria-level='3']").filter(has_text="<img src").first).to_be_visible()
 
 
-def test_hovers_are_text(page: Page) -> None:
+def test_hovers_are_text(shown: Page) -> None:
     """plotly reads a kind of HTML in hovers: what is from the table is not among it."""
-    bar = part(page, "partitions").locator(".barlayer .point path").nth(2)
+    bar = part(shown, "partitions").locator(".barlayer .point path").nth(2)
     bar.hover(force=True)
-    hover = part(page, "partitions").locator(".hoverlayer text").first
+    hover = part(shown, "partitions").locator(".hoverlayer text").first
     expect(hover).to_contain_text("<img src=x")
-    assert part(page, "partitions").locator(".hoverlayer img, .hoverlayer script").count() == 0
+    assert part(shown, "partitions").locator(".hoverlayer img, .hoverlayer script").count() == 0
 
 
-def test_errors_filters_selections_and_code_are_text(page: Page) -> None:
+def test_errors_filters_selections_and_code_are_text(shown: Page) -> None:
     """What a person types, and what is marked, comes back as text."""
-    box = part(page, "plan").get_by_role("textbox")
+    box = part(shown, "plan").get_by_role("textbox")
     box.fill(f"{HOSTILE} = 1")
-    expect(part(page, "plan").locator(".icestats-filter-error")).to_contain_text("<img src=x")
+    expect(part(shown, "plan").locator(".icestats-filter-error")).to_contain_text("<img src=x")
     box.fill("v = '<b>7</b>'")
-    expect(part(page, "plan").locator(".icestats-caption")).to_contain_text("<b>7</b>")
-    part(page, "partitions").locator(".barlayer .point path").nth(2).click(force=True)
-    expect(part(page, "selection")).to_contain_text("<img src=x")
-    part(page, "selection").get_by_role("button", name="Code").click()
-    expect(part(page, "selection").locator(".icestats-code")).to_contain_text("onerror")
+    expect(part(shown, "plan").locator(".icestats-caption")).to_contain_text("<b>7</b>")
+    part(shown, "partitions").locator(".barlayer .point path").nth(2).click(force=True)
+    expect(part(shown, "selection")).to_contain_text("<img src=x")
+    part(shown, "selection").get_by_role("button", name="Code").click()
+    expect(part(shown, "selection").locator(".icestats-code")).to_contain_text("onerror")
 
 
-def test_a_commit_and_its_report_are_text(page: Page) -> None:
+def test_a_commit_and_its_report_are_text(shown: Page) -> None:
     """From the choice to the commit: manifests' statistics, made without Spark, are committed from the panel."""
-    panel = part(page, "compute")
+    panel = part(shown, "compute")
     panel.get_by_label("Theta, KLL, column statistics").uncheck()
     panel.get_by_label("manifest statistics").check()
     for name in ("Compute", "Preview commit", "Commit"):
         panel.get_by_role("button").filter(has_text=re.compile(rf"^\s*{name}$")).click()
     expect(panel).to_contain_text("Committed; the table above")
-    expect(part(page, "statistics")).to_contain_text("manifest statistics")
+    expect(part(shown, "statistics")).to_contain_text("manifest statistics")
 
 
-def test_nothing_of_it_has_run(page: Page) -> None:
+def test_nothing_of_it_has_run(shown: Page) -> None:
     """No script of the table ran, and no element of its making is in the page, rich representations among it."""
-    expect(page.locator(".jp-OutputArea-output").nth(4)).to_be_visible()
-    assert page.evaluate("window.broken_into === undefined")
-    outputs = page.locator(".jp-OutputArea-output")
+    expect(shown.locator(".jp-OutputArea-output").nth(4)).to_be_visible()
+    assert shown.evaluate("window.broken_into === undefined")
+    outputs = shown.locator(".jp-OutputArea-output")
     assert outputs.locator("img[src='x'], script").count() == 0
     assert outputs.get_by_text("<img src=x").count() > 0
-    assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert shown.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
