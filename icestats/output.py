@@ -26,6 +26,8 @@ class Output:
     """The whole answer as one JSON object, where it is more than rows."""
     text: str | None = None
     """The answer for a terminal, where aligned columns of all that is known would be too wide."""
+    note: str | None = None
+    """What a terminal says below the rows."""
 
 
 def write_json(document: Any, path: Path | None) -> None:
@@ -56,7 +58,8 @@ def write_output(output: Output, output_format: str, path: Path | None) -> None:
     elif output_format == "parquet":
         write_output(Output(pa.Table.from_pylist(records)), output_format, path)
     else:
-        _write(_text(records).encode(), path)
+        note = "" if output.note is None else f"{output.note}\n"
+        _write((_text(records) + note).encode(), path)
 
 
 def _records(output: Output) -> list[dict[str, Any]]:

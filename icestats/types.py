@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ class PrimitiveType:
         return self.name not in _UNORDERED
 
 
+@lru_cache(maxsize=1_024)
 def parse_type(text: str) -> PrimitiveType:
     """Return a primitive type from Iceberg's text.
 

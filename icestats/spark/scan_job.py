@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.metadata import Field
-from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
 from icestats.stats.partition_sketches import PartitionKey
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
             if job.divided is None or key in job.divided:
                 yield pack(key, accumulators)
             else:
-                yield _row(pickle.dumps(key), True, _finish(job.sizes, accumulators))
+                yield _row(pickle.dumps(key), True, pickle.dumps(finish(job.sizes, accumulators)))
                 merge_into(whole, accumulators)
     yield pack(None, whole)
 
@@ -137,7 +137,7 @@ def finish_partitions(sizes: Sizes, batches: Iterable[pa.RecordBatch]) -> Iterat
                 merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
         if merged is not None:
             if key is not None:
-                yield _row(key, True, _finish(sizes, merged))
+                yield _row(key, True, pickle.dumps(finish(sizes, merged)))
             whole = _merged(whole, merged)
     if whole is not None:
         yield pack(None, whole)
@@ -181,8 +181,9 @@ def _row(key: bytes | None, finished: bool, payload: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_PARTIAL_SCHEMA)
 
 
-def _finish(sizes: Sizes, accumulators: Accumulators) -> bytes:
-    return pickle.dumps([a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in accumulators])
+def finish(sizes: Sizes, accumulators: Accumulators) -> list[ColumnStatistics]:
+    """Return the statistics of a partition, one a column."""
+    return [a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in accumulators]
 
 
 def _merged(into: Accumulators | None, other: Accumulators) -> Accumulators:

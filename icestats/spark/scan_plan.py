@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icestats.catalog import Source, load_iceberg_table
-from icestats.errors import CallError, ColumnNotFoundError
+from icestats.errors import CallError, ColumnNotFoundError, UnsupportedError
 from icestats.metadata import Field, Snapshot, TableMetadata
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifests import manifests_to_read, read_files
@@ -104,6 +104,8 @@ def plan_scan(
         The table has no such column.
     CallError
         Statistics by partition are asked for, and the table is not partitioned.
+    UnsupportedError
+        `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
     """
     fields, skipped = select_columns(source.metadata.schema_of(snapshot).top_level, columns)
     if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
@@ -112,6 +114,8 @@ def plan_scan(
     fallback: str | None = None
     if tasks is None:
         tasks, fallback = _plan_tasks(table.scan(snapshot_id=snapshot.snapshot_id))
+    elif (reason := _find_unreadable(tasks)) is not None:
+        raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
     files = _read_data_files(source, snapshot) if by_partition or fallback is not None else None
     partitions = _find_partitions(files, source.metadata) if files is not None and by_partition else None
     current = snapshot.snapshot_id == source.metadata.current_snapshot_id
@@ -143,10 +147,13 @@ def _plan_tasks(scan: object) -> tuple[Sequence[FileScanTask], str | None]:
         if "equality deletes" in str(error):
             return (), "the table has equality deletes, which PyIceberg cannot apply"
         return (), f"PyIceberg cannot plan the scan: {' '.join(str(error).split())[:200]}"
+    reason = _find_unreadable(tasks)
+    return (tasks, None) if reason is None else ((), reason)
+
+
+def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
     formats = sorted({str(task.file.file_format).rpartition(".")[2].upper() for task in tasks} - _READABLE)
-    if formats:
-        return (), f"it has data files in {' and '.join(formats)}, which PyIceberg cannot read safely"
-    return tasks, None
+    return f"it has data files in {' and '.join(formats)}, which PyIceberg cannot read safely" if formats else None
 
 
 def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:

@@ -21,9 +21,11 @@ from icestats.metadata import Snapshot
 from icestats.spark.job_errors import explained_errors
 from icestats.spark.scan_job import (
     PARTIAL,
+    Accumulators,
     FileReading,
     ScanJob,
     Sizes,
+    finish,
     finish_partitions,
     merge_into,
     merge_partials,
@@ -120,11 +122,7 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         ship_package(spark)
         name = plan.source.name
         with explained_errors(f"the scan of {name}"), watch_jobs(spark, f"icestats: statistics of {name}", progress):
-            for key, found in _run(spark, plan, job):
-                if key is None:
-                    merge_into(merged, found)
-                else:
-                    partitions[key] = found
+            merge_rows(merged, partitions, _run(spark, plan, job), sizes)
     results = {field.name: a.result() for field, a in zip(plan.fields, merged, strict=True)}
     return TableStatistics(
         snapshot_id=plan.snapshot.snapshot_id,
@@ -157,7 +155,29 @@ def sorted_partitions(
     )
 
 
-def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[PartitionKey | None, Any]]:
+def merge_rows(
+    whole: Accumulators,
+    partitions: dict[PartitionKey, list[ColumnStatistics]],
+    rows: Iterable[tuple[PartitionKey | None, bool, Any]],
+    sizes: Sizes,
+) -> None:
+    """Take in what executors gave: of the whole table, and of partitions, finished or in parts."""
+    parts: dict[PartitionKey, Accumulators] = {}
+    for key, finished, found in rows:
+        if key is None:
+            merge_into(whole, found)
+        elif finished:
+            partitions[key] = found
+        elif key in parts:
+            merge_into(parts[key], found)
+        else:
+            parts[key] = found
+    for key, accumulators in parts.items():
+        partitions[key] = finish(sizes, accumulators)
+        merge_into(whole, accumulators)
+
+
+def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:
     if plan.fallback is None:
         bundles = _bundle(plan, spark.sparkContext.defaultParallelism)
         job = replace(job, divided=_find_divided(bundles, plan.partitions))
@@ -178,8 +198,9 @@ def _scan_with_pyiceberg(
     return work.mapInArrow(functools.partial(scan_files, job, reading), PARTIAL)
 
 
-def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, Any]]:
-    if job.partitions is not None and (job.divided != frozenset() or count > PARTIALS_MERGED_BY_THE_DRIVER):
+def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:
+    # The files of a partition are neighbours in the bundles: the driver gets two parts a bundle at most.
+    if job.partitions is not None and (job.divided is None or count > PARTIALS_MERGED_BY_THE_DRIVER):
         tasks = min(count, PARTIALS_MERGED_BY_THE_DRIVER)
         grouped = partials.repartition(tasks, "partition").sortWithinPartitions("partition")
         partials = grouped.mapInArrow(functools.partial(finish_partitions, job.sizes), PARTIAL)
@@ -188,7 +209,7 @@ def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[Pa
         partials = partials.repartition(count).mapInArrow(merge_partials, PARTIAL)
     for row in partials.collect():
         key = None if row[0] is None else pickle.loads(bytes(row[0]))  # noqa: S301 - of this job's own executors
-        yield key, pickle.loads(bytes(row[2]))  # noqa: S301 - as above
+        yield key, row[1], pickle.loads(bytes(row[2]))  # noqa: S301 - as above
 
 
 def _find_divided(

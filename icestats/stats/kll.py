@@ -67,7 +67,7 @@ class KllSketch:
         self._view: KllView | None = None
         # Batches to go until texts are worth another try at being sorted.
         self._patience = 0
-        self._random = np.random.default_rng()
+        self._random: np.random.Generator | None = None
 
     @property
     def item_type(self) -> str:
@@ -129,19 +129,9 @@ class KllSketch:
         for start in range(0, len(numbers), _NUMBERS_BATCH):
             batch = numbers[start : start + _NUMBERS_BATCH]
             if len(batch) >= 2 * kept and kept <= _MOST_KEPT:
-                self._engine.add(*batches.thin_numbers(batch, kept, self._random))
-            elif self.item_type == "double":
-                self._engine.update(batch)
-            elif self._engine.has_objects:
-                self._engine.update(batch.tolist())
+                self._engine.add(*batches.thin_numbers(batch, kept, self._generator))
             else:
-                self._update_longs(batch)
-
-    def _update_longs(self, numbers: npt.NDArray[Any]) -> None:
-        # By way of a layout, which knows how to map them.
-        for start in range(0, len(numbers), _MOST_KEPT):
-            part = numbers[start : start + _MOST_KEPT]
-            self._engine.add((part.tolist(),), int(part.min()), int(part.max()))
+                self._engine.update(batch.tolist() if self.item_type == "decimal" else batch)
 
     def _update_texts(self, dense: pa.Array) -> None:
         if len(dense) == 0:
@@ -153,7 +143,7 @@ class KllSketch:
             batch = dense.slice(start, batches.TEXT_BATCH)
             thinned = None
             if 2 * kept <= len(batch) and kept <= _MOST_KEPT and self._patience == 0:
-                thinned = batches.thin_texts(batch, kept, self._random)
+                thinned = batches.thin_texts(batch, kept, self._generator)
                 self._patience = 0 if thinned else _PATIENCE
             if thinned is None:
                 self._patience = max(0, self._patience - 1)
@@ -171,6 +161,13 @@ class KllSketch:
         else:
             unsigned = low.view(np.uint64).tolist()
             self._engine.update([top << 64 | bottom for top, bottom in zip(high.tolist(), unsigned, strict=True)])
+
+    @property
+    def _generator(self) -> np.random.Generator:
+        # One takes longer to make than a small batch to add.
+        if self._random is None:
+            self._random = np.random.default_rng()
+        return self._random
 
     @property
     def _kept(self) -> int:
@@ -277,7 +274,7 @@ class KllSketch:
 
     def to_bytes(self) -> bytes:
         """Return the bytes of DataSketches' compact form, for the item type: `kll_layout.ITEM_TYPES` says how."""
-        return self._engine.layout().to_bytes()
+        return self._engine.to_bytes()
 
     @classmethod
     def from_bytes(cls, item_type: str, data: bytes) -> KllSketch:

@@ -10,7 +10,15 @@ import datasketches
 import numpy as np
 import numpy.typing as npt
 
-from icestats.stats.kll_layout import KllLayout, decode_integer, encode_integer, encode_text, parse_kll
+from icestats.stats.kll_layout import (
+    KllLayout,
+    decode_integer,
+    encode_integer,
+    encode_text,
+    find_items,
+    parse_kll,
+    settle_level_zero,
+)
 
 # Python's datasketches has no sketch of 64-bit integers (kll_ints_sketch cuts them to 32 bits without a word), so they
 # go through the one of doubles: sign and magnitude become sign and magnitude of a double, in the same order. _BIAS
@@ -94,11 +102,20 @@ class KllEngine:
         return not _is_numeric(self.item_type, self.is_wide)
 
     def update(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
-        """Add Python objects one by one, or, to a sketch of doubles, numbers."""
+        """Add Python objects one by one, or, to a sketch that keeps no objects, numbers."""
         if self.item_type == "double":
             # DataSketches refuses read-only arrays, such as Arrow's zero-copy ones.
             self.sketch.update(np.array(items, np.float64))
             return
+        if self.item_type == "long":
+            if len(items) == 0:
+                return
+            if not _is_narrow(int(np.min(items)), int(np.max(items))):
+                self._widen()
+            if not self.is_wide:
+                self.sketch.update(_doubles(items))
+                return
+            items = np.asarray(items, np.int64).tolist()
         update = self.sketch.update
         for item in items:
             update(item)
@@ -132,6 +149,18 @@ class KllEngine:
         layout = parse_kll("double", bytes(self.sketch.serialize()))
         return _mapped(layout, "long") if self.item_type == "long" else layout
 
+    def to_bytes(self) -> bytes:
+        """Return the bytes of `layout()`."""
+        if self.item_type == "string":
+            return settle_level_zero("string", bytes(self.sketch.serialize(_SERDES["string"])))
+        if self.has_objects:
+            return self.layout().to_bytes()
+        data = settle_level_zero("double", bytes(self.sketch.serialize()))
+        if self.item_type == "double":
+            return data
+        offset = find_items(data)
+        return data[:offset] + _longs(np.frombuffer(data, "<f8", offset=offset)).astype("<i8").tobytes()
+
     def _widen(self) -> None:
         if not self.is_wide:
             self.sketch, self.is_wide = _open(self.layout(), True), True
@@ -156,19 +185,17 @@ def _mapped(layout: KllLayout, item_type: str) -> KllLayout:
     convert = _doubles if item_type == "double" else _longs
     if layout.n == 0:
         return replace(layout, item_type=item_type)
-    low, high = convert([layout.min_value, layout.max_value])
-    levels = tuple(convert(level) for level in layout.levels)
+    low, high = convert([layout.min_value, layout.max_value]).tolist()
+    levels = tuple(convert(level).tolist() for level in layout.levels)
     return replace(layout, item_type=item_type, min_value=low, max_value=high, levels=levels)
 
 
-def _doubles(longs: Any) -> list[float]:
+def _doubles(longs: Any) -> npt.NDArray[np.float64]:
     values: npt.NDArray[np.int64] = np.asarray(longs, np.int64)
-    doubles: list[float] = ((np.abs(values) + _BIAS) | (values & _SIGN)).view(np.float64).tolist()
-    return doubles
+    return ((np.abs(values) + _BIAS) | (values & _SIGN)).view(np.float64)
 
 
-def _longs(doubles: Any) -> list[int]:
+def _longs(doubles: Any) -> npt.NDArray[np.int64]:
     bits = np.asarray(doubles, np.float64).view(np.int64)
     magnitudes = (bits & ~np.int64(_SIGN)) - _BIAS
-    longs: list[int] = np.where(bits < 0, -magnitudes, magnitudes).tolist()
-    return longs
+    return np.where(bits < 0, -magnitudes, magnitudes)

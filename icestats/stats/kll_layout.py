@@ -163,6 +163,42 @@ def parse_kll(item_type: str, data: bytes) -> KllLayout:
     return _parse_full(item_type, data, k, bool(flags & _SORTED))
 
 
+def find_items(data: bytes) -> int:
+    """Return where the items begin in sound bytes: the smallest and the largest first, where there are several."""
+    return 8 if data[3] & (_EMPTY | _SINGLE) else 20 + 4 * data[18]
+
+
+def level_zero_size(data: bytes) -> int:
+    """Return how many items the bottom level has in sound bytes of several values."""
+    level_count = data[18]
+    starts = struct.unpack_from(f"<{min(2, level_count)}I", data, 20)
+    return int((starts[1] if level_count > 1 else total_capacity(int.from_bytes(data[4:6], "little"), 1)) - starts[0])
+
+
+def settle_level_zero(item_type: str, data: bytes) -> bytes:
+    """Return sound bytes as `KllLayout.to_bytes` has them: the flag says if level zero ascends, which texts always do.
+
+    Parameters
+    ----------
+    item_type : str
+        `double`, or `string`: texts are put in order.
+    data : bytes
+        As DataSketches wrote them.
+    """
+    if data[3] & (_EMPTY | _SINGLE):
+        return data
+    begin, size = find_items(data), level_zero_size(data)
+    if item_type == "double":
+        level = np.frombuffer(data, "<f8", size, begin + 16)
+        return data[:3] + bytes([_SORTED if bool((level[1:] >= level[:-1]).all()) else 0]) + data[4:]
+    places = [begin]
+    for _ in range(2 + size):
+        places.append(places[-1] + 4 + int.from_bytes(data[places[-1] : places[-1] + 4], "little"))
+    # UTF-8 orders as its code points do.
+    items = sorted((data[start:end] for start, end in pairwise(places[2:])), key=lambda item: item[4:])
+    return data[:3] + bytes([_SORTED]) + data[4 : places[2]] + b"".join(items) + data[places[-1] :]
+
+
 def _parse_full(item_type: str, data: bytes, k: int, is_sorted: bool) -> KllLayout:
     if len(data) < 24:
         raise _damaged(f"{len(data)} bytes, expected 24 or more")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from icestats.output import Output, write_json
 from icestats.records import build_sketch_records
 from icestats.table import Table
 from icestats.verbs.options import split_names, text_or_json, with_output, with_table
+
+if TYPE_CHECKING:
+    from icestats.stats.histogram import Histogram
 
 
 @click.command()
@@ -33,7 +36,14 @@ def sketches(table: Table) -> Output:
 def histogram(table: Table, column: str, **options: Any) -> Output:
     """Draw a column's histogram from its committed KLL sketch; no data file is touched."""
     found = table.histogram(column, **options)
-    return Output(found.to_arrow(), document=found.to_json())
+    is_part = options["lower"] is not None or options["upper"] is not None
+    return Output(found.to_arrow(), document=found.to_json(), note=_outside(found) if is_part else None)
+
+
+def _outside(found: Histogram) -> str:
+    error = found.rank_error * found.n
+    within = f", each within {error:,.0f}" if error else ""
+    return f"not drawn, of {found.n:,} values: {found.below:,.0f} below, {found.above:,.0f} above{within}"
 
 
 @click.command()

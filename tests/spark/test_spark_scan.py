@@ -13,6 +13,7 @@ from pyiceberg.types import TimeType
 import icestats
 from icestats.catalog import load_iceberg_table
 from icestats.metadata import Field
+from icestats.spark.scan_plan import plan_scan
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
@@ -164,6 +165,43 @@ def test_columns_that_were_added_or_renamed_since_are_known_by_their_new_names(
     found = icestats.load(f"{NAMESPACE}.{name}").compute(columns=["extra", "paid in"]).found
     assert found.columns["extra"].null_value_count == found.row_count > 0
     assert found.columns["paid in"].null_value_count == 0
+
+
+def test_a_refresh_reads_all_with_spark_where_the_new_files_are_not_all_that_counts(spark, namespace):
+    """After new equality deletes and after new ORC files; Parquet behind known equality deletes is read alone."""
+    create(spark, "refreshed", "'format-version'='2'")
+    name = f"{NAMESPACE}.refreshed"
+    icestats.load(name).compute().commit()
+    delete_equal(spark, "refreshed", "name", ["n\u00e95"])
+    deleted = icestats.load(name).refresh_statistics()
+    assert deleted.added_to == {}
+    assert set(deleted.scanned) == set(COLUMNS)
+    assert "is of the operation delete" in deleted.scanned["id"]
+    assert "equality deletes" in deleted.found.scan_reason
+    assert_describes(deleted, rows_of(spark, "refreshed"))
+    deleted.commit()
+
+    spark.sql(f"insert into {name} select * from {name} where id < 100")
+    appended = icestats.load(name).refresh_statistics()
+    assert (set(appended.added_to), appended.added_row_count) == (set(COLUMNS), 98)
+    assert_describes(appended, rows_of(spark, "refreshed"))
+    appended.commit()
+
+    spark.sql(f"alter table {name} set tblproperties ('write.format.default'='orc')")
+    spark.sql(f"insert into {name} select * from {name} where id < 50")
+    orc = icestats.load(name).refresh_statistics()
+    assert set(orc.scanned.values()) == {"a file that came since is ORC, not Parquet"}
+    assert orc.found.scanned_by == "Spark"
+    assert_describes(orc, rows_of(spark, "refreshed"))
+
+
+def test_files_that_pyiceberg_cannot_read_are_not_scanned_apart(spark, namespace):
+    """Spark reads whole snapshots: statistics of these would count rows twice."""
+    create(spark, "apart", "'write.format.default'='orc'")
+    table = icestats.load(f"{NAMESPACE}.apart")
+    tasks = list(load_iceberg_table(table._source).scan().plan_files())
+    with pytest.raises(icestats.UnsupportedError, match="cannot be read alone: it has data files in ORC"):
+        plan_scan(table._source, table.snapshot, tasks=tasks)
 
 
 def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace):

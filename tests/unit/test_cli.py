@@ -10,7 +10,12 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
+import icestats
 from icestats import cli
+from icestats.spark.scan_job import Sizes
+from icestats.spark.scan_plan import plan_scan
+from icestats.spark.small_scan import scan_here
+from icestats.statistics import Statistics
 from icestats.storage import local_path
 
 
@@ -49,6 +54,23 @@ def test_manifests_as_json_follow_the_contract(run, location, small_table):
     assert (first["lower_bounds"]["1"], first["upper_bounds"]["1"]) == (100, 199)
     assert first["lower_bounds"]["2"] == "2025-09-05T04:00:00+00:00"
     assert first["total_null_value_counts"]["4"] == 20
+
+
+def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, location, catalog_properties, small_table):
+    """In the table for people; JSON has it as `below` and `above`."""
+    opened = icestats.load("db.small", catalog=catalog_properties)
+    found = scan_here(plan_scan(opened._source, opened.snapshot), Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+    location = str(local_path(small_table.refresh().metadata_location))
+    prices = [v for v in small_table.scan().to_arrow()["price"].drop_null().to_pylist() if v == v]
+    below, above = sum(v < 10 for v in prices), sum(v > 40 for v in prices)
+    code, out, _ = run("histogram", location, "price", "--bins", "3", "--lower", "10", "--upper", "40")
+    said = f"not drawn, of {len(prices)} values: {below} below, {above} above"
+    assert code == 0
+    assert out.decode().splitlines()[-1] == said
+    assert min(below, above) > 0
+    assert b"not drawn" not in run("histogram", location, "price", "--bins", "3")[1]
+    assert b"not drawn" not in run("histogram", location, "price", "--lower", "10", "--format", "csv")[1]
 
 
 def test_partitions_as_json_follow_the_contract(run, location):
