@@ -192,7 +192,8 @@ def _mapped(layout: KllLayout, item_type: str) -> KllLayout:
 
 def _doubles(longs: Any) -> npt.NDArray[np.float64]:
     values: npt.NDArray[np.int64] = np.asarray(longs, np.int64)
-    return ((np.abs(values) + _BIAS) | (values & _SIGN)).view(np.float64)
+    doubles: npt.NDArray[np.float64] = ((np.abs(values) + _BIAS) | (values & _SIGN)).view(np.float64)
+    return doubles
 
 
 def _longs(doubles: Any) -> npt.NDArray[np.int64]:

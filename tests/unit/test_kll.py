@@ -459,3 +459,29 @@ def test_a_layout_is_what_its_bytes_say() -> None:
     layout = parse_kll("long", GOOD)
     assert layout.to_bytes() == GOOD
     assert (layout.n, layout.min_value, layout.max_value) == (1_000, 0, 999)
+
+
+@pytest.mark.parametrize("item_type", ["double", "long", "string", "decimal"])
+@pytest.mark.parametrize("count", [0, 1, 2, 150, 20_000])
+def test_bytes_are_those_of_the_layout(item_type: str, count: int) -> None:
+    """Though they are not taken apart: negative numbers, text beyond ASCII, one level or many."""
+    random = np.random.default_rng(count)
+    numbers = random.integers(-(2**60), 2**60, count)
+    arrays = {
+        "double": pa.array(numbers / 7),
+        "long": pa.array(numbers),
+        "string": pa.array([f"{'é' * (n % 3)}{n}" for n in numbers.tolist()], pa.string()),
+        "decimal": pa.array([Decimal(n * 10**9) for n in numbers.tolist()], pa.decimal128(38, 0)),
+    }
+    sketch = KllSketch(item_type)
+    for start in range(0, count, 700):
+        sketch.update(arrays[item_type].slice(start, 700))
+    assert sketch.to_bytes() == parse_kll(item_type, sketch.to_bytes()).to_bytes() == sketch._engine.layout().to_bytes()
+    assert sketch.n == count
+
+
+def test_longs_too_large_for_doubles_widen_a_sketch_of_small_ones() -> None:
+    sketch = KllSketch("long")
+    sketch.update(pa.array([1, 2, 3]))
+    sketch.update(pa.array([2**63 - 1, -(2**63)]))
+    assert [item for item, _ in sketch.items()] == [-(2**63), 1, 2, 3, 2**63 - 1]
