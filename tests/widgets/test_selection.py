@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import icestats
+import icestats_widgets
 from icestats.metadata import PartitionField
 from icestats_widgets import Explorer
 from icestats_widgets.calendars import CALENDARS
@@ -118,6 +119,8 @@ def test_marked_partitions_filter_every_part(hostile_table: icestats.Table) -> N
     (marked,) = explorer.state.selection.ranges
     assert (marked.name, marked.lower) == ("at_day", dt.date(2025, 9, 2))
     rows = eval(explorer.partitions.code(), {"table": hostile_table})
+    part = eval(explorer.columns.code(), {"table": hostile_table, **vars(icestats_widgets), "datetime": dt})
+    assert part.equals(explorer.columns.to_arrow())
     assert {row["at_day"] for row in rows["partition"].to_pylist()} == {marked.lower}
     assert explorer.state.part.record_count == sum(rows["data_record_count"].to_pylist())
     explorer.state.row_filter = "price > 0"

@@ -57,4 +57,4 @@ class ColumnView(View):
         selection = self.state.selection
         if selection is None:
             return "table.columns()"
-        return "icestats_widgets.read_selected_part(table, explorer.state.selection).columns"
+        return f"read_part(table, {selection!r}).columns"

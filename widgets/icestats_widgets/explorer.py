@@ -110,6 +110,8 @@ class Explorer(ipywidgets.VBox):
         for view in (self.summary, self.selection, *self.parts):
             seen.setdefault(view.code(), view.name)
         lines = ["import icestats", "", f"table = icestats.load({self.state.table.name!r})"]
+        if self.state.selection is not None:
+            lines = ["import datetime", "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 
     def _start_soon(self) -> None:

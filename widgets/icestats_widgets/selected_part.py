@@ -15,7 +15,7 @@ from icestats.read.partition_order import rank_values
 from icestats.schemas import COLUMN_MAPS
 from icestats.table import Table
 from icestats_widgets.part_columns import build_part_columns
-from icestats_widgets.selection import Selection, manifest_mask
+from icestats_widgets.selection import Selection, manifest_fields, manifest_mask
 
 _SUMS = {
     "data_record_count": ("data", "record_count"),
@@ -40,6 +40,21 @@ class SelectedPart:
     record_count: int
     file_count: int
     size_bytes: int
+
+
+def read_part(table: Table, selection: Selection) -> SelectedPart:
+    """Read what a selection holds, as the explorer shows it.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    selection : Selection
+        Partitions or manifests.
+    """
+    manifests = table.manifests()
+    fields = manifest_fields(manifests, table.metadata, table.schema)
+    return read_selected_part(table, selection, manifests=manifests, fields=fields)
 
 
 def read_selected_part(
