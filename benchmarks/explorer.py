@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import tempfile
 import time
@@ -22,7 +23,8 @@ from benchmarks.measuring import print_table, spread
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- explorer: written by the benchmark -->", "<!-- end of explorer -->"
-MEMORY = "print('peak kB', next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+_STATUS = "next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))"
+MEMORY = f"print('peak memory is', {_STATUS}, 'kB')"
 _UNTIL = """
 async ({act, seen}) => {
   const find = new Function('return (' + seen + ')');
@@ -172,8 +174,9 @@ def _run_once(browser: Browser, address: str, measured: Measured) -> None:
     page.locator(".jp-Notebook").press("Escape")
     page.locator(".jp-Cell").nth(2).click()
     page.keyboard.press("Shift+Enter")
-    text = page.get_by_text("peak kB").last.text_content() or ""
-    measured.peak_mb.append(int("".join(c for c in text.split("kB")[-1] if c.isdigit())) * 1024 / 1e6)
+    found = page.get_by_text(re.compile(r"^peak memory is \d+ kB")).last
+    found.wait_for(timeout=MINUTE_MS)
+    measured.peak_mb.append(int((found.text_content() or "").split()[3]) * 1024 / 1e6)
     page.close()
 
 

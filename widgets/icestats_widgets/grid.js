@@ -208,6 +208,7 @@ function render({ model, el }) {
     const note = model.get("note");
     empty.textContent = note;
     empty.hidden = !note;
+    frame.classList.toggle("icestats-table-none", total() === 0 && note !== "");
     if (!lines.some((line) => line.tabIndex === 0) && lines.length) lines[0].tabIndex = 0;
     if (focused) space.querySelector(`[data-row="${active}"]`)?.focus({ preventScroll: true });
     if (!is_there) ask(first, last);
