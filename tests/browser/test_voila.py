@@ -78,7 +78,6 @@ def test_every_cell_has_its_answer(app: App) -> None:
     expect(app.page.get_by_text("apache-datasketches-theta-v1").first).to_be_visible(timeout=MINUTE_MS)
     expect(app.page.locator(".jp-CodeCell .jp-InputArea-editor")).to_have_count(0)
     assert "Traceback" not in app.page.content()
-    app.take("voila")
 
 
 def test_the_tour_of_the_documentation(app: App) -> None:
@@ -93,7 +92,7 @@ def test_the_tour_of_the_documentation(app: App) -> None:
     app.part("columns").get_by_role("rowheader", name="price").click()
     expect(app.part("histogram").locator(".xtitle").first).to_have_text("price", timeout=MINUTE_MS)
     app.take_part(3, "columns")
-    app.take_part(4, "histogram")
+    app.take_part(4, "findings")
     box = app.part("plan").get_by_role("textbox", name="Row filter")
     box.fill("device_id = 74 and event_time >= '2026-09-01T10:00:00'")
     box.press("Enter")
