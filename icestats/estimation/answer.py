@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.estimate_schemas import ESTIMATES
 from icestats.findings import Finding
 from icestats.plan.source_estimates import SourceEstimate
 from icestats.presentation import render_bytes, render_count
-from icestats.schemas import ESTIMATES
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Estimates(Sequence[SourceEstimate]):
         Returns
         -------
         pyarrow.Table
-            `schemas.ESTIMATES`: one row a source.
+            `estimate_schemas.ESTIMATES`: one row a source.
         """
         return pa.Table.from_pylist([asdict(one) for one in self.estimates], schema=ESTIMATES)
 

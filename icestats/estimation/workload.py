@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
 from icestats.estimation.answer import Estimates
 from icestats.plan.source_estimates import SourceEstimate
-from icestats.schemas import WORKLOAD, WORKLOAD_SUMMARY
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Workload:
         Returns
         -------
         pyarrow.Table
-            `schemas.WORKLOAD`: one row a filter and source.
+            `estimate_schemas.WORKLOAD`: one row a filter and source.
         """
         return pa.Table.from_pylist([_row(answer, one) for answer, one in self._pairs()], schema=WORKLOAD)
 
@@ -41,7 +41,7 @@ class Workload:
         Returns
         -------
         pyarrow.Table
-            `schemas.WORKLOAD_SUMMARY`: one row a source.
+            `estimate_schemas.WORKLOAD_SUMMARY`: one row a source.
         """
         by_source: dict[str, list[tuple[Estimates, SourceEstimate]]] = {}
         for answer, one in self._pairs():

@@ -72,7 +72,7 @@ class Estimating(Facet):
         Returns
         -------
         Estimates
-            One row a source; `.to_arrow()` gives `schemas.ESTIMATES`.
+            One row a source; `.to_arrow()` gives `estimate_schemas.ESTIMATES`.
 
         Raises
         ------
