@@ -54,7 +54,7 @@ def test_a_reader_without_a_network_misses_nothing(chromium: Browser, address: s
     search = page.get_by_role("textbox", name="Search")
     search.click()
     expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching", timeout=MINUTE_MS)
-    search.fill("orphaned")
+    search.press_sequentially("orphaned")
     found = page.locator(".md-search-result__link").filter(has_text="Find and remove orphaned statistics files")
     expect(found.first).to_be_visible(timeout=MINUTE_MS)
     page.goto(f"{address}/reference/table.html")
