@@ -89,7 +89,7 @@ class Estimates(Sequence[SourceEstimate]):
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(one)) + "</tr>" for one in self.estimates
         )
         return (
-            f"<style>{_STYLE}</style><div class='icestats-estimates'><h3>{escape(self.row_filter)}</h3>"
+            f"<style>{_STYLE}</style><div class='icestats-estimates-answer'><h3>{escape(self.row_filter)}</h3>"
             f"<div class='sub'>{escape(self.table_name)} · {escape(self._subtitle())}</div>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
             f"{''.join(f'<p>{escape(str(finding))}</p>' for finding in self.findings)}</div>"
@@ -98,10 +98,10 @@ class Estimates(Sequence[SourceEstimate]):
 
 _HEADS = ("source", "rows", "at least", "at most", "bytes", "q-error", "values read", "ms", "rests on")
 _STYLE = """
-.icestats-estimates h3{font-size:15px;margin:0 0 2px;font-weight:600}
-.icestats-estimates .sub{font-size:12px;color:var(--jp-ui-font-color2,#616161)}
-.icestats-estimates td{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;vertical-align:top}
-.icestats-estimates td:first-child,.icestats-estimates td:last-child{text-align:left;white-space:normal}
+.icestats-estimates-answer h3{font-size:15px;margin:0 0 2px;font-weight:600}
+.icestats-estimates-answer .sub{font-size:12px;color:var(--jp-ui-font-color2,#616161)}
+.icestats-estimates-answer td{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;vertical-align:top}
+.icestats-estimates-answer td:first-child,.icestats-estimates-answer td:last-child{text-align:left;white-space:normal}
 """
 
 

@@ -50,7 +50,7 @@ def render_layout_html(
         for f in findings
     )
     return (
-        f"<style>{STYLE}</style><div class='icestats-plan'><h3>Layout of {escape(table)}</h3>"
+        f"<style>{STYLE}</style><div class='icestats-answer'><h3>Layout of {escape(table)}</h3>"
         f"<div class='sub'>{about}</div>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{told}</ul></div>"
     )

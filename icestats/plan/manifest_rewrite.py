@@ -58,7 +58,7 @@ class ManifestRewrite:
         body = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
         statements = escape(";\n".join(self.statements))
         return (
-            f"<style>{STYLE}</style><div class='icestats-plan'><p>{escape(self._head())}</p><ul>{body}</ul>"
+            f"<style>{STYLE}</style><div class='icestats-answer'><p>{escape(self._head())}</p><ul>{body}</ul>"
             f"<pre>{statements}</pre></div>"
         )
 

@@ -11,18 +11,18 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _WIDTH = 24
 
 STYLE = """
-.icestats-plan{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;max-width:900px;
+.icestats-answer{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;max-width:900px;
 color:var(--jp-ui-font-color1,#212121);line-height:1.4}
-.icestats-plan h3{font-size:15px;margin:0 0 2px;font-weight:600;overflow-wrap:anywhere}
-.icestats-plan .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
-.icestats-plan table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-.icestats-plan th{font-weight:400;font-size:11px;text-align:right;padding:2px 6px}
-.icestats-plan td{text-align:right;padding:3px 6px;border-top:1px solid var(--jp-border-color2,#e0e0e0)}
-.icestats-plan th:first-child,.icestats-plan td:first-child{text-align:left}
-.icestats-plan .bar{display:block;height:8px;min-width:1px;background:#0072b2}
-.icestats-plan ul{margin:8px 0 0;padding-left:18px}
-.icestats-plan pre{font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px}
-.icestats-plan .rest{display:block;height:8px;width:160px;background:var(--jp-border-color2,#e0e0e0)}
+.icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600;overflow-wrap:anywhere}
+.icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
+.icestats-answer table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+.icestats-answer th{font-weight:400;font-size:11px;text-align:right;padding:2px 6px}
+.icestats-answer td{text-align:right;padding:3px 6px;border-top:1px solid var(--jp-border-color2,#e0e0e0)}
+.icestats-answer th:first-child,.icestats-answer td:first-child{text-align:left}
+.icestats-answer .bar{display:block;height:8px;min-width:1px;background:#0072b2}
+.icestats-answer ul{margin:8px 0 0;padding-left:18px}
+.icestats-answer pre{font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px}
+.icestats-answer .rest{display:block;height:8px;width:160px;background:var(--jp-border-color2,#e0e0e0)}
 """
 _HEAD = ("step", "of", "kept", "skipped", "share kept", "size kept", "records kept", "ms")
 
@@ -59,7 +59,7 @@ def render_plan_html(
     body = "".join(_row(step) for step in steps)
     filters = "<br>".join(escape(line.strip()) for line in _filter_lines(partition_filters, unprojected))
     return (
-        f"<style>{STYLE}</style><div class='icestats-plan'><h3>{escape(table)} where {escape(row_filter)}</h3>"
+        f"<style>{STYLE}</style><div class='icestats-answer'><h3>{escape(table)} where {escape(row_filter)}</h3>"
         f"<div class='sub'>{filters}</div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -93,7 +93,7 @@ class WhatIf:
         )
         head = "".join(f"<th scope='col'>{name}</th>" for name in ("filter", "step", "now", "then"))
         return (
-            f"<style>{STYLE}</style><div class='icestats-plan'><p>If {escape(self.change)} "
+            f"<style>{STYLE}</style><div class='icestats-answer'><p>If {escape(self.change)} "
             f"({escape(self.assumes)})</p><table><thead><tr>"
             f"{head}</tr></thead><tbody>{body}</tbody></table><pre>{escape(self.statement)}</pre></div>"
         )
