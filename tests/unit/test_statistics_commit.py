@@ -144,7 +144,7 @@ def test_the_plan_names_the_trap_where_it_applies(table):
     assert len(trap) == 1
     assert "an equality on a, c (" in trap[0]
     assert not any("0 rows" in effect for effect in prepare_commit(table, [theta(table, 2)]).effects)
-    assert "no engine" in prepare_commit(table, [kll(table, 1)]).effects[0]
+    assert "Spark plans as before" in prepare_commit(table, [kll(table, 1)]).effects[0]
 
 
 def test_other_blobs_are_carried_over_and_the_same_ones_are_replaced(table):
