@@ -17,7 +17,7 @@ from icestats.errors import CallError, CatalogError, CommitError
 from icestats.spark.demo_events import EVENTS
 from icestats.spark.demo_flights import FLIGHTS
 from icestats.spark.demo_recipe import DemoRecipe
-from icestats.spark.session import get_session, spark_catalog_properties
+from icestats.spark.session import active, get_session, spark_catalog_properties
 from icestats.storage import local_path
 
 if TYPE_CHECKING:
@@ -166,8 +166,9 @@ def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> 
     say("starting Spark")
     properties = spark_catalog_properties(demo_catalog_properties(home)) or {}
     spark = get_session({DEMO_CATALOG: properties, WORKING_CATALOG: properties}, conf=_SHORT_LIVED)
-    for recipe in missing:
-        _build_table(spark, home, recipe, say)
+    with active(spark):
+        for recipe in missing:
+            _build_table(spark, home, recipe, say)
     return tuple(recipe.name for recipe in missing)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icestats.catalog import Source
 from icestats.errors import UnsupportedError
 from icestats.metadata import Snapshot
+from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def explain_with_spark(
         query = f"select {selected} from {name} version as of {snapshot.snapshot_id} where {condition}"  # noqa: S608 - names and literals are quoted
         found = []
         for enabled in cbo:
-            with _settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
+            with active(session), _settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
                 found.append(_explain(session, query))
         return found
 

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icestats.errors import SparkUnavailableError
 from icestats.spark.launcher import ICEBERG_RUNTIME, SQLITE_DRIVER, close_gateway, start_session
@@ -202,6 +202,26 @@ def _type_of_uri(uri: str) -> str:
 
 def _java_name(name: str) -> str:
     return {"s3.region": "client.region", "s3.path-style": "s3.path-style-access"}.get(name, name)
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Make a session the active one for a block: what Spark plans late goes by the active session's settings."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    _activate(session)
+    try:
+        yield
+    finally:
+        if before is not None:
+            _activate(before)
+
+
+def _activate(session: SparkSession) -> None:
+    kind: Any = type(session)
+    kind._activeSession = session
+    kind._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 
 def _active_session() -> SparkSession | None:

@@ -34,9 +34,9 @@ _folders: dict[str, Path] = {}
 def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[tuple[SparkSession, str]]:
     """Give a session that knows a table, and the table's name there, until the block ends.
 
-    A table of a catalog that Spark knows too (of the same name in the session, or REST, Hive, Glue) is read through
-    it. Any other is registered, for the time of the block, by its metadata.json in a catalog of its own, in a temporary
-    folder: nothing of the table or of its catalog is written.
+    A table of a catalog that Spark knows too (of the same name in the session, and with this very snapshot of it; or
+    REST, Hive, Glue) is read through it. Any other is registered, for the time of the block, by its metadata.json in a
+    catalog of its own, in a temporary folder: nothing of the table or of its catalog is written.
 
     Parameters
     ----------
@@ -118,12 +118,30 @@ def _find_catalog(spark: SparkSession, source: Source) -> tuple[SparkSession, st
     name = source.catalog_name
     if source.identifier is None or name is None:
         return None
-    if spark.conf.get(f"spark.sql.catalog.{name}", None) is not None:
+    if spark.conf.get(f"spark.sql.catalog.{name}", None) is not None and _knows_snapshot(spark, source, name):
         return spark, name
     properties = spark_catalog_properties(source.catalog_properties)
     if properties is None or properties["type"] not in _SERVED:
         return None
     return add_catalogs(spark, {name: properties}), name
+
+
+def _knows_snapshot(spark: SparkSession, source: Source, catalog: str) -> bool:
+    """Say whether a catalog of the session has this table: another of the same name may have one of the same name."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    snapshot = source.metadata.find_snapshot()
+    if snapshot is None or snapshot.manifest_list is None:
+        return False
+    table = _quoted(catalog, *(source.identifier or ()))
+    query = f"select manifest_list from {table}.snapshots where snapshot_id = {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
+    try:
+        spark.sql(f"refresh table {table}")
+        lists = [row[0] for row in spark.sql(query).collect()]
+    except (PySparkException, Py4JError):
+        return False
+    return snapshot.manifest_list.rpartition("/")[2] in [path.rpartition("/")[2] for path in lists]
 
 
 def _registering_session(spark: SparkSession, source: Source) -> tuple[str, SparkSession]:

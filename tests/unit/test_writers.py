@@ -73,7 +73,7 @@ def test_where_the_statistics_fail_the_rows_are_there_and_the_message_says_how_t
         written = writers.append(load(), rows([700]))
     assert written.statistics is None
     assert "table.compute(manifests=True).commit()" in written.message
-    assert written.message in caplog.text
+    assert written.message in caplog.messages
     assert load().snapshot.snapshot_id == written.snapshot_id
     assert load().snapshot.summary["total-records"] == "201"
 
