@@ -5,7 +5,7 @@ PyIceberg's `update_statistics` carries no requirement of its own, so the last w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Transaction
@@ -31,58 +31,59 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 
-class AssertStatistics(ValidatableTableRequirement):
+class _AssertFile(ValidatableTableRequirement):
+    """The snapshot must exist, and its file of one kind must be the one that was read."""
+
+    what: ClassVar[str]
+    snapshot_id: int
+    statistics_path: str | None
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # PyIceberg's name for it
+        """Check the requirement.
+
+        Raises
+        ------
+        CommitFailedException
+            It is not met.
+        """
+        if base_metadata is None or base_metadata.snapshot_by_id(self.snapshot_id) is None:
+            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} is gone")
+        found = self.find_path(base_metadata)
+        if found != self.statistics_path:
+            raise CommitFailedException(
+                f"Requirement failed: the {self.what} of snapshot {self.snapshot_id} have changed: "
+                f"expected {self.statistics_path}, found {found}"
+            )
+
+    def find_path(self, metadata: TableMetadata) -> str | None:
+        """Return where the metadata says that the snapshot's file is."""
+        raise NotImplementedError
+
+
+class AssertStatistics(_AssertFile):
     """The snapshot must exist, and its statistics must be those that were read.
 
     Catalogs that PyIceberg itself commits to (SQL, Hive, Glue) check it against the very metadata that they then swap,
     so there it is exact. A REST catalog's server does not know it.
     """
 
+    what = "statistics"
     type: Literal["icestats-assert-statistics"] = "icestats-assert-statistics"
-    snapshot_id: int
-    statistics_path: str | None
 
-    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # PyIceberg's name for it
-        """Check the requirement.
-
-        Raises
-        ------
-        CommitFailedException
-            It is not met.
-        """
-        if base_metadata is None or base_metadata.snapshot_by_id(self.snapshot_id) is None:
-            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} is gone")
-        found = find_statistics_path(base_metadata, self.snapshot_id)
-        if found != self.statistics_path:
-            raise CommitFailedException(
-                f"Requirement failed: the statistics of snapshot {self.snapshot_id} have changed: "
-                f"expected {self.statistics_path}, found {found}"
-            )
+    def find_path(self, metadata: TableMetadata) -> str | None:
+        """Return where the snapshot's statistics are."""
+        return find_statistics_path(metadata, self.snapshot_id)
 
 
-class AssertPartitionStatistics(ValidatableTableRequirement):
+class AssertPartitionStatistics(_AssertFile):
     """As `AssertStatistics`, of the snapshot's partition statistics."""
 
+    what = "partition statistics"
     type: Literal["icestats-assert-partition-statistics"] = "icestats-assert-partition-statistics"
-    snapshot_id: int
-    statistics_path: str | None
 
-    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # PyIceberg's name for it
-        """Check the requirement.
-
-        Raises
-        ------
-        CommitFailedException
-            It is not met.
-        """
-        if base_metadata is None or base_metadata.snapshot_by_id(self.snapshot_id) is None:
-            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} is gone")
-        found = find_partition_statistics_path(base_metadata, self.snapshot_id)
-        if found != self.statistics_path:
-            raise CommitFailedException(
-                f"Requirement failed: the partition statistics of snapshot {self.snapshot_id} have changed: "
-                f"expected {self.statistics_path}, found {found}"
-            )
+    def find_path(self, metadata: TableMetadata) -> str | None:
+        """Return where the snapshot's partition statistics are."""
+        return find_partition_statistics_path(metadata, self.snapshot_id)
 
 
 def find_partition_statistics_path(metadata: TableMetadata, snapshot_id: int) -> str | None:
