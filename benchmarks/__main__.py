@@ -20,16 +20,15 @@ def main() -> None:
     arguments = sys.argv[1:]
     first_option = next((place for place, text in enumerate(arguments) if text.startswith("-")), len(arguments))
     names, options = arguments[:first_option] or NAMES, arguments[first_option:]
+    if options and not arguments[:first_option]:
+        sys.exit(f"{str(__doc__).strip()}\n\nBenchmarks: {', '.join(NAMES)}.")
     for name in names:
         if name not in NAMES:
             sys.exit(f"benchmarks: no benchmark {name!r}: expected some of {', '.join(NAMES)}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     for name in names:
         module = importlib.import_module(f"benchmarks.{name}")
-        if options:
-            module.main(options)
-        else:
-            module.main()
+        module.main(options)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
+
 from benchmarks.measuring import print_table, run_fresh, spread
 
 _NO_JVM = "import sys; assert 'pyspark' not in sys.modules and 'py4j' not in sys.modules"
@@ -13,6 +16,7 @@ CASES = {
 }
 
 
-def main() -> None:
+def main(options: Sequence[str] = ()) -> None:
+    argparse.ArgumentParser("python -m benchmarks first_picture").parse_args(options)
     print("First picture of demo.events, wall seconds of a whole fresh process: median (least to most) of 5\n")
     print_table(("what", "seconds"), [(what, spread(run_fresh(code))) for what, code in CASES.items()])

@@ -41,6 +41,8 @@ def run_module(
 ) -> Run:
     """Run `python -m module arguments` once, with the local cache off unless `environment` says where it is."""
     variables = {**os.environ, "ICESTATS_CACHE": "off", **(environment or {})}
+    # An installed package has its bytecode: compiling the sources is not a part of what a start takes.
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [python or sys.executable, "-m", module, *arguments]
     started = time.perf_counter()
     with subprocess.Popen(

@@ -1,6 +1,6 @@
 """Statistics of TPC-H's lineitem: icestats (Theta, KLL, column figures) beside Iceberg's own procedure (Theta alone).
 
-    python -m benchmarks table_statistics [--scale-factor 3] [--runs 2] [--cases NAME,NAME...]
+    python -m benchmarks table_statistics [--scale-factor 3 10] [--runs 2] [--cases NAME,NAME...]
         [--scratch FOLDER] [--write]
 
 The table is made by tpchgen-cli, which the extra `bench` installs, and appended file by file to an Iceberg table in a
@@ -42,14 +42,7 @@ def main(options: Sequence[str] = ()) -> None:
     arguments = _parse(options)
     with tempfile.TemporaryDirectory(prefix="icestats-benchmark-") as temporary:
         scratch = arguments.scratch or Path(temporary)
-        files = _generate(scratch, arguments.scale_factor)
-        home = scratch / f"lineitem-{arguments.scale_factor:g}"
-        run_module("benchmarks.peers.lineitem", "create", str(home), *map(str, files))
-        runs: Runs = {name: [] for name in arguments.cases or CASES}
-        for _ in range(arguments.runs):
-            for name in runs:
-                _measure(runs, name, home)
-        text = f"{_conditions(arguments, runs)}\n\n{_build_table(runs)}"
+        text = "\n\n".join(_compare(arguments, scratch, scale_factor) for scale_factor in arguments.scale_factor)
     print(text)
     if arguments.write:
         page = PAGE.read_text()
@@ -57,9 +50,21 @@ def main(options: Sequence[str] = ()) -> None:
         PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
 
 
+def _compare(arguments: argparse.Namespace, scratch: Path, scale_factor: float) -> str:
+    """Measure every case at one scale factor; the text says under which conditions."""
+    files = _generate(scratch, scale_factor)
+    home = scratch / f"lineitem-{scale_factor:g}"
+    run_module("benchmarks.peers.lineitem", "create", str(home), *map(str, files))
+    runs: Runs = {name: [] for name in arguments.cases or CASES}
+    for _ in range(arguments.runs):
+        for name in runs:
+            _measure(runs, name, home)
+    return f"{_conditions(scale_factor, arguments.runs, runs)}\n\n{_build_table(runs)}"
+
+
 def _parse(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks table_statistics")
-    parser.add_argument("--scale-factor", type=float, default=3, help="6 million rows each")
+    parser.add_argument("--scale-factor", type=float, nargs="+", default=[3], help="6 million rows each")
     parser.add_argument("--runs", type=int, default=2, help="runs of each case")
     parser.add_argument("--cases", type=lambda text: text.split(","), default=(), help=", ".join(CASES))
     parser.add_argument("--scratch", type=Path, help="keep the table in this folder, and take it from there")
@@ -89,14 +94,14 @@ def _measure(runs: Runs, name: str, home: Path) -> None:
         runs[name] = str(error)
 
 
-def _conditions(arguments: argparse.Namespace, runs: Runs) -> str:
+def _conditions(scale_factor: float, rounds: int, runs: Runs) -> str:
     rows = next((run[0].sums["rows"] for run in runs.values() if not isinstance(run, str) and run), 0)
     names = ("icestats", "pyspark", "pyiceberg", "pyarrow", "numpy", "datasketches")
     packages = ", ".join(f"{name} {version(name)}" for name in names)
     return (
-        f"lineitem at scale factor {arguments.scale_factor:g}: {rows:,} rows, 16 columns, {FILES} files. "
+        f"lineitem at scale factor {scale_factor:g}: {rows:,} rows, 16 columns, {FILES} files. "
         f"{platform.machine()}, {os.cpu_count()} cores, Spark in local[2]; Python {platform.python_version()}, "
-        f"{packages}. Medians of {arguments.runs} runs, cases taking turns."
+        f"{packages}. Medians of {rounds} runs, cases taking turns; load average at the end {os.getloadavg()[0]:.1f}."
     )
 
 

@@ -6,7 +6,11 @@
 True
 """
 
-from icestats.commit_report import CommitReport
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from icestats.demo import demo
 from icestats.errors import (
     CallError,
@@ -24,9 +28,12 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.opening import load
-from icestats.statistics import Statistics
-from icestats.stats.histogram import Histogram
 from icestats.table import Table
+
+if TYPE_CHECKING:
+    from icestats.commit_report import CommitReport
+    from icestats.statistics import Statistics
+    from icestats.stats.histogram import Histogram
 
 __version__ = "0.1.0"
 
@@ -52,3 +59,16 @@ __all__ = [
     "demo",
     "load",
 ]
+
+_HOMES = {
+    "CommitReport": "icestats.commit_report",
+    "Histogram": "icestats.stats.histogram",
+    "Statistics": "icestats.statistics",
+}
+"""Classes of answers, imported when they are first named: most of a start would be theirs."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'icestats' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

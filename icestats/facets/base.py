@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from icestats.catalog import Source
 from icestats.metadata import Schema, Snapshot, TableMetadata
-from icestats.plan.row_filter import FilterSchema, read_filter_schema
 from icestats.snapshot_reader import SnapshotReader
+
+if TYPE_CHECKING:
+    from icestats.plan.row_filter import FilterSchema
 
 
 class Facet:
@@ -34,6 +37,8 @@ class Facet:
 
     @cached_property
     def _filter_schema(self) -> FilterSchema:
+        from icestats.plan.row_filter import read_filter_schema
+
         return read_filter_schema(self._source, self.schema.schema_id)
 
     @property

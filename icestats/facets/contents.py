@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from icestats.errors import CallError
 from icestats.facets.base import Facet
-from icestats.plan_reader import plan_scan
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -139,6 +138,8 @@ class Contents(Facet):
         files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
         if row_filter is None or self.snapshot is None:
             return files
+        from icestats.plan_reader import plan_scan
+
         kept = plan_scan(self._reader, self._filter_schema, row_filter).kept_file_paths()
         return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 

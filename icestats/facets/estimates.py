@@ -7,21 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from icestats.errors import CallError
-from icestats.estimation.answer import Estimates
-from icestats.estimation.evidence import Evidence
-from icestats.estimation.generated_filters import generate_filters
-from icestats.estimation.joins import build_side, count_join, estimate_both
-from icestats.estimation.sources import ask_sources
-from icestats.estimation.traps import find_traps
-from icestats.estimation.truth import ask_engines, choose_engines, count_actual
-from icestats.estimation.workload import Workload
 from icestats.facets.base import Facet
-from icestats.plan.actual_rows import count_rows_of_many
-from icestats.plan.questions import Questioner
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
+
+    from icestats.estimation.answer import Estimates
+    from icestats.estimation.evidence import Evidence
+    from icestats.estimation.workload import Workload
+    from icestats.plan.questions import Questioner
 
 
 class Estimating(Facet):
@@ -29,10 +24,14 @@ class Estimating(Facet):
 
     @cached_property
     def _evidence(self) -> Evidence:
+        from icestats.estimation.evidence import Evidence
+
         return Evidence(self._reader)
 
     @cached_property
     def _questioner(self) -> Questioner:
+        from icestats.plan.questions import Questioner
+
         return Questioner(self._source, self.schema)
 
     def estimate(
@@ -88,6 +87,11 @@ class Estimating(Facet):
         >>> round(estimates["partitions"].rows)
         58665
         """
+        from icestats.estimation.answer import Estimates
+        from icestats.estimation.sources import ask_sources
+        from icestats.estimation.traps import find_traps
+        from icestats.estimation.truth import ask_engines, choose_engines, count_actual
+
         question = self._questioner.ask(row_filter, columns, deletes)
         asked = choose_engines(engines)
         found = ask_sources(self._evidence, question, sources, double_filtering=double_filtering)
@@ -151,6 +155,10 @@ class Estimating(Facet):
         -----
         The columns of the filters are read once, for all of them.
         """
+        from icestats.estimation.generated_filters import generate_filters
+        from icestats.estimation.workload import Workload
+        from icestats.plan.actual_rows import count_rows_of_many
+
         if n < 1:
             raise CallError(f"n is {n}: expected a whole number from 1")
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
@@ -208,6 +216,9 @@ class Estimating(Facet):
         >>> [one.source for one in flights.estimate_join(flights, "carrier")]
         ['join-ndv', 'join-theta']
         """
+        from icestats.estimation.answer import Estimates
+        from icestats.estimation.joins import build_side, count_join, estimate_both
+
         names = (on, on) if isinstance(on, str) else on
         keys = self.schema.find(names[0]), other.schema.find(names[1])
         questions = (

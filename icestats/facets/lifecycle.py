@@ -11,11 +11,12 @@ import pyarrow as pa
 from icestats.catalog import load_iceberg_table, load_writable_table
 from icestats.errors import StatisticsMissingError
 from icestats.facets.base import Facet
-from icestats.refreshed_statistics import RefreshedStatistics, refresh_statistics
-from icestats.removal_report import RemovalReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from icestats.refreshed_statistics import RefreshedStatistics
+    from icestats.removal_report import RemovalReport
 
 
 class StatisticsLifecycle(Facet):
@@ -64,6 +65,8 @@ class StatisticsLifecycle(Facet):
         manifests. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and lengths
         exactly, the sketches within their error.
         """
+        from icestats.refreshed_statistics import refresh_statistics
+
         return refresh_statistics(
             self._source,
             self.snapshot,
@@ -105,6 +108,7 @@ class StatisticsLifecycle(Facet):
         Do this before a column with a listed NDV is dropped from the current snapshot: Spark's joins fail on it after.
         """
         from icestats.commit.statistics_removal import commit_removal, prepare_removal
+        from icestats.removal_report import RemovalReport
 
         if snapshot is None:
             if self.snapshot is None:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from icestats.errors import CallError
 from icestats.facets.base import Facet
-from icestats.layout_reader import read_layout, rewrite_manifests
-from icestats.plan.layout import Layout
-from icestats.plan.manifest_rewrite import ManifestRewrite
-from icestats.plan.plan import Plan
-from icestats.plan_reader import plan_scan
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
+
+    from icestats.plan.layout import Layout
+    from icestats.plan.manifest_rewrite import ManifestRewrite
+    from icestats.plan.plan import Plan
 
 
 class Planning(Facet):
@@ -70,6 +69,8 @@ class Planning(Facet):
         >>> all(step.kept + step.skipped == step.total for step in plan.steps)
         True
         """
+        from icestats.plan_reader import plan_scan
+
         return plan_scan(
             self._reader,
             self._filter_schema,
@@ -112,6 +113,8 @@ class Planning(Facet):
         >>> layout.spread.record_count
         336776
         """
+        from icestats.layout_reader import read_layout
+
         return read_layout(self._reader, lambda: self._filter_schema, columns)
 
     def rewrite_manifests(
@@ -158,6 +161,8 @@ class Planning(Facet):
         Data files stay as they are, and so do all answers. The prediction is from metadata alone: Spark samples where
         one manifest ends, so that manifests may hold a little more or less.
         """
+        from icestats.layout_reader import rewrite_manifests
+
         if not dry_run and self._pin != (None, None):
             raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
         return rewrite_manifests(

@@ -10,15 +10,13 @@ import pyarrow as pa
 
 from icestats.errors import CallError
 from icestats.facets.base import Facet
-from icestats.metadata_computation import compute_metadata_statistics, read_registered_partitions
-from icestats.plan.filters import parse_row_filter
-from icestats.read.statistics_files import build_sketches
-from icestats.statistics import PartitionRequest, Statistics, compute_statistics, no_scan
-from icestats.stats.histogram import Histogram, Kind
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
+
+    from icestats.statistics import Statistics
+    from icestats.stats.histogram import Histogram, Kind
 
 
 class StatisticsFiles(Facet):
@@ -37,6 +35,8 @@ class StatisticsFiles(Facet):
         MetadataError
             A statistics file is missing, cut or damaged.
         """
+        from icestats.read.statistics_files import build_sketches
+
         return build_sketches(self._reader.blobs, self.schema)
 
     def histogram(
@@ -81,6 +81,8 @@ class StatisticsFiles(Facet):
         if bins < 1:
             raise CallError(f"bins is {bins}: expected a whole number from 1")
         if where is not None:
+            from icestats.plan.filters import parse_row_filter
+
             parse_row_filter(where, self._filter_schema.schema)
         return self._reader.read_histogram(field, bins=bins, kind=kind, where=where, lower=lower, upper=upper)
 
@@ -151,6 +153,9 @@ class StatisticsFiles(Facet):
         Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
         a table, Spark's own scan does, more slowly; the result says so.
         """
+        from icestats.metadata_computation import compute_metadata_statistics
+        from icestats.statistics import PartitionRequest, Statistics, compute_statistics, no_scan
+
         if by not in (None, "partition"):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
         if table is None:
@@ -194,4 +199,6 @@ class StatisticsFiles(Facet):
         MetadataError, UnsupportedError
             The file is cut or damaged; its field ids are not the spec's, as before Iceberg 1.10.
         """
+        from icestats.metadata_computation import read_registered_partitions
+
         return read_registered_partitions(self._reader)
