@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from benchmarks.measuring import installed_environment
 
 QUIET = (
     "--no-sandbox",
@@ -76,7 +77,7 @@ def run_lab(work: Path, folder: Path, environment: Mapping[str, str]) -> Iterato
     places = ("config", "data", "runtime")
     own = {f"JUPYTER_{place.upper()}_DIR": str(folder / place) for place in places}
     own |= {f"JUPYTERLAB_{place.upper()}_DIR": str(folder / place) for place in ("settings", "workspaces")}
-    variables = {**os.environ, **own, "IPYTHONDIR": str(folder / "ipython"), **environment}
+    variables = {**installed_environment(), **own, "IPYTHONDIR": str(folder / "ipython"), **environment}
     log = folder / "log"
     with log.open("w") as output, subprocess.Popen(command, env=variables, stdout=output, stderr=output) as server:
         try:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import installed_environment
+
 FOLDER = Path(__file__).resolve().parents[1]
 
 
@@ -40,9 +42,7 @@ def run_module(
     module: str, *arguments: str, python: str | None = None, environment: Mapping[str, str] | None = None
 ) -> Run:
     """Run `python -m module arguments` once, with the local cache off unless `environment` says where it is."""
-    variables = {**os.environ, "ICESTATS_CACHE": "off", **(environment or {})}
-    # An installed package has its bytecode: compiling the sources is not a part of what a start takes.
-    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    variables = {**installed_environment(), "ICESTATS_CACHE": "off", **(environment or {})}
     command = [python or sys.executable, "-m", module, *arguments]
     started = time.perf_counter()
     with subprocess.Popen(

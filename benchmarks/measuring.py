@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -9,12 +10,17 @@ import time
 from collections.abc import Sequence
 
 
+def installed_environment() -> dict[str, str]:
+    """Return the variables of a process that keeps its bytecode, as that of an installed package is kept."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def run_fresh(code: str, *, runs: int = 5, warm_up: int = 1) -> list[float]:
     """Return the wall seconds of fresh processes that run some code, their start included."""
     seconds = []
     for run in range(warm_up + runs):
         started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env=installed_environment())
         if run >= warm_up:
             seconds.append(time.perf_counter() - started)
     return seconds
