@@ -18,6 +18,10 @@ from icestats.types import parse_type
 Number = TypeVar("Number", np.int64, np.uint8)
 LOCAL_SIZE = 16 << 20
 """What the accumulators of one thread take before they are merged into the table's, in bytes."""
+WHOLE_SIZE = 512 << 20
+"""Address space of the table's accumulators to begin with, in bytes: memory is taken as groups are made, ..."""
+WHOLE_GROUPS = 1 << 16
+"""... and no more groups than this, however few columns there are."""
 LOCAL_GROUPS = 16
 """... but as many groups as this, however many columns there are."""
 ARENA_SIZE = 1 << 20
@@ -93,7 +97,7 @@ class GroupStore:
     def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
         self.groups = Groups(
             meters=np.zeros(3, np.int64),
-            rows=_rows(capacity),
+            rows=_zeros((capacity, k.ROW_WIDTH), np.int64),
             cells=_zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
             valueless=_zeros((capacity, len(kinds)), np.int64),
             kinds=kinds,
@@ -107,8 +111,12 @@ class GroupStore:
     @classmethod
     def local(cls, kinds: Words) -> GroupStore:
         """Return the accumulators of one thread: as many groups as `LOCAL_SIZE` holds."""
-        group_size = 8 * ((k.CELL_WIDTH + 1) * len(kinds) + k.ROW_WIDTH)
-        return cls(kinds, max(LOCAL_GROUPS, LOCAL_SIZE // group_size))
+        return cls(kinds, max(LOCAL_GROUPS, LOCAL_SIZE // _group_size(kinds)))
+
+    @classmethod
+    def whole(cls, kinds: Words, least: int) -> GroupStore:
+        """Return the accumulators of a table: room for so many groups at least."""
+        return cls(kinds, max(least, min(WHOLE_GROUPS, WHOLE_SIZE // _group_size(kinds))))
 
     def __len__(self) -> int:
         return int(self.groups.meters[k.GROUPS_USED])
@@ -142,17 +150,17 @@ class GroupStore:
         forget_groups(self.groups)
 
     def _make_room(self, other: GroupStore) -> None:
-        from icestats.read.kernel_groups import live_arena_size, move_arena, refill_table
+        from icestats.read.kernel_groups import count_new_groups, live_arena_size, move_arena, refill_table
 
         groups = self.groups
         needed = len(self) + len(other)
         if needed > groups.tags.size:
+            needed = len(self) + count_new_groups(groups, other.groups)
+        if needed > groups.tags.size:
             capacity = max(needed, 2 * groups.tags.size)
             table = np.zeros(_table_size(capacity), np.int64)
-            rows = _rows(capacity)
-            rows[: len(groups.rows)] = groups.rows
             groups = groups._replace(
-                rows=rows,
+                rows=_grown(groups.rows, capacity),
                 cells=_grown(groups.cells, capacity),
                 valueless=_grown(groups.valueless, capacity),
                 tags=_grown(groups.tags, capacity),
@@ -173,10 +181,8 @@ class GroupStore:
         self.groups = groups
 
 
-def _rows(capacity: int) -> Words:
-    rows = np.zeros((capacity, k.ROW_WIDTH), np.int64)
-    rows[:, k.UPDATED_MS] = -1
-    return rows
+def _group_size(kinds: Words) -> int:
+    return 8 * ((k.CELL_WIDTH + 1) * len(kinds) + k.ROW_WIDTH)
 
 
 def _table_size(capacity: int) -> int:

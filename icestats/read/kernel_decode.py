@@ -29,6 +29,33 @@ def find_column(frame: Frame, field_id: Integer) -> Integer:
 
 
 @inlined
+def read_pair(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tuple[Integer, Integer, Integer]:
+    """Read a key of one byte and a value of up to four, or any."""
+    at = np.uint64(position)
+    if position + 5 <= end:
+        key = np.int64(data[at])
+        if key < 128:
+            key = (key >> 1) ^ -(key & 1)
+            bits = np.int64(data[at + np.uint64(1)])
+            if bits < 128:
+                return key, (bits >> 1) ^ -(bits & 1), position + 2
+            bits = (bits & 127) | (np.int64(data[at + np.uint64(2)]) << 7)
+            if bits < 1 << 14:
+                return key, (bits >> 1) ^ -(bits & 1), position + 3
+            bits = (bits & 0x3FFF) | (np.int64(data[at + np.uint64(3)]) << 14)
+            if bits < 1 << 21:
+                return key, (bits >> 1) ^ -(bits & 1), position + 4
+            bits = (bits & 0x1FFFFF) | (np.int64(data[at + np.uint64(4)]) << 21)
+            if bits < 1 << 28:
+                return key, (bits >> 1) ^ -(bits & 1), position + 5
+    field_id, position = read_long(data, position, end, frame)
+    if position < 0:
+        return 0, 0, -1
+    value, position = read_long(data, position, end, frame)
+    return field_id, value, position
+
+
+@inlined
 def read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
     """Read a map of field id to count."""
     bit = np.uint8(1 << metric)
@@ -38,10 +65,7 @@ def read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, f
         if count == 0:
             return position
         for _ in range(count):
-            field_id, position = read_long(data, position, end, frame)
-            if position < 0:
-                return -1
-            value, position = read_long(data, position, end, frame)
+            field_id, value, position = read_pair(data, position, end, frame)
             if position < 0:
                 return -1
             column = find_column(frame, field_id)

@@ -22,9 +22,9 @@ def hash_key(tag: Integer, data: Bytes, start: Integer, length: Integer) -> Inte
     return np.int64(code >> np.uint64(20))
 
 
-@compiled
-def find_group(groups: Groups, tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
-    """Return the group of a tag and key bytes, made if need be; -1 where there is no room for one more."""
+@inlined
+def find_place(groups: Groups, tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
+    """Return where the hash table has the group of a tag and key bytes, or is free for it."""
     mask = groups.table.size - 1
     place = hash_key(tag, data, start, length) & mask
     while groups.table[place] != 0:
@@ -35,13 +35,23 @@ def find_group(groups: Groups, tag: Integer, data: Bytes, start: Integer, length
             while same < length and groups.key_arena[key + same] == data[start + same]:
                 same += 1
             if same == length:
-                return group
+                return place
         place = (place + 1) & mask
+    return place
+
+
+@compiled
+def find_group(groups: Groups, tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
+    """Return the group of a tag and key bytes, made if need be; -1 where there is no room for one more."""
+    place = find_place(groups, tag, data, start, length)
+    if groups.table[place] != 0:
+        return groups.table[place] - 1
     group = groups.meters[k.GROUPS_USED]
     used = groups.meters[k.KEYS_USED]
     if group == groups.tags.size or length > groups.key_arena.size - used:
         return -1
     groups.table[place] = group + 1
+    groups.rows[group, k.UPDATED_MS] = -1
     groups.tags[group] = tag
     groups.keys[group, 0] = used
     groups.keys[group, 1] = length
@@ -216,6 +226,17 @@ def merge_group(target: Groups, group: Integer, source: Groups, other: Integer) 
 
 
 @compiled
+def count_new_groups(target: Groups, source: Groups) -> Integer:
+    """Return how many groups `target` lacks."""
+    count = 0
+    for other in range(source.meters[k.GROUPS_USED]):
+        start, length = source.keys[other, 0], source.keys[other, 1]
+        if target.table[find_place(target, source.tags[other], source.key_arena, start, length)] == 0:
+            count += 1
+    return count
+
+
+@compiled
 def merge_groups(target: Groups, source: Groups) -> Integer:
     """Add all groups to those of the same key, for which there must be room; negative where a sum has run over."""
     overflow = 0
@@ -243,7 +264,6 @@ def forget_groups(groups: Groups) -> None:
     groups.cells[:used] = 0
     groups.valueless[:used] = 0
     groups.rows[:used] = 0
-    groups.rows[:used, k.UPDATED_MS] = -1
     groups.table[:] = 0
     groups.meters[:] = 0
 

@@ -70,7 +70,7 @@ class ManifestRollup:
         self._statuses = statuses
         self.programs = ManifestPrograms(specs, partition_columns, details=False)
         self.kinds = build_kinds(columns)
-        self.store = GroupStore(self.kinds, max(256, len(manifests)))
+        self.store = GroupStore.whole(self.kinds, len(manifests))
         self._field_ids = [column.field_id for column in columns]
         self._slot_count = k.PARTITION_FIELDS + len(partition_columns)
         self._by_partition = by_partition

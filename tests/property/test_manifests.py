@@ -566,6 +566,7 @@ def test_roll_ups_equal_the_slow_way(crowded: bool, seed: int) -> None:
         if crowded:
             patch.setattr(group_store, "LOCAL_SIZE", 1)
             patch.setattr(group_store, "LOCAL_GROUPS", 2)
+            patch.setattr(group_store, "WHOLE_GROUPS", 1)
             patch.setattr(group_store, "ARENA_SIZE", 1)
         rollups = read_rollups(case.manifests, METADATA, case, threads=2)
     rows = rollups.manifests.to_pylist()
