@@ -10,16 +10,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from icestats.read.avro_file import MAGIC, SYNC_SIZE
-from icestats.read.avro_tokens import encode_tokens
 
 RECORDS_A_BLOCK = 256
 
 
 def write_container(
-    schema: Mapping[str, Any], records: Sequence[bytes], metadata: Mapping[str, str] | None = None
+    schema: Mapping[str, Any],
+    records: Sequence[bytes | memoryview],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    records_a_block: int = RECORDS_A_BLOCK,
 ) -> bytes:
     r"""Return the bytes of a file of records, not compressed.
 
@@ -31,6 +32,8 @@ def write_container(
         Each record, encoded.
     metadata : mapping of str to str, optional
         More of the header's metadata.
+    records_a_block : int, optional
+        A reader finds where each block begins without decoding what is before it.
 
     Notes
     -----
@@ -47,8 +50,8 @@ def write_container(
     for text in (part.encode() for pair in described.items() for part in pair):
         out += encode_long(len(text)) + text
     out += encode_long(0) + sync
-    for first in range(0, len(records), RECORDS_A_BLOCK):
-        chosen = records[first : first + RECORDS_A_BLOCK]
+    for first in range(0, len(records), records_a_block):
+        chosen = records[first : first + records_a_block]
         block = b"".join(chosen)
         out += encode_long(len(chosen)) + encode_long(len(block)) + block + sync
     return bytes(out)
@@ -62,4 +65,9 @@ def encode_long(number: int) -> bytes:
     >>> encode_long(-1)
     b'\x01'
     """
-    return encode_tokens(np.array([number], np.int64), np.zeros(1, np.int64), ())[0]
+    word = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while word > 0x7F:
+        out.append(0x80 | (word & 0x7F))
+        word >>= 7
+    return bytes([*out, word])

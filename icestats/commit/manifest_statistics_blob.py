@@ -8,21 +8,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.commit.avro_container import write_container
 from icestats.commit.puffin_writer import NewBlob
 from icestats.metadata import Field, Snapshot
-from icestats.read.avro_tokens import encode_tokens
+from icestats.read.avro_tokens import Octets, encode_tokens
 from icestats.read.manifest_statistics_layout import (
     BOUND_MAPS,
     COLUMNS_KEY,
     COUNTS,
     MANIFEST_STATISTICS,
     MISSING_MAPS,
+    OPTIONAL_MAPS,
     SUM_MAPS,
     blob_schema,
 )
@@ -31,7 +34,10 @@ from icestats.stats.known_cells import find_known_cells, has_column_statistic
 
 _Words = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
-_DATA = 0
+RECORDS_A_BLOCK = 1
+"""Where a record begins is known at once, so that a reader decodes all of them in step."""
+# Tokens before the counts: path, length, content, and the proposal's two totals, which manifests of deletes have not.
+_DATA_HEAD, _DELETES_HEAD = 7, 5
 
 
 def build_manifest_statistics_blob(
@@ -63,96 +69,130 @@ def write_manifest_statistics(manifest_files: pa.Table, rollups: RollUps, column
     A statistic that one live file of a manifest lacks is in none of the proposal's maps, and the number of files that
     lack it is in a map of the kit's own. Manifests of deletes have counts of files only.
     """
-    numbers, lengths, parts, record_ends = _Records(manifest_files, rollups, columns).tokens()
-    data, ends = encode_tokens(numbers, lengths, parts)
-    offsets = [0, *ends[record_ends - 1].tolist()]
-    records = [data[start:end] for start, end in pairwise(offsets)]
+    records = _Records(manifest_files, rollups, columns)
+    data, ends = records.encode()
+    view = data.data
+    offsets = [0, *ends.tolist()]
     described = json.dumps([[column.field_id, column.type] for column in columns])
-    return write_container(blob_schema(), records, {COLUMNS_KEY: described})
+    return write_container(
+        blob_schema(),
+        [view[start:end] for start, end in pairwise(offsets)],
+        {COLUMNS_KEY: described},
+        records_a_block=RECORDS_A_BLOCK,
+    )
 
 
 class _Records:
-    """The tokens of all records, record by record."""
+    """All records, field by field: the tokens of each are counted, and then put where they belong."""
 
     def __init__(self, manifest_files: pa.Table, rollups: RollUps, columns: Sequence[Field]) -> None:
         groups, self._width = rollups.manifests, len(columns)
         self._field_ids = np.array([column.field_id for column in columns], np.int64)
-        self._paths = [path.encode() for path in manifest_files["manifest_path"].to_pylist()]
-        self._manifest_lengths = manifest_files["manifest_length"].to_pylist()
-        self._is_data = [content == "data" for content in manifest_files["content"].to_pylist()]
-        self._counts = list(zip(*(groups[name].to_pylist() for name in COUNTS), strict=True))
+        self._manifest_lengths = manifest_files["manifest_length"].to_numpy()
+        self._is_data = np.asarray(pc.equal(manifest_files["content"], "data"), np.bool_)
+        self._counts = np.stack([groups[name].to_numpy() for name in COUNTS], axis=1)
         known = find_known_cells(rollups.manifest_cells, groups["live_file_count"].to_numpy(), self._width)
-        shape = (len(self._paths), self._width)
-        self._maps: list[tuple[bool, _Words, _Flags]] = []
+        self._maps: list[_Map] = []
         for statistic, name in SUM_MAPS.items():
-            applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
             values = known.values[statistic]
-            present = np.asarray(values.is_valid()).reshape(shape) & applies
-            self._maps.append((name != "total_value_counts", values.fill_null(0).to_numpy().reshape(shape), present))
+            present = self._flags(values.is_valid(), columns, statistic)
+            self._maps.append(_Map(present, values.fill_null(0).to_numpy(), optional=name in OPTIONAL_MAPS))
         for statistic in MISSING_MAPS:
-            applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
-            missing = known.missing[statistic].reshape(shape)
-            self._maps.append((False, missing, (missing > 0) & applies))
-        self._bounds = [known.values[statistic].to_pylist() for statistic in BOUND_MAPS]
+            missing = known.missing[statistic]
+            self._maps.append(_Map(self._flags(missing > 0, columns, statistic), missing))
+        pool: list[Octets] = []
+        paths, path_offsets = _binary(manifest_files["manifest_path"].cast(pa.binary()).combine_chunks())
+        self._path_lengths, self._path_places = np.diff(path_offsets), path_offsets[:-1]
+        pool.append(paths)
+        for statistic in BOUND_MAPS:
+            values = known.values[statistic]
+            bounds, offsets = _binary(values)
+            places = offsets[:-1] + sum(map(len, pool))
+            present = self._flags(values.is_valid(), columns, statistic)
+            self._maps.append(_Map(present, np.diff(offsets), optional=True, places=places))
+            pool.append(bounds)
+        self._pool = np.concatenate(pool)
 
-    def tokens(self) -> tuple[_Words, _Words, list[bytes], _Words]:
-        numbers: list[_Words] = []
-        lengths: list[_Words] = []
-        parts: list[bytes] = []
-        sizes = np.zeros(len(self._paths), np.int64)
-        for record, path in enumerate(self._paths):
-            head = [len(path), self._manifest_lengths[record], *self._head(record)]
-            pieces = [np.array(head, np.int64)]
-            behind = [np.array([len(path)], np.int64), np.zeros(len(head) - 1, np.int64)]
-            parts.append(path)
-            for optional, values, present in self._maps:
-                piece = self._map(record, optional, values[record], present[record])
-                pieces.append(piece)
-                behind.append(np.zeros(len(piece), np.int64))
-            for bounds in self._bounds:
-                piece, raw, found = self._bound_map(record, bounds)
-                pieces.append(piece)
-                behind.append(raw)
-                parts += found
-            sizes[record] = sum(len(piece) for piece in pieces)
-            numbers += pieces
-            lengths += behind
-        nothing = np.zeros(0, np.int64)
-        ends: _Words = np.cumsum(sizes)
-        return np.concatenate([nothing, *numbers]), np.concatenate([nothing, *lengths]), parts, ends
+    def _flags(self, cells: object, columns: Sequence[Field], statistic: str) -> _Flags:
+        applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
+        return np.asarray(cells, np.bool_).reshape(-1, self._width) & applies & self._is_data[:, None]
 
-    def _head(self, record: int) -> list[int]:
-        counts = self._counts[record]
-        if not self._is_data[record]:
-            return [1, 0, 0, *counts]
-        return [_DATA, 1, counts[1], 1, counts[2], *counts]
+    def encode(self) -> tuple[Octets, _Words]:
+        """Return the records, one behind the other, and where each ends."""
+        head_sizes = np.where(self._is_data, _DATA_HEAD, _DELETES_HEAD) + len(COUNTS)
+        sizes = np.stack([head_sizes, *(one.count_tokens(self._is_data) for one in self._maps)], axis=1)
+        starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+        tokens = _Tokens(*(np.zeros(int(sizes.sum()), np.int64) for _ in range(3)))
+        self._fill_heads(tokens, starts[:, 0])
+        for number, one in enumerate(self._maps, 1):
+            one.fill(tokens, starts[:, number], self._is_data, self._field_ids)
+        data, ends = encode_tokens(*tokens, self._pool)
+        return data, ends[np.cumsum(sizes.sum(axis=1)) - 1]
 
-    def _map(self, record: int, optional: bool, values: _Words, present: _Flags) -> _Words:
-        tag = [int(self._is_data[record])] if optional else []
-        if optional and not self._is_data[record]:
-            return np.array(tag, np.int64)
-        chosen = np.flatnonzero(present) if self._is_data[record] else np.zeros(0, np.int64)
-        if not chosen.size:
-            return np.array([*tag, 0], np.int64)
-        out = np.zeros(len(tag) + 2 * len(chosen) + 2, np.int64)
-        out[: len(tag)] = tag
-        out[len(tag)] = len(chosen)
-        out[len(tag) + 1 : -1 : 2] = self._field_ids[chosen]
-        out[len(tag) + 2 : -1 : 2] = values[chosen]
-        return out
+    def _fill_heads(self, tokens: _Tokens, at: _Words) -> None:
+        tokens.numbers[at] = tokens.lengths[at] = self._path_lengths
+        tokens.places[at] = self._path_places
+        tokens.numbers[at + 1] = self._manifest_lengths
+        tokens.numbers[at + 2] = ~self._is_data
+        # The proposal's two totals: a branch of the union and, for data, the number.
+        data = at[self._is_data]
+        for place, column in ((3, 1), (5, 2)):
+            tokens.numbers[data + place] = 1
+            tokens.numbers[data + place + 1] = self._counts[self._is_data, column]
+        behind = at + np.where(self._is_data, _DATA_HEAD, _DELETES_HEAD)
+        for column in range(len(COUNTS)):
+            tokens.numbers[behind + column] = self._counts[:, column]
 
-    def _bound_map(self, record: int, bounds: list[bytes | None]) -> tuple[_Words, _Words, list[bytes]]:
-        if not self._is_data[record]:
-            return np.zeros(1, np.int64), np.zeros(1, np.int64), []
-        row = bounds[record * self._width : (record + 1) * self._width]
-        chosen = [place for place, bound in enumerate(row) if bound is not None]
-        found = [row[place] or b"" for place in chosen]
-        if not chosen:
-            return np.array([1, 0], np.int64), np.zeros(2, np.int64), []
-        numbers = np.zeros(2 * len(chosen) + 3, np.int64)
-        numbers[:2] = 1, len(chosen)
-        numbers[2:-1:2] = self._field_ids[chosen]
-        numbers[3:-1:2] = [len(bound) for bound in found]
-        lengths = np.zeros_like(numbers)
-        lengths[3:-1:2] = numbers[3:-1:2]
-        return numbers, lengths, found
+
+class _Tokens(NamedTuple):
+    """The tokens of all records, as `encode_tokens` takes them."""
+
+    numbers: _Words
+    lengths: _Words
+    places: _Words
+
+
+class _Map:
+    """One map of all records."""
+
+    def __init__(
+        self, present: _Flags, values: _Words, *, optional: bool = False, places: _Words | None = None
+    ) -> None:
+        self._records, columns = np.nonzero(present)
+        self._columns = columns
+        cells = self._records * present.shape[1] + columns
+        self._values = values[cells]
+        self._places = None if places is None else places[cells]
+        self._sizes = np.bincount(self._records, minlength=len(present)).astype(np.int64)
+        self._optional = optional
+
+    def count_tokens(self, is_data: _Flags) -> _Words:
+        """Return how many tokens the map has in each record."""
+        # A branch of the union; a number of entries, which are two tokens each; and 0 behind the last.
+        counted = 1 + is_data.astype(np.int64) if self._optional else np.ones(len(is_data), np.int64)
+        return counted + np.where(self._sizes > 0, 2 * self._sizes + 1, 0)
+
+    def fill(self, tokens: _Tokens, at: _Words, is_data: _Flags, field_ids: _Words) -> None:
+        """Put the map's tokens, from `at` on, where they belong; what is 0 is there already."""
+        if self._optional:
+            tokens.numbers[at] = is_data
+            at = at + 1
+        filled = self._sizes > 0
+        tokens.numbers[at[filled]] = self._sizes[filled]
+        before = np.cumsum(self._sizes) - self._sizes
+        entries = np.arange(len(self._records)) - before[self._records]
+        keys = at[self._records] + 1 + 2 * entries
+        tokens.numbers[keys] = field_ids[self._columns]
+        tokens.numbers[keys + 1] = self._values
+        if self._places is not None:
+            tokens.lengths[keys + 1] = self._values
+            tokens.places[keys + 1] = self._places
+
+
+def _binary(values: pa.BinaryArray) -> tuple[Octets, _Words]:
+    """Return the bytes of binary values, and where in them each begins, and the last ends."""
+    _, offsets, data = values.buffers()
+    if not len(values) or data is None:
+        return np.zeros(0, np.uint8), np.zeros(len(values) + 1, np.int64)
+    chosen = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
+    return np.frombuffer(data, np.uint8), chosen.astype(np.int64)

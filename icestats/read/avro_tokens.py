@@ -6,18 +6,26 @@ Encoding".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
+from icestats.read.avro_file import read_long
+
+Octets = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
 
-_LONGEST = 10
+LONGEST = 10
 """Bytes of the longest number."""
+_STOPS = np.uint64(0x8080_8080_8080_8080)
+# Septets are brought together two at a time, then four, then eight: what stays, what moves, and by how many bits.
+_JOINS = (
+    (np.uint64(0x007F_007F_007F_007F), np.uint64(0x7F00_7F00_7F00_7F00), np.uint64(1)),
+    (np.uint64(0x0000_3FFF_0000_3FFF), np.uint64(0x3FFF_0000_3FFF_0000), np.uint64(2)),
+    (np.uint64(0x0000_0000_0FFF_FFFF), np.uint64(0x0FFF_FFFF_0000_0000), np.uint64(4)),
+)
 
 
-def encode_tokens(numbers: Words, lengths: Words, parts: Sequence[bytes]) -> tuple[bytes, Words]:
+def encode_tokens(numbers: Words, lengths: Words, places: Words, pool: Octets) -> tuple[Octets, Words]:
     """Encode tokens one behind the other.
 
     Parameters
@@ -26,73 +34,107 @@ def encode_tokens(numbers: Words, lengths: Words, parts: Sequence[bytes]) -> tup
         The number of each token; of a string or of bytes, their length.
     lengths : numpy.ndarray of int64
         How many bytes stand behind each number: 0 where the token is just a number.
-    parts : sequence of bytes
-        These bytes, in order; joined they have the sum of `lengths`.
+    places : numpy.ndarray of int64
+        Where in `pool` these bytes begin; meaningless where there are none.
+    pool : numpy.ndarray of uint8
+        Where the bytes are.
 
     Returns
     -------
-    data : bytes
+    data : numpy.ndarray of uint8
         The tokens.
     ends : numpy.ndarray of int64
         Where each token ends.
 
     Examples
     --------
-    >>> data, ends = encode_tokens(np.array([-1, 2, 300]), np.array([0, 2, 0]), [b"ab"])
-    >>> data.hex(), ends.tolist()
+    >>> pool = np.frombuffer(b"..ab", np.uint8)
+    >>> data, ends = encode_tokens(np.array([-1, 2, 300]), np.array([0, 2, 0]), np.array([0, 2, 0]), pool)
+    >>> data.tobytes().hex(), ends.tolist()
     ('01046162d804', [1, 4, 6])
     """
     words = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
-    widths = np.ones(len(words), np.int64)
-    for place in range(1, _LONGEST):
-        widths += words >= np.uint64(1) << np.uint64(7 * place)
-    ends = np.cumsum(widths + lengths)
-    starts = ends - widths - lengths
-    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    chosen = np.arange(len(words))
-    for place in range(_LONGEST):
-        chosen = chosen[widths[chosen] > place]
-        if not chosen.size:
-            break
-        more = (widths[chosen] > place + 1).astype(np.uint64) << np.uint64(7)
-        part = (words[chosen] >> np.uint64(7 * place)) & np.uint64(0x7F)
-        out[starts[chosen] + place] = (part | more).astype(np.uint8)
+    sizes = lengths + 1
+    chosen, rest = _longer(np.arange(len(words)), words)
+    septets = []
+    while chosen.size:
+        sizes[chosen] += 1
+        septets.append((chosen, rest & np.uint64(0x7F)))
+        chosen, rest = _longer(chosen, rest)
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    data: Octets = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    data[starts] = words & np.uint64(0x7F)
+    for place, (chosen, septet) in enumerate(septets, 1):
+        at = starts[chosen] + place
+        data[at] = septet
+        data[at - 1] |= np.uint8(0x80)
     behind = np.flatnonzero(lengths)
-    if behind.size:
-        out[expand_ranges(starts[behind] + widths[behind], lengths[behind])] = np.frombuffer(b"".join(parts), np.uint8)
-    return out.tobytes(), ends
+    counts = lengths[behind]
+    data[expand_ranges(ends[behind] - counts, counts)] = pool[expand_ranges(places[behind], counts)]
+    return data, ends
 
 
-def decode_numbers(data: bytes) -> tuple[Words, Words]:
-    """Decode data as if it were nothing but numbers.
+def _longer(chosen: Words, words: npt.NDArray[np.uint64]) -> tuple[Words, npt.NDArray[np.uint64]]:
+    rest = words >> np.uint64(7)
+    more = np.flatnonzero(rest)
+    return chosen[more], rest[more]
+
+
+def decode_numbers(data: Octets, starts: Words) -> tuple[Words, Words]:
+    """Decode the numbers that begin at some places.
+
+    Parameters
+    ----------
+    data : numpy.ndarray of uint8
+        With `LONGEST` bytes at least behind the last place.
+    starts : numpy.ndarray of int64
+        The places.
 
     Returns
     -------
     numbers : numpy.ndarray of int64
-        One for each byte that may end a number. Those inside of strings and bytes, and the first behind them, are
-        meaningless; all others are right.
+        The numbers.
     ends : numpy.ndarray of int64
-        The place of that byte.
+        Where each ends.
+
+    Raises
+    ------
+    EOFError
+        A number has more than `LONGEST` bytes.
+    OverflowError
+        A number has more than 64 bits.
 
     Examples
     --------
-    >>> numbers, ends = decode_numbers(bytes.fromhex("01d804"))
-    >>> numbers.tolist(), ends.tolist()
-    ([-1, 300], [0, 2])
+    >>> data = np.frombuffer(bytes.fromhex("01d804") + bytes(LONGEST), np.uint8)
+    >>> [found.tolist() for found in decode_numbers(data, np.array([0, 1]))]
+    [[-1, 300], [1, 3]]
     """
-    octets = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(octets < 0x80)
-    starts = np.zeros_like(ends)
-    starts[1:] = ends[:-1] + 1
-    widths = np.minimum(ends - starts + 1, _LONGEST)
-    words = np.zeros(len(ends), np.uint64)
-    chosen = np.arange(len(ends))
-    for place in range(_LONGEST):
-        chosen = chosen[widths[chosen] > place]
-        if not chosen.size:
-            break
-        words[chosen] |= (octets[starts[chosen] + place] & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * place)
+    words = data[starts].astype(np.int64)
+    ends = starts + 1
+    numbers = (words >> 1) ^ -(words & 1)
+    longer = np.nonzero(words >= 0x80)
+    if longer[0].size:
+        numbers[longer], ends[longer] = _decode_longer(data, starts[longer])
+    return numbers, ends
+
+
+def _decode_longer(data: Octets, starts: Words) -> tuple[Words, Words]:
+    windows: npt.NDArray[np.uint64] = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+    words = windows[starts]
+    stops = ~words & _STOPS
+    first = stops & (~stops + np.uint64(1))
+    # The exponent of the first byte's bit that stops the number: 8, 16, ... 64.
+    ends = starts + np.frexp(first.astype(np.float64))[1] // 8
+    words &= first - np.uint64(1)
+    for stays, moves, by in _JOINS:
+        words = (words & stays) | ((words & moves) >> by)
     numbers = (words >> np.uint64(1)).astype(np.int64) ^ -(words & np.uint64(1)).astype(np.int64)
+    for i in np.flatnonzero(first == 0):
+        start = int(starts[i])
+        numbers[i], width = read_long(data[start : start + LONGEST].tobytes(), 0)
+        ends[i] = start + width
     return numbers, ends
 
 

@@ -32,6 +32,10 @@ SUM_MAPS = {
 MISSING_MAPS = {statistic: f"{statistic}s_missing_files" for statistic in STATISTICS}
 """For each statistic the map that says how many live files lack it, where any does."""
 BOUND_MAPS = {"lower_bound": "lower_bounds", "upper_bound": "upper_bounds"}
+OPTIONAL_MAPS = ("total_column_sizes", "total_null_value_counts", "total_nan_value_counts", *BOUND_MAPS.values())
+"""The proposal's maps: null for manifests of deletes. The kit's own maps are empty there."""
+NUMBER_MAPS = (*SUM_MAPS.values(), *MISSING_MAPS.values())
+"""The maps of numbers, in the order of a record's fields, before those of bounds."""
 
 _IDS = {
     "manifest_path": 500,

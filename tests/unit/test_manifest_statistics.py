@@ -8,8 +8,10 @@ import logging
 from pathlib import Path
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
+from fastavro.write import Writer
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import IntegerType, LongType
 
@@ -17,9 +19,9 @@ import icestats
 from icestats.commit.avro_container import write_container
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import CallError, MetadataError, UnsupportedError
-from icestats.read.avro_tokens import decode_numbers, encode_tokens
+from icestats.read.avro_tokens import LONGEST, decode_numbers, encode_tokens
 from icestats.read.manifest_statistics import read_manifest_statistics
-from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS, blob_schema
+from icestats.read.manifest_statistics_layout import COLUMNS_KEY, MANIFEST_STATISTICS, blob_schema
 from icestats.read.puffin import read_blob, read_puffin_footer
 from icestats.storage import local_path
 
@@ -256,16 +258,52 @@ def test_with_column_stats_without_partitions_is_a_wrong_call(small_table, load)
 
 
 def test_numbers_of_every_width_survive():
-    import numpy as np
-
-    numbers = np.array([0, -1, 63, 64, -65, 2**31, -(2**63), 2**63 - 1, 8191, 8192], np.int64)
-    data, ends = encode_tokens(numbers, np.zeros(len(numbers), np.int64), [])
-    found, places = decode_numbers(data)
-    assert found.tolist() == numbers.tolist()
-    assert (places + 1).tolist() == ends.tolist()
-    stream = io.BytesIO(data)
+    numbers = np.array([0, -1, 63, 64, -65, 2**31, -(2**63), 2**63 - 1, 8191, 8192, 2**55 - 1, 2**55, 2**62], np.int64)
+    nothing = np.zeros_like(numbers)
+    data, ends = encode_tokens(numbers, nothing, nothing, np.zeros(0, np.uint8))
+    stream = io.BytesIO(data.tobytes())
     schema = fastavro.parse_schema("long")
     assert [fastavro.schemaless_reader(stream, schema, None) for _ in numbers] == numbers.tolist()
+    padded = np.concatenate([data, np.zeros(LONGEST, np.uint8)])
+    found, behind = decode_numbers(padded, np.array([0, *ends[:-1]]))
+    assert found.tolist() == numbers.tolist()
+    assert behind.tolist() == ends.tolist()
+
+
+@pytest.mark.parametrize(
+    ("octets", "error"), [(b"\xff" * 10 + b"\x00", EOFError), (b"\xff" * 9 + b"\x7f", OverflowError)]
+)
+def test_a_number_that_is_too_long_is_refused(octets, error):
+    with pytest.raises(error):
+        decode_numbers(np.frombuffer(octets + bytes(LONGEST), np.uint8), np.array([0]))
+
+
+def rewrite_container(payload: bytes, records_a_block: int, codec: str) -> bytes:
+    """The same records in other blocks, as another writer would have made them."""
+    reader = fastavro.reader(io.BytesIO(payload))
+    stream = io.BytesIO()
+    metadata = {COLUMNS_KEY: reader.metadata[COLUMNS_KEY]}
+    writer = Writer(stream, reader.writer_schema, codec=codec, sync_interval=1 << 30, metadata=metadata)
+    for number, record in enumerate(reader, 1):
+        writer.write(record)
+        if number % records_a_block == 0:
+            writer.dump()
+    writer.flush()
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(("records_a_block", "codec"), [(1, "deflate"), (2, "null"), (3, "null"), (100, "deflate")])
+def test_records_may_be_in_blocks_of_any_number_and_codec(small_table, load, records_a_block, codec):
+    for number in range(5):
+        small_table.append(more_rows().set_column(3, "name", pa.array([f"name {number}" * (1 + 9 * number)])))
+    table = load()
+    expected = read_manifest_statistics(payload_of(table), table.schema.columns, "blob")
+    other = rewrite_container(payload_of(table), records_a_block, codec)
+    found = read_manifest_statistics(other, table.schema.columns, "blob")
+    assert len(found.manifests) == len(table.manifest_files()) == 7
+    assert found.manifests.equals(expected.manifests)
+    assert found.cells.equals(expected.cells)
+    assert found.manifest_lengths == expected.manifest_lengths
 
 
 def test_a_local_file_is_what_the_report_says(small_table, load):
