@@ -89,8 +89,7 @@ class SnapshotReader:
         def read(wanted: Sequence[ManifestToRead]) -> RollUps:
             return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
 
-        manifests = manifests_to_read(self.manifest_files)
-        return read_committed_rollups(storage, self._nearest_blobs(), manifests, schema.columns, read)
+        return read_committed_rollups(storage, self._nearest_blobs(), self.manifest_files, schema.columns, read)
 
     def _nearest_blobs(self) -> Iterator[CommittedBlob]:
         """Yield blobs, the nearest first, reading no more footers than are asked for."""

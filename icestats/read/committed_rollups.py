@@ -13,9 +13,9 @@ from icestats.metadata import Field
 from icestats.read.manifest_pool import ManifestToRead
 from icestats.read.manifest_statistics import ManifestStatistics, read_manifest_statistics
 from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
-from icestats.read.manifests import RollUps
+from icestats.read.manifests import RollUps, manifests_to_read
 from icestats.read.puffin import read_blob
-from icestats.read.rollup_merge import merge_groups_cells, merge_manifests
+from icestats.read.rollup_merge import merge_groups_cells, merge_manifests, take_manifests
 from icestats.read.statistics_files import CommittedBlob
 from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.storage import FileReader
@@ -31,7 +31,7 @@ ReadManifests = Callable[[Sequence[ManifestToRead]], RollUps]
 def read_committed_rollups(
     storage: FileReader,
     blobs: Iterable[CommittedBlob],
-    manifests: Sequence[ManifestToRead],
+    manifest_files: pa.Table,
     columns: Sequence[Field],
     read: ReadManifests,
 ) -> RollUps | None:
@@ -43,8 +43,8 @@ def read_committed_rollups(
         Where to read the blob from.
     blobs : iterable of CommittedBlob
         The table's blobs, the nearest first.
-    manifests : sequence of ManifestToRead
-        All manifests of a snapshot.
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES`: all manifests of a snapshot.
     columns : sequence of Field
         The columns that are wanted.
     read : callable
@@ -66,28 +66,26 @@ def read_committed_rollups(
         except IcestatsError as error:
             _LOG.warning("committed manifest statistics are not used: %s", error)
             continue
-        rollups = _apply(statistics, manifests, columns, read)
+        rollups = _apply(statistics, manifest_files, columns, read)
         if rollups is not None:
             return rollups
     return None
 
 
 def _apply(
-    statistics: ManifestStatistics, manifests: Sequence[ManifestToRead], columns: Sequence[Field], read: ReadManifests
+    statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read: ReadManifests
 ) -> RollUps | None:
-    paths = statistics.manifests["manifest_path"].to_pylist()
-    place = {key: i for i, key in enumerate(zip(paths, statistics.manifest_lengths, strict=True))}
-    missing = [manifest for manifest in manifests if (manifest.path, manifest.length) not in place]
-    total = sum(manifest.length for manifest in manifests)
-    if sum(manifest.length for manifest in missing) > (1 - LEAST_SHARE_KNOWN) * total:
+    known = zip(statistics.manifests["manifest_path"].to_pylist(), statistics.manifest_lengths, strict=True)
+    place = {key: i for i, key in enumerate(known)}
+    paths, lengths = (manifest_files[name].to_pylist() for name in ("manifest_path", "manifest_length"))
+    found = np.array([place.get(key, -1) for key in zip(paths, lengths, strict=True)], np.int64)
+    missing = np.flatnonzero(found < 0)
+    if manifest_files["manifest_length"].to_numpy()[missing].sum() > (1 - LEAST_SHARE_KNOWN) * sum(lengths):
         return None
-    chosen = np.array([place[m.path, m.length] for m in manifests if (m.path, m.length) in place], np.int64)
-    width = len(columns)
-    cells = statistics.cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
-    parts = [_only_manifests(statistics.manifests.take(pa.array(chosen)), cells)]
-    if missing:
-        parts.append(read(missing))
-    groups, cells = merge_manifests(parts, [manifest.path for manifest in manifests], width)
+    parts = [_only_manifests(*take_manifests(statistics.manifests, statistics.cells, found[found >= 0], len(columns)))]
+    if missing.size:
+        parts.append(read(manifests_to_read(manifest_files.take(pa.array(missing)))))
+    groups, cells = merge_manifests(parts, paths, len(columns))
     return _only_manifests(groups, cells, merge_groups_cells(cells, columns))
 
 

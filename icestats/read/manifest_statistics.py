@@ -18,6 +18,7 @@ from icestats.metadata import Field
 from icestats.read.avro_file import parse_schema, read_header
 from icestats.read.avro_records import read_blocks
 from icestats.read.avro_tokens import Octets, Words, expand_ranges
+from icestats.read.bound_order import find_width
 from icestats.read.manifest_statistics_layout import (
     BOUND_MAPS,
     COLUMNS_KEY,
@@ -141,6 +142,9 @@ class _Cells:
         spread = np.zeros(self._size, np.int64), np.full(self._size, -1, np.int64)
         for target, found in zip(spread, (starts, lengths), strict=True):
             target[cells] = found[wanted]
+        widths = np.tile([find_width(column.type) or -1 for column in self._columns], len(self._records))
+        if ((spread[1] >= 0) & (widths >= 0) & (spread[1] != widths)).any():
+            raise ValueError(f"{name} has a value of another length than its column's type has")
         return _gather(self._records.data, *spread)
 
     def _find(self, name: str, records: Words, keys: Words) -> tuple[Words, npt.NDArray[np.bool_]]:

@@ -5,7 +5,6 @@ Every figure of a roll-up is a sum, a count or an extreme, so parts may be merge
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -16,10 +15,10 @@ import pyarrow.compute as pc
 
 from icestats.errors import UnsupportedError
 from icestats.metadata import Field
+from icestats.read.bound_order import find_extreme, order_of
 from icestats.read.manifests import RollUps
 from icestats.read.partition_order import rank_values
 from icestats.schemas import ROLLUP_CELLS
-from icestats.types import parse_type
 
 _Places = npt.NDArray[np.int64]
 
@@ -66,9 +65,15 @@ def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], wid
     cells = pa.concat_tables([part.manifest_cells for part in parts]).combine_chunks()
     position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
     order = np.array([position[path] for path in manifest_paths], np.int64)
-    if np.array_equal(order, np.arange(len(manifests))):
+    return take_manifests(manifests, cells, order, width)
+
+
+def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width: int) -> tuple[pa.Table, pa.Table]:
+    """Return some of the manifests in another order, and their cells, of `width` columns each."""
+    if np.array_equal(chosen, np.arange(len(manifests))):
         return manifests, cells
-    return manifests.take(pa.array(order)), cells.take(pa.array((order[:, None] * width + np.arange(width)).ravel()))
+    rows = (chosen[:, None] * width + np.arange(width)).ravel()
+    return manifests.take(pa.array(chosen)), cells.take(pa.array(rows))
 
 
 def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
@@ -131,9 +136,13 @@ def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArra
     others = _other_rows(key, first)
     sums: npt.NDArray[np.int64] = values[first]
     np.add.at(sums, key[others], values[others])
+    _check_sums(values)
+    return sums
+
+
+def _check_sums(values: npt.NDArray[np.int64]) -> None:
     if values.size and np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
         raise UnsupportedError("a sum over the table's files exceeds 64 bits: its metadata cannot be right")
-    return sums
 
 
 def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
@@ -160,14 +169,16 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
     """
     width = len(columns)
     groups = len(cells) // max(width, 1)
-    key = np.zeros(groups, np.int64)
+    first = np.arange(groups) * width
     merged: dict[str, pa.Array] = {"field_id": pa.array(np.array([c.field_id for c in columns], np.int32))}
     for name in _SUMMED_CELLS:
-        merged[name] = pa.array(_sums(cells[name].to_numpy().reshape(groups, width), key, 1).ravel())
-    for name, pick in (("lower_bound", min), ("upper_bound", max)):
-        bounds = cells[name].to_pylist()
+        values = cells[name].to_numpy().reshape(groups, width)
+        _check_sums(values)
+        merged[name] = pa.array(values.sum(axis=0))
+    for name in ("lower_bound", "upper_bound"):
+        bounds = cells[name].combine_chunks()
         extremes = [
-            pick((b for b in bounds[place::width] if b is not None), key=_order_of(column.type), default=None)
+            find_extreme(bounds.take(pa.array(first + place)), column.type, highest=name == "upper_bound")
             for place, column in enumerate(columns)
         ]
         merged[name] = pa.array(extremes, pa.binary())
@@ -178,7 +189,7 @@ def _merge_bounds(
     bounds: pa.Array, key: _Places, count: int, columns: Sequence[Field], pick: Callable[..., int]
 ) -> pa.Array:
     width = len(columns)
-    orders = [_order_of(column.type) for column in columns]
+    orders = [order_of(column.type) for column in columns]
     present = np.asarray(bounds.is_valid()).reshape(len(key), width)
     rows = np.arange(len(key))[:, None] * width + np.arange(width)
     first = _first_rows(key, count)
@@ -194,22 +205,3 @@ def _merge_bounds(
             group[column] = pick(rivals, key=lambda index, order=order: order(bounds[index].as_py()))
     flat = chosen.ravel()
     return bounds.take(pa.array(np.where(flat < 0, 0, flat), mask=flat < 0))
-
-
-def _order_of(type_text: str) -> Callable[[bytes], int | bytes]:
-    """Return what orders single values of a type; values are of that very type, not of a narrower one."""
-    name = parse_type(type_text).name
-    if name in ("string", "binary", "fixed", "uuid", "boolean"):
-        return bytes
-    if name == "decimal":
-        return lambda data: int.from_bytes(data, "big", signed=True)
-    if name in ("float", "double"):
-        return _float_order
-    return lambda data: int.from_bytes(data, "little", signed=True)
-
-
-def _float_order(data: bytes) -> int:
-    # As Java orders: -0.0 before 0.0.
-    width = len(data)
-    bits = int(struct.unpack("<i" if width == 4 else "<q", data)[0])
-    return bits if bits >= 0 else bits ^ ((1 << (8 * width - 1)) - 1)

@@ -42,9 +42,11 @@ def build_column_maps(cells: pa.Table, columns: Sequence[Field], live_file_count
     groups = len(live_file_counts)
     out: dict[str, pa.Array] = {}
     for statistic in STATISTICS:
+        values, missing = known_values(cells, statistic, np.repeat(live_file_counts, len(columns)))
         kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
-        rows = (np.arange(groups)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
-        values, missing = known_values(cells.take(pa.array(rows)), statistic, np.repeat(live_file_counts, len(kept)))
+        if len(kept) < len(columns):
+            rows = (np.arange(groups)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
+            values, missing = values.take(pa.array(rows)), missing[rows]
         keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), groups))
         offsets = pa.array(np.arange(groups + 1, dtype=np.int32) * len(kept))
         name = f"{statistic}s"

@@ -189,6 +189,18 @@ def test_a_damaged_blob_is_refused_or_still_a_blob(small_table, load):
         assert len(found.cells) == len(found.manifests) * len(table.schema.columns)
 
 
+def test_a_bound_of_another_length_than_its_type_has_is_refused(small_table, load):
+    table = load()
+    reader = fastavro.reader(io.BytesIO(payload_of(table)))
+    records = list(reader)
+    records[0]["upper_bounds"][0]["value"] += b"\x00"
+    stream = io.BytesIO()
+    metadata = {COLUMNS_KEY: reader.metadata[COLUMNS_KEY]}
+    fastavro.writer(stream, reader.writer_schema, records, metadata=metadata)
+    with pytest.raises(MetadataError, match="upper_bounds has a value of another length"):
+        read_manifest_statistics(stream.getvalue(), table.schema.columns, "blob")
+
+
 def test_a_damaged_puffin_file_is_said_and_the_manifests_are_read(small_table, load, caplog):
     expected = answers(load())
     commit(load())
