@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache
 from platformdirs import user_cache_path
 
 Parameters = ParamSpec("Parameters")
@@ -34,21 +35,33 @@ def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     return _compile(function, inlined=True)
 
 
+class KeptCode(FunctionCache):
+    """Compiled code of a function, in files."""
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the code for a signature, None where it has to be compiled."""
+        # numba's own method fills the target first with all that a compiler may need: 92 modules, half of the time that
+        # a first call takes. Code that is ready needs none of them, and what compiles fills it by itself.
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target)  # type: ignore[no-untyped-call]  # numba has no types
+
+
 def _compile(function: Callable[Parameters, Result], *, inlined: bool) -> Callable[Parameters, Result]:
     folder = None if inlined else cache_folder()
     if folder is not None:
         _move_to_lasting_path(function, folder)
     # Without numba's runtime nothing can be allocated, and arrays are not reference-counted: the atomic counting of
     # every view took 30 times as long as the work itself. `_nrt` is numba's own option for that.
-    kept = folder is not None
-    options = {"nogil": True, "error_model": "numpy", "forceinline": inlined, "cache": kept, "_nrt": False}
-    before = _CONFIG.CACHE_DIR
-    try:
-        if folder is not None:
+    options = {"nogil": True, "error_model": "numpy", "forceinline": inlined, "_nrt": False}
+    dispatcher = _NJIT(**options)(function)
+    if folder is not None:
+        before = _CONFIG.CACHE_DIR
+        try:
             _CONFIG.CACHE_DIR = str(folder)
-        return cast("Callable[Parameters, Result]", _NJIT(**options)(function))
-    finally:
-        _CONFIG.CACHE_DIR = before
+            dispatcher._cache = KeptCode(function)  # type: ignore[no-untyped-call]  # numba has no types
+        finally:
+            _CONFIG.CACHE_DIR = before
+    return cast("Callable[Parameters, Result]", dispatcher)
 
 
 def _move_to_lasting_path(function: Callable[Parameters, Result], folder: Path) -> None:
