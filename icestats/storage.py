@@ -92,6 +92,8 @@ def local_path(location: str) -> Path | None:
     >>> local_path("s3://bucket/key") is None
     True
     """
+    if ":" not in location:
+        return Path(location)
     parsed = urlparse(location)
     if parsed.scheme == "file":
         path = Path(parsed.path)
@@ -100,6 +102,12 @@ def local_path(location: str) -> Path | None:
     if parsed.scheme and "://" in location:
         return None
     return Path(location)
+
+
+def is_local(location: str) -> bool:
+    """Say whether `local_path` has a path for a location; quicker."""
+    scheme, _, rest = location.partition(":")
+    return not scheme or not rest.startswith("//") or scheme.lower() == "file"
 
 
 def unreadable(location: str, error: Exception) -> MetadataError:

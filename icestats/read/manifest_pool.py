@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icestats.errors import MetadataError
-from icestats.storage import FileReader, local_path
+from icestats.storage import FileReader, is_local
 
 Progress = Callable[[int, int], None]
 """Called with the number of manifests that are done, and of all."""
@@ -69,7 +69,7 @@ def run_tasks(
     """
     done, total = 0, len(manifests)
     # Threads that wait for the interpreter's lock slow the others down: more of them pay only where reading takes time.
-    are_local = all(local_path(manifest.path) is not None for manifest in manifests)
+    are_local = all(is_local(manifest.path) for manifest in manifests)
     readers = threads if are_local else max(threads, REMOTE_READERS)
     pool = ThreadPoolExecutor(readers, thread_name_prefix="icestats-manifests")
     try:

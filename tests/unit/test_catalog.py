@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import icestats
-from icestats.storage import local_path
+from icestats.storage import is_local, local_path
 
 
 def test_a_table_is_found_by_catalog_properties(small_table, catalog_properties):
@@ -148,3 +148,11 @@ def test_a_catalog_of_properties_has_the_name_that_they_give(small_table, catalo
     assert icestats.load("db.small", catalog={**catalog_properties, "name": "catalog"}).refresh().snapshot is not None
     with pytest.raises(icestats.TableNotFoundError):
         icestats.load("db.small", catalog={**catalog_properties, "name": "other"})
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["/a/b", "file:/a", "file:///a%20b", "FILE:///x", "s3://b/k", "C:\\x\\y", "gs://a", "a:b", "x://", ":///", ""],
+)
+def test_a_location_is_local_where_it_has_a_path(location: str) -> None:
+    assert is_local(location) == (local_path(location) is not None)
