@@ -36,6 +36,8 @@ _Words = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 RECORDS_A_BLOCK = 1
 """Where a record begins is known at once, so that a reader decodes all of them in step."""
+_RECORDS_AT_ONCE = 128
+"""Arrays of so many manifests stay in the processor's cache, and their memory is used again for the next."""
 # Tokens before the counts: path, length, content, and the proposal's two totals, which manifests of deletes have not.
 _DATA_HEAD, _DELETES_HEAD = 7, 5
 
@@ -69,29 +71,26 @@ def write_manifest_statistics(manifest_files: pa.Table, rollups: RollUps, column
     A statistic that one live file of a manifest lacks is in none of the proposal's maps, and the number of files that
     lack it is in a map of the kit's own. Manifests of deletes have counts of files only.
     """
-    records = _Records(manifest_files, rollups, columns)
-    data, ends = records.encode()
-    view = data.data
-    offsets = [0, *ends.tolist()]
+    width = len(columns)
+    records: list[memoryview] = []
+    for first in range(0, len(manifest_files), _RECORDS_AT_ONCE):
+        files, groups = (table.slice(first, _RECORDS_AT_ONCE) for table in (manifest_files, rollups.manifests))
+        cells = rollups.manifest_cells.slice(first * width, _RECORDS_AT_ONCE * width)
+        records += _Records(files, groups, cells, columns).encode()
     described = json.dumps([[column.field_id, column.type] for column in columns])
-    return write_container(
-        blob_schema(),
-        [view[start:end] for start, end in pairwise(offsets)],
-        {COLUMNS_KEY: described},
-        records_a_block=RECORDS_A_BLOCK,
-    )
+    return write_container(blob_schema(), records, {COLUMNS_KEY: described}, records_a_block=RECORDS_A_BLOCK)
 
 
 class _Records:
-    """All records, field by field: the tokens of each are counted, and then put where they belong."""
+    """Some records, field by field: the tokens of each are counted, and then put where they belong."""
 
-    def __init__(self, manifest_files: pa.Table, rollups: RollUps, columns: Sequence[Field]) -> None:
-        groups, self._width = rollups.manifests, len(columns)
+    def __init__(self, manifest_files: pa.Table, groups: pa.Table, cells: pa.Table, columns: Sequence[Field]) -> None:
+        self._width = len(columns)
         self._field_ids = np.array([column.field_id for column in columns], np.int64)
         self._manifest_lengths = manifest_files["manifest_length"].to_numpy()
         self._is_data = np.asarray(pc.equal(manifest_files["content"], "data"), np.bool_)
         self._counts = np.stack([groups[name].to_numpy() for name in COUNTS], axis=1)
-        known = find_known_cells(rollups.manifest_cells, groups["live_file_count"].to_numpy(), self._width)
+        known = find_known_cells(cells, groups["live_file_count"].to_numpy(), self._width)
         self._maps: list[_Map] = []
         for statistic, name in SUM_MAPS.items():
             values = known.values[statistic]
@@ -115,10 +114,10 @@ class _Records:
 
     def _flags(self, cells: object, columns: Sequence[Field], statistic: str) -> _Flags:
         applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
-        return np.asarray(cells, np.bool_).reshape(-1, self._width) & applies & self._is_data[:, None]
+        return np.asarray(cells, np.bool_).reshape(len(self._is_data), self._width) & applies & self._is_data[:, None]
 
-    def encode(self) -> tuple[Octets, _Words]:
-        """Return the records, one behind the other, and where each ends."""
+    def encode(self) -> list[memoryview]:
+        """Return the records."""
         head_sizes = np.where(self._is_data, _DATA_HEAD, _DELETES_HEAD) + len(COUNTS)
         sizes = np.stack([head_sizes, *(one.count_tokens(self._is_data) for one in self._maps)], axis=1)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
@@ -127,7 +126,8 @@ class _Records:
         for number, one in enumerate(self._maps, 1):
             one.fill(tokens, starts[:, number], self._is_data, self._field_ids)
         data, ends = encode_tokens(*tokens, self._pool)
-        return data, ends[np.cumsum(sizes.sum(axis=1)) - 1]
+        offsets = [0, *ends[np.cumsum(sizes.sum(axis=1)) - 1].tolist()]
+        return [data.data[start:end] for start, end in pairwise(offsets)]
 
     def _fill_heads(self, tokens: _Tokens, at: _Words) -> None:
         tokens.numbers[at] = tokens.lengths[at] = self._path_lengths
@@ -194,5 +194,5 @@ def _binary(values: pa.BinaryArray) -> tuple[Octets, _Words]:
     _, offsets, data = values.buffers()
     if not len(values) or data is None:
         return np.zeros(0, np.uint8), np.zeros(len(values) + 1, np.int64)
-    chosen = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
-    return np.frombuffer(data, np.uint8), chosen.astype(np.int64)
+    places = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
+    return np.frombuffer(data, np.uint8)[places[0] : places[-1]], places - places[0]

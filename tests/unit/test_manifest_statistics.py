@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -316,6 +317,24 @@ def test_records_may_be_in_blocks_of_any_number_and_codec(small_table, load, rec
     assert found.manifests.equals(expected.manifests)
     assert found.cells.equals(expected.cells)
     assert found.manifest_lengths == expected.manifest_lengths
+
+
+def test_more_manifests_than_are_encoded_at_once_are_as_each_by_itself(small_table, load):
+    small_table.append(more_rows())
+    table = load()
+    files, rollups, columns = table.manifest_files(), table._reader.manifest_rollups, table.schema.columns
+    once = read_manifest_statistics(write_manifest_statistics(files, rollups, columns), columns, "blob")
+    times = 100
+    many = replace(
+        rollups,
+        manifests=pa.concat_tables([rollups.manifests] * times),
+        manifest_cells=pa.concat_tables([rollups.manifest_cells] * times),
+    )
+    payload = write_manifest_statistics(pa.concat_tables([files] * times), many, columns)
+    found = read_manifest_statistics(payload, columns, "blob")
+    assert found.manifests.equals(pa.concat_tables([once.manifests] * times))
+    assert found.cells.equals(pa.concat_tables([once.cells] * times))
+    assert found.manifest_lengths == once.manifest_lengths * times
 
 
 def test_a_local_file_is_what_the_report_says(small_table, load):
