@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import MetadataError, PuffinFormatError
+from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.metadata import Field
@@ -21,7 +21,7 @@ from icestats.read.file_figures import read_file_figures
 from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
 from icestats.read.manifests import manifests_to_read
 from icestats.read.puffin import read_blob
-from icestats.read.statistics_files import THETA, find_nearest, read_kll
+from icestats.read.statistics_files import KLL, THETA, NearestBlob, find_nearest, read_kll
 from icestats.snapshot_reader import SnapshotReader
 from icestats.stats.theta import ThetaSketch
 
@@ -184,9 +184,7 @@ class Evidence:
         return self._distributions[field.field_id]
 
     def _read_distribution(self, field: Field) -> Distribution | None:
-        from icestats.read.statistics_files import KLL
-
-        found = find_nearest(self.reader.blobs, KLL, field.field_id)
+        found = self._find_nearest(KLL, field)
         if found is None:
             return None
         kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
@@ -196,6 +194,12 @@ class Evidence:
         rows = max(kll.sketch.n + nulls + nans, 1)
         return Distribution(kll.sketch, nulls / rows, nans / rows, found.blob.length)
 
+    def _find_nearest(self, blob_type: str, field: Field) -> NearestBlob | None:
+        try:
+            return find_nearest(self.reader.blobs, blob_type, field)
+        except StatisticsMissingError:
+            return None
+
     def read_theta(self, field: Field) -> ThetaSketch | None:
         """Return a column's nearest committed Theta sketch."""
         if field.field_id not in self._thetas:
@@ -203,7 +207,7 @@ class Evidence:
         return self._thetas[field.field_id]
 
     def _read_theta(self, field: Field) -> ThetaSketch | None:
-        found = find_nearest(self.reader.blobs, THETA, field.field_id)
+        found = self._find_nearest(THETA, field)
         if found is None:
             return None
         try:
@@ -215,7 +219,7 @@ class Evidence:
     def read_distinct(self, field: Field) -> DistinctValues | None:
         """Return how many distinct values a column has, from its nearest committed Theta sketch."""
         if field.field_id not in self._distinct:
-            found = find_nearest(self.reader.blobs, THETA, field.field_id)
+            found = self._find_nearest(THETA, field)
             theta = self.read_theta(field)
             self._distinct[field.field_id] = (
                 None

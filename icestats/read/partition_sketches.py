@@ -80,12 +80,7 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
     PuffinFormatError
         The blob is damaged.
     """
-    found = find_nearest(blobs, PARTITION_SKETCHES, field.field_id)
-    if found is None or found.commits_behind is None:
-        raise StatisticsMissingError(
-            f"no sketches by partition of column {field.name!r} have been committed for this snapshot or an ancestor "
-            f'of it: run table.compute(columns=[{field.name!r}], by="partition").commit()'
-        )
+    found = find_nearest(blobs, PARTITION_SKETCHES, field)
     blob, path = found.blob, found.statistics_path
     try:
         if blob.compression_codec is not None:

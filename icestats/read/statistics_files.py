@@ -23,6 +23,12 @@ from icestats.storage import FileReader
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
+_COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`"
+_MISSING = {
+    THETA: ("Theta sketch", _COMPUTE),
+    KLL: ("KLL sketch", _COMPUTE),
+    PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
+}
 _OWN_USE = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
 
 
@@ -155,10 +161,35 @@ def _column_name(schema: Schema, field_id: int) -> str:
     return f"#{field_id}" if field is None else field.name
 
 
-def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field_id: int) -> CommittedBlob | None:
-    """Return the blob of a column that is the fewest commits behind, or None where no ancestor has one."""
-    usable = [b for b in blobs if b.blob.type == blob_type and b.blob.field_ids == (field_id,)]
-    return min((b for b in usable if b.commits_behind is not None), key=lambda b: b.commits_behind or 0, default=None)
+@dataclass(frozen=True, slots=True)
+class NearestBlob:
+    """The blob of a column that is the fewest commits behind."""
+
+    blob: PuffinBlob
+    statistics_path: str
+    commits_behind: int
+
+
+def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -> NearestBlob:
+    """Return the blob of a column, of type THETA, KLL or PARTITION_SKETCHES, that is the fewest commits behind.
+
+    Raises
+    ------
+    StatisticsMissingError
+        None has been committed for the snapshot or an ancestor of it.
+    """
+    found = [
+        NearestBlob(one.blob, one.statistics_path, one.commits_behind)
+        for one in blobs
+        if one.blob.type == blob_type and one.blob.field_ids == (field.field_id,) and one.commits_behind is not None
+    ]
+    if not found:
+        what, advice = _MISSING[blob_type]
+        raise StatisticsMissingError(
+            f"no {what} of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
+            f"run {advice.format(repr(field.name))}"
+        )
+    return min(found, key=lambda one: one.commits_behind)
 
 
 def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedKll:
@@ -180,12 +211,7 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     PuffinFormatError
         The blob is damaged.
     """
-    found = find_nearest(blobs, KLL, field.field_id)
-    if found is None or found.commits_behind is None:
-        raise StatisticsMissingError(
-            f"no KLL sketch of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
-            f"run table.compute(columns=[{field.name!r}]).commit(), or `icestats compute --commit`"
-        )
+    found = find_nearest(blobs, KLL, field)
     path = found.statistics_path
     data = read_blob(storage, found.blob, path)
     properties = found.blob.properties
