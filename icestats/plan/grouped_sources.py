@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from icestats.plan.group_evidence import ColumnEvidence, Groups
-from icestats.plan.kept_groups import GroupedEvidence, Question, count_values, keep_by_partition
+from icestats.plan.kept_groups import GroupedEvidence, KeptGroups, Question, count_values, keep_by_partition
 from icestats.plan.partition_ranges import LeafRanges
 from icestats.plan.selectivity import Selectivity, build_selectivity, combine
 from icestats.plan.source_estimates import SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
 from icestats.plan.value_predicates import Leaf
 
-HARD_BOUND = (
+_HARD_BOUND = (
     "certain: what the bounds and null counts of each {unit} leave possible, Fréchet's inequalities for AND and OR"
 )
+
+
+def estimate_kept(
+    source: str,
+    question: Question,
+    evidence: GroupedEvidence,
+    kept: KeptGroups,
+    estimate_leaf: Callable[[Leaf], Selectivity],
+    *,
+    assumes: str,
+) -> SourceEstimate:
+    """Estimate the groups that partition values leave, with bounds that hold for certain.
+
+    Parameters
+    ----------
+    source : str
+        The source's name.
+    question : Question
+        The filter.
+    evidence : GroupedEvidence
+        All groups.
+    kept : KeptGroups
+        Those that are left of them.
+    estimate_leaf : callable
+        Gives the selectivity of a predicate in these.
+    assumes : str
+        What the estimate rests on.
+    """
+    count = len(kept.groups.row_counts)
+    return build_source_estimate(
+        source,
+        kept.groups,
+        combine(question.predicate, count, estimate_leaf),
+        kept.deletes,
+        how_deletes=question.deletes,
+        columns=question.columns,
+        assumes=assumes,
+        bound=_HARD_BOUND.format(unit=evidence.groups.unit),
+        values_read=count_values(question, evidence, count),
+        bytes_read=evidence.bytes_read,
+    )
 
 
 def estimate_each(source: str, question: Question, evidence: GroupedEvidence) -> SourceEstimate:
@@ -40,18 +83,8 @@ def estimate_each(source: str, question: Question, evidence: GroupedEvidence) ->
         uniform = estimate_uniform(leaf, kept.groups.columns.get(leaf.field_id), count)
         return apply_partitions(leaf, uniform, kept.leaves[leaf])
 
-    return build_source_estimate(
-        source,
-        kept.groups,
-        combine(question.predicate, count, estimate_leaf),
-        kept.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
-        assumes=f"values spread evenly between the bounds of each {unit}, columns independent within it",
-        bound=HARD_BOUND.format(unit=unit),
-        values_read=count_values(question, evidence, count),
-        bytes_read=evidence.bytes_read,
-    )
+    assumes = f"values spread evenly between the bounds of each {unit}, columns independent within it"
+    return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
 
 
 def estimate_together(
@@ -82,19 +115,11 @@ def estimate_together(
         return uniform if double_filtering else _not_again(leaf, uniform, kept.leaves[leaf])
 
     again = "applied again to the rest (double filtering)" if double_filtering else "not applied again"
-    return build_source_estimate(
-        source,
-        kept.groups,
-        combine(question.predicate, count, estimate_leaf),
-        kept.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
-        assumes=f"partition filters drop {evidence.groups.unit}s and are {again}; "
-        "values spread evenly between the bounds of the rest together; columns independent",
-        bound=HARD_BOUND.format(unit=evidence.groups.unit),
-        values_read=count_values(question, evidence, count),
-        bytes_read=evidence.bytes_read,
+    assumes = (
+        f"partition filters drop {evidence.groups.unit}s and are {again}; "
+        "values spread evenly between the bounds of the rest together; columns independent"
     )
+    return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
 
 
 def roll_up(column: ColumnEvidence, groups: Groups) -> ColumnEvidence | None:

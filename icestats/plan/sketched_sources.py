@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from icestats.plan.grouped_sources import HARD_BOUND, apply_partitions
+from icestats.plan.grouped_sources import apply_partitions, estimate_kept
 from icestats.plan.kept_groups import GroupedEvidence, KeptGroups, Question, count_values, keep_by_partition
 from icestats.plan.partition_ranges import Longs, explain_leaf
 from icestats.plan.selectivity import Floats, Selectivity, build_selectivity, combine
@@ -151,19 +151,11 @@ def estimate_combined(
             return bounds
         return _as_in_table(leaf, of_table(leaf), question, evidence, kept)
 
-    return build_source_estimate(
-        source,
-        kept.groups,
-        combine(question.predicate, count, estimate_leaf),
-        kept.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
-        assumes="partition values where they decide, else KLL of partitions, KLL, NDV and bounds of the table, in this "
-        "order; columns independent",
-        bound=HARD_BOUND.format(unit=evidence.groups.unit),
-        values_read=count_values(question, evidence, count),
-        bytes_read=evidence.bytes_read,
+    assumes = (
+        "partition values where they decide, else KLL of partitions, KLL, NDV and bounds of the table, in this order; "
+        "columns independent"
     )
+    return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
 
 
 def _as_in_table(
