@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,14 +18,13 @@ from icestats.stats.column_maps import build_column_maps
 def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) -> pa.Table:
     """Build `schemas.MANIFESTS` from the manifest list and its roll-up."""
     groups = rollups.manifests
-    maps = build_column_maps(rollups.manifest_cells, schema.columns, groups["live_file_count"].to_numpy())
-    is_data = pc.equal(manifest_files["content"].combine_chunks(), "data")
+    is_data = np.asarray(pc.equal(manifest_files["content"], "data"), np.bool_)
+    maps = build_column_maps(rollups.manifest_cells, schema.columns, groups["live_file_count"].to_numpy(), is_data)
     columns = {name: manifest_files[name] for name in manifest_files.column_names}
     columns |= {name: groups[name] for name in groups.column_names if name in MANIFESTS.names}
     columns["total_record_count"] = groups["record_count"]
     columns["total_file_size_in_bytes"] = groups["file_size_in_bytes"]
-    columns |= {name: pc.if_else(is_data, array, pa.scalar(None, array.type)) for name, array in maps.items()}
-    return pa.table(columns, schema=MANIFESTS)
+    return pa.table(columns | maps, schema=MANIFESTS)
 
 
 def build_partitions(rollups: RollUps, schema: Schema) -> pa.Table:

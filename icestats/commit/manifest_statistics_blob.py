@@ -34,8 +34,8 @@ from icestats.stats.known_cells import find_known_cells, has_column_statistic
 
 _Words = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
-RECORDS_A_BLOCK = 1
-"""Where a record begins is known at once, so that a reader decodes all of them in step."""
+RECORDS_A_BLOCK = 4
+"""A reader finds where each block begins without decoding what is before it, and decodes all blocks in step."""
 _RECORDS_AT_ONCE = 128
 """Arrays of so many manifests stay in the processor's cache, and their memory is used again for the next."""
 # Tokens before the counts: path, length, content, and the proposal's two totals, which manifests of deletes have not.

@@ -75,12 +75,14 @@ def read_committed_rollups(
 def _apply(
     statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read: ReadManifests
 ) -> RollUps | None:
-    known = zip(statistics.manifests["manifest_path"].to_pylist(), statistics.manifest_lengths, strict=True)
-    place = {key: i for i, key in enumerate(known)}
-    paths, lengths = (manifest_files[name].to_pylist() for name in ("manifest_path", "manifest_length"))
-    found = np.array([place.get(key, -1) for key in zip(paths, lengths, strict=True)], np.int64)
+    place = {path: i for i, path in enumerate(statistics.manifests["manifest_path"].to_pylist())}
+    paths, lengths = manifest_files["manifest_path"].to_pylist(), manifest_files["manifest_length"].to_numpy()
+    # The length behind the last one is that of a manifest which is not there.
+    known_lengths = np.array([*statistics.manifest_lengths, -1], np.int64)
+    found = np.array([place.get(path, -1) for path in paths], np.int64)
+    found[known_lengths[found] != lengths] = -1
     missing = np.flatnonzero(found < 0)
-    if manifest_files["manifest_length"].to_numpy()[missing].sum() > (1 - LEAST_SHARE_KNOWN) * sum(lengths):
+    if lengths[missing].sum() > (1 - LEAST_SHARE_KNOWN) * lengths.sum():
         return None
     parts = [_only_manifests(*take_manifests(statistics.manifests, statistics.cells, found[found >= 0], len(columns)))]
     if missing.size:

@@ -69,8 +69,11 @@ def read_manifest_statistics(payload: bytes, columns: Sequence[Field], path: str
         raise UnsupportedError(f"{path}: its manifest statistics have other fields or field ids than this version's")
     places = _find_columns(header.metadata.get(COLUMNS_KEY, b""), columns, path)
     try:
-        blocks = [(count, block) for _, count, block in read_blocks(payload, header)]
-        return _build(StatisticsRecords(blocks, len(places)), places, columns)
+        blocks, counts = [], []
+        for _, count, block in read_blocks(payload, header):
+            blocks.append(block)
+            counts.append(count)
+        return _build(StatisticsRecords(blocks, counts, len(places)), places, columns)
     except (IndexError, KeyError, ValueError, EOFError, OverflowError, pa.ArrowException) as error:
         text = " ".join(str(error).split()) or "a value runs past the end"
         raise MetadataError(f"its manifest statistics are damaged: {text}", path) from error

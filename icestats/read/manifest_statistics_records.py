@@ -1,6 +1,6 @@
 """The records of an `icestats-manifest-stats-v1` blob: the first of each block at once, then the second of each, ...
 
-The kit's own blobs have one record a block, so that all are decoded in step, field by field.
+The kit's own blobs have few records a block, so that many are decoded in step, field by field.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ class StatisticsRecords:
 
     Parameters
     ----------
-    blocks : sequence of (int, bytes)
-        The number of records of each block, and its bytes.
+    blocks : sequence of bytes
+        The bytes of each block.
+    counts : sequence of int
+        The number of records of each.
     most_entries : int
         How many entries a map may have.
 
@@ -34,21 +36,20 @@ class StatisticsRecords:
         A block is damaged.
     """
 
-    def __init__(self, blocks: Sequence[tuple[int, bytes]], most_entries: int) -> None:
-        counts = np.array([count for count, _ in blocks], np.int64)
-        sizes = np.array([len(block) for _, block in blocks], np.int64)
-        if (counts > sizes).any():
+    def __init__(self, blocks: Sequence[bytes], counts: Sequence[int], most_entries: int) -> None:
+        record_counts, sizes = np.array(counts, np.int64), np.array([len(block) for block in blocks], np.int64)
+        if (record_counts > sizes).any():
             raise ValueError("a block has more records than bytes")
         self._most_entries = most_entries
-        self.data = np.frombuffer(b"".join([*(block for _, block in blocks), _PADDING]), np.uint8)
+        self.data = np.frombuffer(b"".join([*blocks, _PADDING]), np.uint8)
         self._ends = np.flatnonzero(self.data < _SHORTEST_END)
-        self.paths = np.zeros((2, int(counts.sum())), np.int64)
+        self.paths = np.zeros((2, int(record_counts.sum())), np.int64)
         """Where the path of each record begins in `data`, and its length."""
         self.heads = np.zeros((2 + len(COUNTS), self.paths.shape[1]), np.int64)
         """The manifest's length, its content, and its counts, in each record."""
         self._numbers: dict[str, list[Words]] = {name: [] for name in NUMBER_MAPS}
         self._bounds: dict[str, list[tuple[Words, ...]]] = {name: [] for name in BOUND_MAPS.values()}
-        self._read(counts, sizes)
+        self._read(record_counts, sizes)
 
     def __len__(self) -> int:
         return self.paths.shape[1]

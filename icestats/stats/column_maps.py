@@ -18,9 +18,12 @@ from icestats.metadata import Field
 from icestats.schemas import BOUNDS, COUNTS, STATISTICS, SUMMED_STATISTICS
 
 _Counts = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
 
 
-def build_column_maps(cells: pa.Table, columns: Sequence[Field], live_file_counts: _Counts) -> dict[str, pa.Array]:
+def build_column_maps(
+    cells: pa.Table, columns: Sequence[Field], live_file_counts: _Counts, has_maps: _Flags | None = None
+) -> dict[str, pa.Array]:
     """Build one map column a statistic, and one that counts the files that lack it.
 
     Parameters
@@ -31,6 +34,8 @@ def build_column_maps(cells: pa.Table, columns: Sequence[Field], live_file_count
         The columns that the cells are about.
     live_file_counts : numpy.ndarray of int64
         Live data files of each group.
+    has_maps : numpy.ndarray of bool, optional
+        Which groups have maps at all, those of others are null; by default all.
 
     Returns
     -------
@@ -39,21 +44,20 @@ def build_column_maps(cells: pa.Table, columns: Sequence[Field], live_file_count
         and for a column without any value to bound; `S` plural + `_missing_files`, a map field id -> long.
         `nan_value_counts` has the columns that know NaN only. One element a group.
     """
-    groups = len(live_file_counts)
+    mapped = np.ones(len(live_file_counts), np.bool_) if has_maps is None else has_maps
+    mask = pa.array(~mapped)
     out: dict[str, pa.Array] = {}
     for statistic in STATISTICS:
         values, missing = known_values(cells, statistic, np.repeat(live_file_counts, len(columns)))
         kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
-        if len(kept) < len(columns):
-            rows = (np.arange(groups)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
+        rows = (np.flatnonzero(mapped)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
+        if len(rows) < len(values):
             values, missing = values.take(pa.array(rows)), missing[rows]
-        keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), groups))
-        offsets = pa.array(np.arange(groups + 1, dtype=np.int32) * len(kept))
-        name = f"{statistic}s"
-        out[name] = pa.MapArray.from_arrays(
-            offsets, keys, values, type=COUNTS if statistic in SUMMED_STATISTICS else BOUNDS
-        )
-        out[f"{name}_missing_files"] = pa.MapArray.from_arrays(offsets, keys, pa.array(missing), type=COUNTS)
+        keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), int(mapped.sum())))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(mapped) * len(kept)]).astype(np.int32))
+        kind = COUNTS if statistic in SUMMED_STATISTICS else BOUNDS
+        for name, items, type_ in ((f"{statistic}s", values, kind), (f"{statistic}s_missing_files", missing, COUNTS)):
+            out[name] = pa.MapArray.from_arrays(offsets, keys, pa.array(items), type=type_, mask=mask)
     return out
 
 
