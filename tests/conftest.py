@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pyiceberg.catalog.sql import SqlCatalog
 
 settings.register_profile("icestats", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("icestats")
@@ -50,3 +51,21 @@ def demo_statistics(spark: Any, demo_home: Path) -> Path:
     for name in ("demo.events", "demo.flights"):
         icestats.load(name).compute(k=KLL_K).commit()
     return demo_home
+
+
+@pytest.fixture
+def catalog_properties(tmp_path: Path) -> dict[str, str]:
+    """A SQLite catalog and its warehouse, in a folder of its own."""
+    return {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path / 'catalog.db'}",
+        "warehouse": f"file://{tmp_path / 'warehouse'}",
+    }
+
+
+@pytest.fixture
+def catalog(catalog_properties: dict[str, str]) -> Iterator[SqlCatalog]:
+    catalog = SqlCatalog("catalog", **catalog_properties)
+    catalog.create_namespace("db")
+    yield catalog
+    catalog.close()

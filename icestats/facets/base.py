@@ -14,17 +14,7 @@ if TYPE_CHECKING:
 
 
 class Facet:
-    """One snapshot of an Iceberg table, read once.
-
-    Parameters
-    ----------
-    source : Source
-        An opened table.
-    snapshot_id : int, optional
-        By default the current snapshot.
-    ref : str, optional
-        A branch or a tag instead.
-    """
+    """One snapshot of an Iceberg table, read once; made as `Table` says."""
 
     def __init__(self, source: Source, snapshot_id: int | None = None, ref: str | None = None) -> None:
         self._source = source

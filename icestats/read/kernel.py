@@ -9,7 +9,7 @@ from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_decode import decode_entry
 from icestats.read.kernel_groups import add_columns, add_row, find_group
 from icestats.read.kernel_layout import Bytes, Flag, Frame, Groups, Integer, Job, Words
-from icestats.read.kernel_primitives import fail
+from icestats.read.kernel_primitives import fail, find_sorted
 
 PUFFIN = int.from_bytes(b"puffin", "big")
 
@@ -47,17 +47,8 @@ def is_puffin(data: Bytes, start: Integer, length: Integer) -> Flag:
 @inlined
 def committed_ms(job: Job, snapshot_id: Integer) -> Integer:
     """Return when a snapshot was committed, -1 where it is unknown."""
-    low = 0
-    high = job.snapshot_ids.size
-    while low < high:
-        middle = (low + high) >> 1
-        if job.snapshot_ids[middle] < snapshot_id:
-            low = middle + 1
-        else:
-            high = middle
-    if low < job.snapshot_ids.size and job.snapshot_ids[low] == snapshot_id:
-        return job.timestamps_ms[low]
-    return -1
+    place = find_sorted(job.snapshot_ids, snapshot_id)
+    return job.timestamps_ms[place] if place >= 0 else -1
 
 
 @inlined

@@ -7,7 +7,7 @@ import numpy as np
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_layout import Bytes, Frame, Integer, Words
-from icestats.read.kernel_primitives import fail, read_count, read_length, read_long
+from icestats.read.kernel_primitives import fail, find_sorted, read_count, read_length, read_long
 
 
 @inlined
@@ -15,17 +15,8 @@ def find_column(frame: Frame, field_id: Integer) -> Integer:
     """Return the column of a field id, -1 for none."""
     if 0 <= field_id < frame.lookup.size:
         return frame.lookup[field_id]
-    low = 0
-    high = frame.sparse_ids.size
-    while low < high:
-        middle = (low + high) >> 1
-        if frame.sparse_ids[middle] < field_id:
-            low = middle + 1
-        else:
-            high = middle
-    if low < frame.sparse_ids.size and frame.sparse_ids[low] == field_id:
-        return frame.sparse_columns[low]
-    return -1
+    place = find_sorted(frame.sparse_ids, field_id)
+    return frame.sparse_columns[place] if place >= 0 else -1
 
 
 @inlined

@@ -9,7 +9,7 @@ import numpy as np
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
-from icestats.read.kernel_layout import Bytes, Frame, Integer
+from icestats.read.kernel_layout import Bytes, Frame, Integer, Words
 
 
 @inlined
@@ -18,6 +18,20 @@ def fail(frame: Frame, error: Integer, position: Integer) -> Integer:
     frame.state[k.ERROR] = error
     frame.state[k.ERROR_BYTE] = position
     return -1
+
+
+@inlined
+def find_sorted(numbers: Words, wanted: Integer) -> Integer:
+    """Return the place of a number among sorted ones, -1 where it is not one of them."""
+    low = 0
+    high = numbers.size
+    while low < high:
+        middle = (low + high) >> 1
+        if numbers[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < numbers.size and numbers[low] == wanted else -1
 
 
 @inlined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from icestats.errors import CallError, ColumnNotFoundError, UnsupportedError
 from icestats.metadata import Field, Snapshot, TableMetadata
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifests import manifests_to_read, read_files
-from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
 from icestats.stats.partition_sketches import PartitionKey
+from icestats.stats.table_statistics import TableStatistics
 from icestats.types import encode_value
 
 if TYPE_CHECKING:
@@ -194,3 +196,17 @@ def _single_values(array: pa.Array, type_text: str) -> list[bytes | None]:
     distinct = array.dictionary_encode()
     values = [None if v is None else encode_value(type_text, v) for v in distinct.dictionary.to_pylist()]
     return [None if place is None else values[place] for place in distinct.indices.to_pylist()]
+
+
+def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], started: float) -> TableStatistics:
+    """Build what a scan has found; it started at this reading of `time.perf_counter`."""
+    results = {field.name: a.result() for field, a in zip(plan.fields, accumulators, strict=True)}
+    return TableStatistics(
+        snapshot_id=plan.snapshot.snapshot_id,
+        sequence_number=plan.snapshot.sequence_number,
+        row_count=next((r.value_count for r in results.values()), None),
+        file_count=plan.file_count,
+        duration_ms=round((time.perf_counter() - started) * 1000),
+        columns=results,
+        skipped=plan.skipped,
+    )

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from icestats.errors import IcestatsError
 from icestats.spark.scan_job import FileReading, ScanJob, Sizes, read_accumulators
-from icestats.stats.table_statistics import TableStatistics
+from icestats.spark.scan_plan import ScanPlan, build_statistics
 
 if TYPE_CHECKING:
-    from icestats.spark.scan_plan import ScanPlan
+    from icestats.stats.table_statistics import TableStatistics
 
 LIMIT_BYTES = 128 << 20
 """Files of so many bytes together are one task of Spark's."""
@@ -46,13 +46,4 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())[:300]
         raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {reason}") from error
-    results = {field.name: a.result() for field, a in zip(plan.fields, found, strict=True)}
-    return TableStatistics(
-        snapshot_id=plan.snapshot.snapshot_id,
-        sequence_number=plan.snapshot.sequence_number,
-        row_count=next((r.value_count for r in results.values()), None),
-        file_count=plan.file_count,
-        duration_ms=round((time.perf_counter() - started) * 1000),
-        columns=results,
-        skipped=plan.skipped,
-    )
+    return build_statistics(plan, found, started)

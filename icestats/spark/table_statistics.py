@@ -32,7 +32,7 @@ from icestats.spark.scan_job import (
     scan_files,
     scan_rows,
 )
-from icestats.spark.scan_plan import ScanPlan, plan_scan
+from icestats.spark.scan_plan import ScanPlan, build_statistics, plan_scan
 from icestats.spark.session import watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, read_rows
@@ -123,15 +123,8 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         name = plan.source.name
         with explained_errors(f"the scan of {name}"), watch_jobs(spark, f"icestats: statistics of {name}", progress):
             merge_rows(merged, partitions, _run(spark, plan, job), sizes)
-    results = {field.name: a.result() for field, a in zip(plan.fields, merged, strict=True)}
-    return TableStatistics(
-        snapshot_id=plan.snapshot.snapshot_id,
-        sequence_number=plan.snapshot.sequence_number,
-        row_count=next((r.value_count for r in results.values()), None),
-        file_count=plan.file_count,
-        duration_ms=round((time.perf_counter() - started) * 1000),
-        columns=results,
-        skipped=plan.skipped,
+    return replace(
+        build_statistics(plan, merged, started),
         scanned_by=PYICEBERG_SCAN if plan.fallback is None else SPARK_SCAN,
         scan_reason=plan.fallback,
         by_partition=None if plan.partitions is None else _by_partition(plan, sizes, partitions),

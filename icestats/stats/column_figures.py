@@ -53,13 +53,7 @@ def build_columns(
     known = {statistic: known_values(cells, statistic, live) for statistic in STATISTICS}
     rows = []
     for i, field in enumerate(columns):
-        row: dict[str, Any] = {
-            "field_id": field.field_id,
-            "name": field.name,
-            "type": field.type,
-            "required": field.required,
-            "live_file_count": live_file_count,
-        }
+        row = start_row(field, live_file_count)
         provenance: dict[str, str] = {}
         missing: dict[str, int] = {}
         for statistic, (values, lacking) in known.items():
@@ -78,6 +72,17 @@ def build_columns(
             provenance[name] = "unknown: no committed statistics" if figure is None else figure.provenance
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def start_row(field: Field, live_file_count: int) -> dict[str, Any]:
+    """Return what a row of `schemas.COLUMNS` says of the column itself."""
+    return {
+        "field_id": field.field_id,
+        "name": field.name,
+        "type": field.type,
+        "required": field.required,
+        "live_file_count": live_file_count,
+    }
 
 
 def _rollup_provenance(statistic: str, value: Any, missing: int, files: int, *, has_deletes: bool) -> str:

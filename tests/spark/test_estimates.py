@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -164,12 +161,12 @@ def test_statistics_of_a_dropped_column_are_a_finding(spark, namespace):
     assert explain_join_with_spark(spark, table._source, table.snapshot, "id")
 
 
-def test_equality_deletes_are_filters_or_ignored_and_spark_counts(spark, namespace):
+def test_equality_deletes_are_filters_or_ignored_and_spark_counts(spark, namespace, delete_equal):
     """Both results stand side by side; what PyIceberg cannot read is counted by Spark."""
     name = f"{NAMESPACE}.equality"
     spark.sql(f"create table {name} (id bigint, name string) using iceberg tblproperties ('format-version'='2')")
     spark.sql(f"insert into {name} select id, concat('n', id % 50) from range(4000)")
-    delete_equal(spark, name, "name", ["n5", "n6"])
+    delete_equal(name, "name", ["n5", "n6"])
     estimates = icestats.load(name).estimate("id < 2000", actual=True, spark=spark)
     assert estimates.actual == 1_920
     assert "Spark" in estimates["actual"].assumes
@@ -181,23 +178,3 @@ def test_equality_deletes_are_filters_or_ignored_and_spark_counts(spark, namespa
     icestats.load(name).compute(columns=["name"]).commit()
     with_ndv = icestats.load(name).estimate("id < 2000")["table"]
     assert with_ndv.rows == pytest.approx(2_000 * (1 - 2 / 48)), "48 names are left of the live rows"
-
-
-def delete_equal(spark: Any, name: str, column: str, values: list[str]) -> None:
-    """Commit an equality delete, as a streaming writer does: by Iceberg's own Java classes, in Spark's JVM."""
-    jvm = spark.sparkContext._jvm
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
-    schema = loaded.schema().select([column])
-    field_ids = spark.sparkContext._gateway.new_array(jvm.int, 1)
-    field_ids[0] = schema.findField(column).fieldId()
-    builder = getattr(jvm.org.apache.iceberg.data, "GenericFileWriterFactory$Builder")(loaded)
-    parquet = jvm.org.apache.iceberg.FileFormat.PARQUET
-    writers = builder.deleteFileFormat(parquet).equalityFieldIds(field_ids).equalityDeleteRowSchema(schema).build()
-    output = loaded.io().newOutputFile(f"{loaded.location()}/data/equality-{uuid.uuid4()}.parquet")
-    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
-    writer = writers.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
-    record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
-    for value in values:
-        writer.write(record.copy(column, value))
-    writer.close()
-    loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()

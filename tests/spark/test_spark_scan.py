@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 
 import numpy as np
@@ -47,26 +46,6 @@ def create(spark, name, properties="'comment'=''", partitioned=""):
     )
 
 
-def delete_equal(spark, name, column, values):
-    """Commit an equality delete, as a streaming writer does: by Iceberg's own Java classes, in Spark's JVM."""
-    jvm = spark.sparkContext._jvm
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, f"{NAMESPACE}.{name}")
-    schema = loaded.schema().select([column])
-    field_ids = spark.sparkContext._gateway.new_array(jvm.int, 1)
-    field_ids[0] = schema.findField(column).fieldId()
-    parquet = jvm.org.apache.iceberg.FileFormat.PARQUET
-    builder = getattr(jvm.org.apache.iceberg.data, "GenericFileWriterFactory$Builder")(loaded)
-    writers = builder.deleteFileFormat(parquet).equalityFieldIds(field_ids).equalityDeleteRowSchema(schema).build()
-    output = loaded.io().newOutputFile(f"{loaded.location()}/data/equality-{uuid.uuid4()}.parquet")
-    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
-    writer = writers.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
-    record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
-    for value in values:
-        writer.write(record.copy(column, value))
-    writer.close()
-    loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
-
-
 COLUMNS = ("id", "day", "price", "name", "paid", "at")
 
 
@@ -91,11 +70,11 @@ def rows_of(spark, name, version=""):
 
 
 @pytest.fixture(scope="module")
-def equality_deleted(spark, namespace):
+def equality_deleted(spark, namespace, delete_equal):
     """4,000 rows of 50 names, two of them deleted by equality; 37 more in partitions; on a branch one more."""
     create(spark, "eq", "'format-version'='2'")
     before = icestats.load(f"{NAMESPACE}.eq").snapshot.snapshot_id
-    delete_equal(spark, "eq", "name", ["n\u00e95", "n\u00e96"])
+    delete_equal(f"{NAMESPACE}.eq", "name", ["n\u00e95", "n\u00e96"])
     spark.sql(f"alter table {NAMESPACE}.eq add partition field day")
     spark.sql(f"insert into {NAMESPACE}.eq select * from {NAMESPACE}.eq where id < 40 and name != 'n\u00e97'")
     spark.sql(f"alter table {NAMESPACE}.eq create branch audit")
@@ -167,12 +146,12 @@ def test_columns_that_were_added_or_renamed_since_are_known_by_their_new_names(
     assert found.columns["paid in"].null_value_count == 0
 
 
-def test_a_refresh_reads_all_with_spark_where_the_new_files_are_not_all_that_counts(spark, namespace):
+def test_a_refresh_reads_all_with_spark_where_the_new_files_are_not_all_that_counts(spark, namespace, delete_equal):
     """After new equality deletes and after new ORC files; Parquet behind known equality deletes is read alone."""
     create(spark, "refreshed", "'format-version'='2'")
     name = f"{NAMESPACE}.refreshed"
     icestats.load(name).compute().commit()
-    delete_equal(spark, "refreshed", "name", ["n\u00e95"])
+    delete_equal(f"{NAMESPACE}.refreshed", "name", ["n\u00e95"])
     deleted = icestats.load(name).refresh_statistics()
     assert deleted.added_to == {}
     assert set(deleted.scanned) == set(COLUMNS)
@@ -204,14 +183,14 @@ def test_files_that_pyiceberg_cannot_read_are_not_scanned_apart(spark, namespace
         plan_scan(table._source, table.snapshot, tasks=tasks)
 
 
-def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace):
+def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace, delete_equal):
     """Neither can read: PyIceberg for the equality deletes, Spark for the time."""
     create(spark, "timed")
     opened = load_iceberg_table(icestats.load(f"{NAMESPACE}.timed")._source)
     with opened.update_schema() as update:
         update.add_column("clock", TimeType())
     opened.append(pa.table({"id": pa.array([1], pa.int64()), "clock": pa.array([5], pa.time64("us"))}))
-    delete_equal(spark, "timed", "name", ["n\u00e95"])
+    delete_equal(f"{NAMESPACE}.timed", "name", ["n\u00e95"])
     with pytest.raises(
         icestats.UnsupportedError, match=r"equality deletes.*Spark cannot read it either.*time"
     ) as caught:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,24 +19,6 @@ SCHEMA = Schema(
     NestedField(3, "price", DoubleType(), required=False),
     NestedField(4, HOSTILE, StringType(), required=False),
 )
-
-
-@pytest.fixture
-def catalog_properties(tmp_path: Path) -> dict[str, str]:
-    """A SQLite catalog and its warehouse, in a folder of its own."""
-    return {
-        "type": "sql",
-        "uri": f"sqlite:///{tmp_path / 'catalog.db'}",
-        "warehouse": f"file://{tmp_path / 'warehouse'}",
-    }
-
-
-@pytest.fixture
-def catalog(catalog_properties: dict[str, str]):
-    catalog = SqlCatalog("catalog", **catalog_properties)
-    catalog.create_namespace("db")
-    yield catalog
-    catalog.close()
 
 
 @pytest.fixture

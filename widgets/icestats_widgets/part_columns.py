@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from icestats.metadata import Field, Schema
 from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.stats.column_figures import start_row
 from icestats.types import parse_type
 
 _WHOLE = "unknown: sketches are of the whole table, not of the part that is marked"
@@ -57,13 +58,7 @@ def _by_field(groups: pa.Table, name: str) -> Callable[[int], pa.Array]:
 
 
 def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file_count: int) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "field_id": field.field_id,
-        "name": field.name,
-        "type": field.type,
-        "required": field.required,
-        "live_file_count": live_file_count,
-    }
+    row = start_row(field, live_file_count)
     provenance: dict[str, str] = {}
     lacking: dict[str, int] = {}
     for statistic in STATISTICS:
