@@ -20,7 +20,6 @@ from icestats_widgets.manifest_view import ManifestView
 from icestats_widgets.memory import return_large_arrays
 from icestats_widgets.partition_view import PartitionView
 from icestats_widgets.plan_view import PlanView
-from icestats_widgets.plotly_figure import prepare_figures
 from icestats_widgets.question_coordinator import QuestionCoordinator
 from icestats_widgets.selection_view import SelectionView
 from icestats_widgets.snapshot_view import SnapshotView
@@ -31,7 +30,8 @@ from icestats_widgets.tree_coordinator import TreeCoordinator
 from icestats_widgets.tree_view import TreeView
 from icestats_widgets.view import View
 
-_HEAD_START_SECONDS = 0.4
+_LONGEST_HEAD_START_SECONDS = 1.5
+"""Where no page says that it shows the explorer, the rest is read all the same."""
 _STYLE = Path(__file__).with_name("explorer.css")
 
 
@@ -59,8 +59,7 @@ class Explorer(ipywidgets.VBox):
         if column is not None:
             table.schema.find(column)
         return_large_arrays()
-        prepare_figures()
-        self.state = ExplorerState(table=table, column=column)
+        self.state = ExplorerState(table=table, column=column, is_drawing=False)
         """What is shown and chosen: set its traits to choose."""
         self._background = Background()
         self._coordinator = Coordinator(self.state, self._background)
@@ -115,18 +114,31 @@ class Explorer(ipywidgets.VBox):
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 
     def _start_soon(self) -> None:
-        # In a notebook the first picture goes to the browser before the processors are taken by reading.
+        # In a notebook the first picture goes to the browser before the processors are taken by reading and drawing.
         try:
-            asyncio.get_running_loop().call_later(_HEAD_START_SECONDS, self._start)
+            loop = asyncio.get_running_loop()
         except RuntimeError:
             self._start()
+        else:
+            self.tree.grid.on_shown = self._start
+            loop.call_later(_LONGEST_HEAD_START_SECONDS, self._start)
 
     def _start(self) -> None:
         if not self._is_started:
             self._is_started = True
+            self._background.run("figures", _prepare_figures, self._draw, self._draw)
             self._coordinator.read_rollups()
+
+    def _draw(self, _: object) -> None:
+        self.state.is_drawing = True
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until everything that is being read is there; return whether that came in time."""
         self._start()
         return self._background.wait(timeout_s)
+
+
+def _prepare_figures() -> None:
+    from icestats_widgets.plotly_figure import pack_bundle
+
+    pack_bundle()

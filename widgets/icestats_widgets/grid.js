@@ -342,6 +342,8 @@ function render({ model, el }) {
   observer.observe(scroll);
   draw_head();
   resize();
+  // In the frame after the one that shows it.
+  requestAnimationFrame(() => requestAnimationFrame(() => model.send({ kind: "shown" })));
   return () => {
     observer.disconnect();
     for (const [names, hear] of changes) model.off(names, hear);

@@ -104,6 +104,8 @@ class Grid(anywidget.AnyWidget):
         """Called with a column and whether the largest is to come first."""
         self.on_filter: Callable[[str], object] | None = None
         """Called with the text of the filter's box."""
+        self.on_shown: Callable[[], object] | None = None
+        """Called when a browser has painted it."""
         super().__init__(label=label, columns=list(columns), **traits)
         self.on_msg(lambda _, message, __: self.receive(message))
 
@@ -147,6 +149,8 @@ class Grid(anywidget.AnyWidget):
             self.on_toggle(str(message["key"]))
         elif kind == "filter" and self.on_filter is not None:
             self.on_filter(str(message["text"]))
+        elif kind == "shown" and self.on_shown is not None:
+            self.on_shown()
         elif kind == "sort":
             self._sort(str(message["column"]))
 

@@ -18,7 +18,7 @@ class ManifestView(View):
 
     name = "manifests"
     title = "Manifests"
-    follows = ("overview", "selection", "part")
+    follows = ("overview", "is_drawing", "selection", "part")
     hears = ("overview",)
 
     def build(self) -> None:
@@ -37,6 +37,9 @@ class ManifestView(View):
         if manifest_files.num_rows == 0:
             self.say("0 manifests")
             self.show_note("No manifests: nothing has been written to this table yet.", is_error=False)
+            return
+        if not self.state.is_drawing:
+            self.say(f"{manifest_files.num_rows:,} manifests; drawing …")
             return
         key = find_key(table) if overview.key_ranges else None
         marked = self._marked()

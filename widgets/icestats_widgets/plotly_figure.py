@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import importlib
 import sys
-import threading
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -26,7 +25,12 @@ class _ImportedWhenUsed(ModuleType):
     """Stands in for a module until something is asked of it."""
 
     def __getattr__(self, name: str) -> Any:
+        self.step_aside()
         return getattr(importlib.import_module(self.__name__), name)
+
+    def step_aside(self) -> None:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
 
 
 def _import_figure_widget() -> Any:
@@ -34,11 +38,11 @@ def _import_figure_widget() -> Any:
     # import builds a grammar for well over a second.
     if "nbformat" in sys.modules:
         return go.FigureWidget
-    sys.modules["nbformat"] = _ImportedWhenUsed("nbformat")
+    stand_in = sys.modules["nbformat"] = _ImportedWhenUsed("nbformat")
     try:
         return go.FigureWidget
     finally:
-        del sys.modules["nbformat"]
+        stand_in.step_aside()
 
 
 if TYPE_CHECKING:
@@ -136,18 +140,14 @@ _bundle: PlotlyBundle | None = None
 
 
 @cache
-def _pack() -> bytes:
+def pack_bundle() -> bytes:
+    """Return plotly's JavaScript, gzipped; it is packed once a kernel."""
     code = Path(plotly.__file__).with_name("package_data") / "widgetbundle.js"
     return gzip.compress(code.read_bytes(), _PACKING, mtime=0)
-
-
-def prepare_figures() -> None:
-    """Pack plotly's JavaScript in a thread, while the manifest list is read."""
-    threading.Thread(target=_pack, name="icestats figures", daemon=True).start()
 
 
 def _find_bundle() -> PlotlyBundle:
     global _bundle
     if _bundle is None or _bundle.comm is None:
-        _bundle = PlotlyBundle(gzipped=_pack())
+        _bundle = PlotlyBundle(gzipped=pack_bundle())
     return _bundle

@@ -35,6 +35,12 @@ class ExplorerState(HasTraits):
     Type: `icestats.overview.Overview` or None. Default: None, not read yet.
     """
 
+    is_drawing = Bool(True)
+    """Whether figures are drawn; the explorer waits with them until the page shows what is there without.
+
+    Type: bool. Default: True.
+    """
+
     selection = Any(None)
     """The partitions or manifests that are marked; every part shows no more than them.
 

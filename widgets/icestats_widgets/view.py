@@ -6,15 +6,18 @@ import logging
 import threading
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
-import plotly.graph_objects as go
 import pyarrow as pa
 
 from icestats_widgets.background import explain_error
-from icestats_widgets.plotly_figure import PlotlyFigure
 from icestats_widgets.state import ExplorerState
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from icestats_widgets.plotly_figure import PlotlyFigure
 
 _logger = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class View(ipywidgets.VBox):
     def __init__(self, state: ExplorerState) -> None:
         self.state = state
         self._drawing = threading.RLock()
+        self._figure: PlotlyFigure | None = None
         self.heading = ipywidgets.HTML(f"<h4>{escape(self.title)}</h4>")
         self.caption = ipywidgets.HTML()
         self.caption.add_class("icestats-caption")
@@ -107,20 +111,22 @@ class View(ipywidgets.VBox):
 
     def show_figure(self, figure: go.Figure, label: str) -> None:
         """Show a figure, in the place of the one before where that can be."""
-        before = self.body.children[0] if self.body.children else None
-        if isinstance(before, PlotlyFigure) and before.can_show(figure):
+        from icestats_widgets.plotly_figure import PlotlyFigure
+
+        before = self.figure
+        if before is not None and before.can_show(figure):
             before.show_figure(figure)
             before.label = label
             return
-        self.body.children = [PlotlyFigure(figure, label)]
-        if isinstance(before, PlotlyFigure):
+        self._figure = PlotlyFigure(figure, label)
+        self.body.children = [self._figure]
+        if before is not None:
             before.close()
 
     @property
     def figure(self) -> PlotlyFigure | None:
         """The figure that is shown; None where there is none."""
-        child = self.body.children[0] if self.body.children else None
-        return child if isinstance(child, PlotlyFigure) else None
+        return self._figure if self._figure in self.body.children else None
 
     def set_controls(self, *controls: ipywidgets.Widget) -> None:
         """Show a line of controls under the heading."""
