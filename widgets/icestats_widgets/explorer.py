@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import ipywidgets
@@ -20,6 +21,7 @@ from icestats_widgets.manifest_view import ManifestView
 from icestats_widgets.memory import return_large_arrays
 from icestats_widgets.partition_view import PartitionView
 from icestats_widgets.plan_view import PlanView
+from icestats_widgets.plotly_bundle import find_bundle, pack_bundle
 from icestats_widgets.question_coordinator import QuestionCoordinator
 from icestats_widgets.selection_view import SelectionView
 from icestats_widgets.snapshot_view import SnapshotView
@@ -59,6 +61,7 @@ class Explorer(ipywidgets.VBox):
         if column is not None:
             table.schema.find(column)
         return_large_arrays()
+        threading.Thread(target=pack_bundle, name="icestats plotly", daemon=True).start()
         self.state = ExplorerState(table=table, column=column, is_drawing=False)
         """What is shown and chosen: set its traits to choose."""
         self._background = Background()
@@ -126,7 +129,7 @@ class Explorer(ipywidgets.VBox):
     def _start(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self._background.run("figures", _prepare_figures, self._draw, self._draw)
+            self._background.run("figures", find_bundle, self._draw, self._draw)
             self._coordinator.read_rollups()
 
     def _draw(self, _: object) -> None:
@@ -136,9 +139,3 @@ class Explorer(ipywidgets.VBox):
         """Wait until everything that is being read is there; return whether that came in time."""
         self._start()
         return self._background.wait(timeout_s)
-
-
-def _prepare_figures() -> None:
-    from icestats_widgets.plotly_figure import pack_bundle
-
-    pack_bundle()

@@ -317,6 +317,7 @@ function render({ model, el }) {
   el.append(frame);
 
   const on_label = () => scroll.setAttribute("aria-label", model.get("label"));
+  const on_loading = () => frame.classList.toggle("icestats-loading", model.get("is_loading"));
   const on_head = () => {
     draw_head();
     resize();
@@ -336,11 +337,13 @@ function render({ model, el }) {
     ["change:columns change:sort", on_head],
     ["change:page change:row_count change:note change:row_height change:most_rows", on_page],
     ["change:selected", redraw],
+    ["change:is_loading", on_loading],
   ];
   for (const [names, hear] of changes) model.on(names, hear);
   const observer = new ResizeObserver(redraw);
   observer.observe(scroll);
   draw_head();
+  on_loading();
   resize();
   // In the frame after the one that shows it.
   requestAnimationFrame(() => requestAnimationFrame(() => model.send({ kind: "shown" })));

@@ -79,6 +79,8 @@ class Grid(anywidget.AnyWidget):
     """Rows that room is kept for. Type: int. Default: 1."""
     is_tree = Bool(False).tag(sync=True)
     """Whether rows can be opened. Type: bool. Default: False."""
+    is_loading = Bool(False).tag(sync=True)
+    """Whether other rows are being read. Type: bool. Default: False."""
     sort = Dict().tag(sync=True)
     """`column` and `descending`. Type: dict. Default: empty, as the rows come."""
     selected = List(Unicode()).tag(sync=True)

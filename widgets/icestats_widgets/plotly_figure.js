@@ -1,5 +1,4 @@
-// Runs plotly's own FigureWidget code, which is unpacked and evaluated once a page and not once a figure.
-const unpacked = (globalThis.__icestats_plotly ??= new Map());
+// Runs plotly's own FigureWidget code, which the bundle has unpacked.
 const PATIENCE_MS = 10_000;
 
 async function find_bundle(model) {
@@ -15,23 +14,9 @@ async function find_bundle(model) {
   }
 }
 
-async function unpack(gzipped) {
-  const stream = new Blob([gzipped]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const text = await new Response(stream).text();
-  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-  try {
-    return (await import(url)).default;
-  } finally {
-    URL.revokeObjectURL(url);
-  }
-}
-
 async function load(model) {
-  const version = model.get("_bundle_version");
-  if (!unpacked.has(version)) {
-    unpacked.set(version, find_bundle(model).then((bundle) => unpack(bundle.get("gzipped"))));
-  }
-  return unpacked.get(version);
+  const bundle = await find_bundle(model);
+  return globalThis.__icestats_plotly.get(bundle.get("version"));
 }
 
 function follow_width(el) {

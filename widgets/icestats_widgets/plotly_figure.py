@@ -1,24 +1,21 @@
-"""plotly's FigureWidget, with its 5 MB of JavaScript sent once a kernel and packed, instead of once a figure."""
+"""plotly's FigureWidget, which finds its JavaScript in the page and is replaced in place."""
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import sys
 from copy import deepcopy
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import anywidget
-import plotly
 import plotly.graph_objects as go
-from traitlets import Bytes, Dict, Float, Int, List, Unicode
+from traitlets import Dict, Float, Int, List, Unicode
+
+from icestats_widgets.plotly_bundle import find_bundle
 
 _HERE = Path(__file__).parent
 _CONFIG = {"responsive": True, "displayModeBar": False, "displaylogo": False, "typesetMath": False, "showTips": False}
-_PACKING = 2
 
 
 class _ImportedWhenUsed(ModuleType):
@@ -49,18 +46,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import FigureWidget as _FigureWidget
 else:
     _FigureWidget = _import_figure_widget()
-
-
-class PlotlyBundle(anywidget.AnyWidget):
-    """plotly's JavaScript, shown by nothing, used by every figure of the page."""
-
-    _esm = "export default {};"
-
-    gzipped = Bytes().tag(sync=True)
-    """The module, gzipped.
-
-    Type: bytes. Default: empty.
-    """
 
 
 class PlotlyFigure(_FigureWidget):
@@ -101,7 +86,6 @@ class PlotlyFigure(_FigureWidget):
     """
 
     _bundle_id = Unicode().tag(sync=True)
-    _bundle_version = Unicode().tag(sync=True)
 
     def __init__(self, figure: go.Figure, label: str) -> None:
         super().__init__(figure)
@@ -111,8 +95,7 @@ class PlotlyFigure(_FigureWidget):
     # The front end needs these when it opens the figure, so they are set before the comm is.
     def open(self) -> None:
         """Send the figure to the front end."""
-        self._bundle_id = _find_bundle().model_id
-        self._bundle_version = plotly.__version__
+        self._bundle_id = find_bundle().model_id
         super().open()
 
     def can_show(self, figure: go.Figure) -> bool:
@@ -134,20 +117,3 @@ class PlotlyFigure(_FigureWidget):
         # A front end that is still loading plotly has missed the message: it starts from these.
         self._widget_layout = deepcopy(self._layout_obj._props)
         self._widget_data = deepcopy(self._data)
-
-
-_bundle: PlotlyBundle | None = None
-
-
-@cache
-def pack_bundle() -> bytes:
-    """Return plotly's JavaScript, gzipped; it is packed once a kernel."""
-    code = Path(plotly.__file__).with_name("package_data") / "widgetbundle.js"
-    return gzip.compress(code.read_bytes(), _PACKING, mtime=0)
-
-
-def _find_bundle() -> PlotlyBundle:
-    global _bundle
-    if _bundle is None or _bundle.comm is None:
-        _bundle = PlotlyBundle(gzipped=pack_bundle())
-    return _bundle

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from traitlets import Any, Bool, Dict, Enum, HasTraits, Instance, Int, List, Tuple, Unicode
 
 PARTITION_VALUES = ("records", "files", "bytes")
@@ -233,11 +235,17 @@ class ExplorerState(HasTraits):
     Type: list of str. Default: empty.
     """
 
+    def __init__(self, **traits: object) -> None:
+        self._changing = threading.RLock()
+        super().__init__(**traits)
+
     def set_note(self, part: str, text: str | None) -> None:
-        """Say why a part shows nothing, or take that back."""
-        others = {name: note for name, note in self.notes.items() if name != part}
-        self.notes = others if text is None else {**others, part: text}
+        """Say why a part shows nothing, or take that back; from any thread."""
+        with self._changing:
+            others = {name: note for name, note in self.notes.items() if name != part}
+            self.notes = others if text is None else {**others, part: text}
 
     def set_loading(self, part: str, *, loading: bool) -> None:
-        """Say that a part is being read, or that it no longer is."""
-        self.loading = self.loading | {part} if loading else self.loading - {part}
+        """Say that a part is being read, or that it no longer is; from any thread."""
+        with self._changing:
+            self.loading = self.loading | {part} if loading else self.loading - {part}

@@ -63,10 +63,7 @@ class TreeView(View):
             self.grid.selected = [row["key"] for row in self._selected(outline)]
             self.grid.show_rows(outline, "" if outline.row_count else _empty(state))
         self.say(_describe(state, outline))
-        if self.is_loading:
-            self.grid.add_class("icestats-loading")
-        else:
-            self.grid.remove_class("icestats-loading")
+        self.grid.is_loading = self.is_loading
 
     def _selected(self, outline: Outline) -> list[dict[str, Any]]:
         selection: Selection | None = self.state.selection
