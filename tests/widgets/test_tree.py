@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import icestats
+from benchmarks.generated_table import Shape, generate
 from icestats_widgets import Explorer
+from icestats_widgets.file_listing import file_paths, read_file_listing, split_paths
+from icestats_widgets.outline import Outline
+from icestats_widgets.tree_reader import NotWantedError, TreeReader, TreeWish
 
 
 def rows(explorer: Explorer) -> list[dict[str, Any]]:
@@ -65,3 +71,39 @@ def test_only_the_files_of_known_manifests_are_read(hostile_table: icestats.Tabl
     assert hostile_table.row_groups(files)["row_count"].to_pylist() == files["record_count"].to_pylist()
     with pytest.raises(icestats.CallError, match="no manifest 'nope'"):
         hostile_table.files(manifest_paths=["nope"])
+
+
+@pytest.fixture(scope="module")
+def many_manifests(tmp_path_factory: pytest.TempPathFactory) -> icestats.Table:
+    """A table whose files are listed in several parts."""
+    folder = generate(tmp_path_factory.mktemp("many"), Shape(days=4, files_per_day=60, manifests_per_day=24, columns=8))
+    return icestats.load(str(folder / "metadata" / "v1.metadata.json"))
+
+
+def test_the_list_of_files_grows_to_all_of_them(many_manifests: icestats.Table) -> None:
+    """Each part begins with the part before it, and the last has every live file once, in their order."""
+    parts = [file_paths(files).to_pylist() for files, _, _ in read_file_listing(many_manifests, None)]
+    assert len(parts) > 1
+    assert all(after[: len(before)] == before for before, after in pairwise(parts))
+    assert parts[-1] == many_manifests.files()["file_path"].to_pylist()
+
+
+def test_a_list_that_was_stopped_goes_on_from_there(many_manifests: icestats.Table) -> None:
+    """What is not wanted any more stops between two parts; asked for again, no manifest is read twice."""
+    reader, told = TreeReader(), []
+    wish = TreeWish(many_manifests, many_manifests.overview(), many_manifests.manifest_files(), mode="files")
+
+    def stop(rows: Outline | None, done: int, total: int) -> bool:
+        told.append((rows.row_count if rows else 0, done))
+        return len(told) > 1
+
+    with pytest.raises(NotWantedError):
+        reader.read(wish, stop)
+    assert reader.read(wish, stop).row_count == many_manifests.files().num_rows
+    assert told == sorted(set(told))
+
+
+def test_paths_are_taken_apart_and_put_together() -> None:
+    """Folder and name make the path again, whatever slashes it has."""
+    paths = pa.array(["a", "/b", "s3://x/y z", "d/", "e//f", ""])
+    assert file_paths(pa.table(split_paths(paths))).to_pylist() == paths.to_pylist()

@@ -23,7 +23,7 @@ class Background:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._newest: dict[str, int] = {}
-        self._threads: set[threading.Thread] = set()
+        self._threads: dict[threading.Thread, tuple[str, int]] = {}
 
     def run(
         self, kind: str, work: Callable[[], T], deliver: Callable[[T], object], fail: Callable[[Exception], object]
@@ -46,8 +46,23 @@ class Background:
             thread = threading.Thread(
                 target=self._work, args=(kind, number, work, deliver, fail), name=f"icestats {kind}", daemon=True
             )
-            self._threads.add(thread)
+            self._threads[thread] = (kind, number)
         thread.start()
+
+    def deliver_part(self, deliver: Callable[[], object]) -> bool:
+        """Deliver what work has found so far; called within it.
+
+        Returns
+        -------
+        bool
+            Whether it is still wanted: with later work of the same kind nothing is delivered.
+        """
+        with self._lock:
+            kind, number = self._threads[threading.current_thread()]
+            if self._newest[kind] != number:
+                return False
+            deliver()
+            return True
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until nothing is under way; return whether that came in time."""
@@ -81,7 +96,7 @@ class Background:
                     outcome()
         finally:
             with self._lock:
-                self._threads.discard(threading.current_thread())
+                self._threads.pop(threading.current_thread(), None)
                 is_last = not self._threads
             if is_last:
                 release_memory()

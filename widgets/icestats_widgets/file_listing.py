@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from icestats.metadata import Field
 from icestats.table import Table
 
-_PART = 150
+_PART = 48
 """Manifests whose files are read at once, in full, before they are cut down."""
 _KEPT = (
     "content",
@@ -24,10 +24,8 @@ _KEPT = (
 _REPEATED = ("content", "file_format", "manifest_path")
 
 
-def read_file_listing(
-    table: Table, column: Field | None, progress: Callable[[int, int], None] | None = None
-) -> pa.Table:
-    """Read the live files of a snapshot.
+def read_file_listing(table: Table, column: Field | None) -> Iterator[tuple[pa.Table, int, int]]:
+    """Read the live files of a snapshot, part by part.
 
     Parameters
     ----------
@@ -35,33 +33,33 @@ def read_file_listing(
         The table.
     column : Field or None
         The column whose nulls and bounds are wanted.
-    progress : callable, optional
-        Called with the number of manifests that are done and of all; what it raises stops the reading.
 
-    Returns
-    -------
+    Yields
+    ------
     pyarrow.Table
-        One row a live file: columns of `schemas.files_schema`, those that repeat as dictionaries; `folder` and
-        `file_name`, which make the path; `nulls`, `lower` and `upper` of the column, null where they are unknown.
+        The files so far, one row each: columns of `schemas.files_schema`, those that repeat as dictionaries; `folder`
+        and `file_name`, which make the path; `nulls`, `lower` and `upper` of the column, null where they are unknown.
+    int
+        The manifests that have been read.
+    int
+        The manifests that there are.
     """
     paths = table.manifest_files()["manifest_path"].to_pylist()
-    parts = []
+    columns = [] if column is None else [column.name]
+    parts: list[pa.Table] = []
     for start in range(0, len(paths), _PART):
-        files = table.files(
-            columns=[] if column is None else [column.name], manifest_paths=paths[start : start + _PART]
-        )
+        files = table.files(columns=columns, manifest_paths=paths[start : start + _PART])
         parts.append(_narrow(files, column))
-        if progress is not None:
-            progress(min(start + _PART, len(paths)), len(paths))
-    return pa.concat_tables(parts).unify_dictionaries() if parts else _narrow(table.files(), column)
+        done, so_far = min(start + _PART, len(paths)), pa.concat_tables(parts)
+        yield so_far.unify_dictionaries() if done == len(paths) else so_far, done, len(paths)
+    if not parts:
+        yield _narrow(table.files(), column), 0, 0
 
 
 def _narrow(files: pa.Table, column: Field | None) -> pa.Table:
     columns = {name: files[name] for name in _KEPT}
     columns |= {name: pc.dictionary_encode(files[name]) for name in _REPEATED}
-    parts = pc.extract_regex(files["file_path"], r"(?s)^(?P<folder>.*/)?(?P<name>[^/]*)$")
-    columns["folder"] = pc.dictionary_encode(pc.struct_field(parts, "folder"))
-    columns["file_name"] = pc.struct_field(parts, "name")
+    columns |= split_paths(files["file_path"].combine_chunks())
     kinds = {
         "nulls": ("null_value_counts", pa.int64()),
         "lower": ("lower_bounds", pa.binary()),
@@ -72,7 +70,19 @@ def _narrow(files: pa.Table, column: Field | None) -> pa.Table:
             columns[name] = pa.chunked_array([pa.nulls(len(files), kind)])
         else:
             columns[name] = pc.map_lookup(files[source], pa.scalar(column.field_id, pa.int32()), "first")
-    return pa.table(columns)
+    return pa.table(columns).combine_chunks()
+
+
+def split_paths(paths: pa.Array) -> dict[str, pa.Array]:
+    """Return `folder`, a dictionary, and `file_name`, which make each path."""
+    steps = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
+    first, after = steps.offsets[:-1], steps.offsets[1:]
+    folders = pc.binary_join_element_wise(steps.values.take(first), "", "/")
+    is_in_folder = pc.equal(pc.list_value_length(steps), 2)
+    return {
+        "folder": pc.dictionary_encode(pc.if_else(is_in_folder, folders, "")),
+        "file_name": steps.values.take(pc.subtract(after, 1)),
+    }
 
 
 def file_paths(files: pa.Table) -> pa.Array:

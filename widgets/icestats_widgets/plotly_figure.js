@@ -1,22 +1,21 @@
 // Runs plotly's own FigureWidget code, which the bundle has unpacked.
 const PATIENCE_MS = 10_000;
 
-async function find_bundle(model) {
-  // After a reload of the page the models come back in any order.
+async function load(model) {
+  // A page that is opened again makes its models in any order, and the bundle's code may run after this.
   const end = Date.now() + PATIENCE_MS;
   for (;;) {
+    let reason = new Error("plotly's code has not come");
     try {
-      return await model.widget_manager.get_model(model.get("_bundle_id"));
+      const bundle = await model.widget_manager.get_model(model.get("_bundle_id"));
+      const found = globalThis.__icestats_plotly?.get(bundle.get("version"));
+      if (found) return found;
     } catch (error) {
-      if (Date.now() > end) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      reason = error;
     }
+    if (Date.now() > end) throw reason;
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
-}
-
-async function load(model) {
-  const bundle = await find_bundle(model);
-  return globalThis.__icestats_plotly.get(bundle.get("version"));
 }
 
 function follow_width(el) {

@@ -30,6 +30,7 @@ class TreeCoordinator:
         self._state = state
         self._background = background
         self._reader = TreeReader()
+        self._is_telling = False
         state.observe(lambda _: self.read(), list(_FOLLOWED))
 
     def wish(self) -> TreeWish:
@@ -51,17 +52,30 @@ class TreeCoordinator:
         if self._state.overview is None:
             return
         self._state.set_loading(PART, loading=True)
-        work = partial(self._reader.read, self.wish(), self._tell)
+        work = partial(self._reader.read, self.wish(), self._show_part)
         self._background.run("outline", work, self._show, self._excuse)
 
-    def _tell(self, done: int, total: int) -> None:
-        self._state.reading = (0, 0) if done == total else (done, total)
+    def _show_part(self, outline: Outline | None, done: int, total: int) -> bool:
+        return self._background.deliver_part(partial(self._tell, outline, done, total))
+
+    def _tell(self, outline: Outline | None, done: int, total: int) -> None:
+        self._is_telling = True
+        self._state.reading = (done, total)
+        if outline is not None:
+            self._state.outline = outline
+
+    def _stop_telling(self) -> None:
+        if self._is_telling:
+            self._is_telling = False
+            self._state.reading = (0, 0)
 
     def _show(self, outline: Outline) -> None:
+        self._stop_telling()
         self._state.outline = outline
         self._state.set_note(PART, None)
         self._state.set_loading(PART, loading=False)
 
     def _excuse(self, error: Exception) -> None:
+        self._stop_telling()
         self._state.set_note(PART, explain_error(error))
         self._state.set_loading(PART, loading=False)

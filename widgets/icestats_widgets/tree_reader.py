@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,11 @@ from icestats_widgets.tree_blocks import (
 _MOST_KEPT = 12
 """Manifests whose files are kept, so that closing and opening one again reads nothing."""
 Path = tuple[str, ...]
+Show = Callable[[Outline | None, int, int], bool]
+
+
+class NotWantedError(Exception):
+    """Something else is wanted by now."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +72,29 @@ class TreeReader:
         self._files: OrderedDict[tuple[int, str, str | None], pa.Table] = OrderedDict()
         self._roots: dict[str, tuple[tuple[Any, ...], Block]] = {}
         self._listing: tuple[tuple[Any, ...], pa.Table] | None = None
+        self._unfinished: tuple[tuple[Any, ...], Iterator[tuple[pa.Table, int, int]]] | None = None
+        self._one_lists = threading.Lock()
 
-    def read(self, wish: TreeWish, progress: Any = None) -> Outline:
+    def read(self, wish: TreeWish, show: Show | None = None) -> Outline:
         """Return the tree as it is wished.
 
         Parameters
         ----------
         wish : TreeWish
             What is wanted.
-        progress : callable, optional
-            Called while the list of all files is read.
+        show : callable, optional
+            Called while the list of all files is read, with the rows so far (None where they are not in their places
+            yet), the manifests that have been read and those that there are; False stops the reading.
 
         Raises
         ------
+        NotWantedError
+            `show` has stopped it.
         IcestatsError
             The list of all files cannot be read; a manifest that cannot be read says so in its place in the tree.
         """
         if wish.mode == "files":
-            return Outline(self._listed(wish, progress))
+            return Outline(self._listed(wish, show))
         root = snapshot_block(wish.table, wish.overview)
         if (SNAPSHOT,) in wish.opened and root.row_count:
             root.open[0] = self._manifests(wish)
@@ -116,17 +127,32 @@ class TreeReader:
         self._open_files(wish, block, files, path)
         return block if len(block.order) else note_block("no file of the marked partitions is in this manifest")
 
-    def _listed(self, wish: TreeWish, progress: Any) -> Block:
+    def _listed(self, wish: TreeWish, show: Show | None) -> Block:
         key = (wish.table, wish.column)
-        if self._listing is None or not all(map(_is_same, self._listing[0], key)):
-            self._listing = None
-            self._listing = (key, read_file_listing(wish.table, wish.field, progress))
-        files = self._listing[1]
+        with self._one_lists:
+            if self._listing is None or not all(map(_is_same, self._listing[0], key)):
+                self._listing = None
+                self._listing = (key, self._read_listing(wish, key, show))
+            files = self._listing[1]
         made = self._root("files", key, lambda: file_block(files, wish.table.metadata, wish.table, wish.field))
         only = None if wish.selection is None else wish.selection.mask(files)
         block = self._arranged(made, wish, only, words=wish.words)
         self._open_files(wish, block, files, ())
         return block
+
+    def _read_listing(self, wish: TreeWish, key: tuple[Any, ...], show: Show | None) -> pa.Table:
+        # What was stopped goes on from there; rows stay where they are only if they are neither sorted nor filtered.
+        is_plain = wish.sort is None and not wish.words and wish.selection is None
+        started, self._unfinished = self._unfinished, None
+        if started is None or not all(map(_is_same, started[0], key)):
+            started = (key, read_file_listing(wish.table, wish.field))
+        for files, done, total in started[1]:
+            if show is not None and done < total:
+                rows = file_block(files, wish.table.metadata, wish.table, wish.field) if is_plain else None
+                if not show(None if rows is None else Outline(rows), done, total):
+                    self._unfinished = started
+                    raise NotWantedError
+        return files
 
     def _open_files(self, wish: TreeWish, block: Block, files: pa.Table, path: Path) -> None:
         for file_path in self._opened(wish, path):

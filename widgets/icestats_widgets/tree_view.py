@@ -120,7 +120,8 @@ def _describe(state: ExplorerState, outline: Outline | None) -> str:
     if state.overview is None or outline is None:
         return ""
     if state.tree_mode == "files":
-        return f"{len(outline.root.order):,} live files; a click shows a file's columns"
+        so_far = " so far" if state.reading[1] and "outline" in state.loading else ""
+        return f"{len(outline.root.order):,} live files{so_far}; a click shows a file's columns"
     manifests = outline.root.open.get(0)
     count = f"{len(manifests.order):,} of {manifests.row_count:,} manifests; " if manifests is not None else ""
     return f"{count}a click marks a manifest, ▸ or → opens one, a click on a file shows its columns"
