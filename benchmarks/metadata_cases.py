@@ -41,6 +41,12 @@ COMPILE = Case("compile", "**icestats**, all roll-ups, first call ever: compiles
 FILES = Case("files", "**icestats**, `Table.files()`, a row a file", "files")
 PEERS = (
     Case("datafusion", "DataFusion to Arrow, NumPy sums of four maps", "datafusion_sums", in_peer_environment=True),
+    Case(
+        "datafusion-bounds",
+        "DataFusion to Arrow, NumPy sums of four maps and extremes of the bounds",
+        "datafusion_rollup",
+        in_peer_environment=True,
+    ),
     Case("duckdb", "DuckDB `read_avro`, sums of four maps", "duckdb_sums", in_peer_environment=True),
     Case("pyiceberg", "PyIceberg's manifest reader, NumPy sums of four maps", "pyiceberg_manifests", runs=1),
     Case("spark", "Spark's `data_files`, sums of four maps", "spark_sums", runs=1),

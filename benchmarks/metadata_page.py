@@ -117,7 +117,9 @@ def _compare(case: Case, found: list[Run], runs: Runs) -> str:
     ours = runs.get(ROLLUPS, "")
     if case is ROLLUPS or isinstance(ours, str) or not found[0].sums:
         return ""
-    return "equal" if all(run.sums == ours[0].sums for run in found) else "**differ**"
+    known = ours[0].sums
+    same = all(found_map == known[name] for run in found for name, found_map in run.sums.items())
+    return "equal" if same else "**differ**"
 
 
 def _median(runs: list[Run], get: Callable[[Run], float]) -> float:

@@ -10,8 +10,11 @@ from typing import Any
 
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 """The statistics that add up, by the names of their maps in a manifest entry."""
-Sums = Mapping[str, Mapping[int, tuple[int, int]]]
-"""Map, field id -> the sum over all live data files, and the number of files that have it."""
+BOUNDS = ("lower_bounds", "upper_bounds")
+"""The statistics of which there are extremes."""
+Sums = Mapping[str, Mapping[int, tuple[int | str, int]]]
+"""Map, field id -> the sum over all live data files (of bounds the extreme, in hex), and the number of files that have
+it."""
 
 
 def report(read: Callable[[], Any], sums: Callable[[Any], Sums] | None = None, *, calls: int = 1) -> None:
@@ -26,7 +29,7 @@ def report(read: Callable[[], Any], sums: Callable[[Any], Sums] | None = None, *
 
 def group_sums(rows: Iterable[tuple[str, int, int, int]]) -> Sums:
     """Arrange rows of map, field id, sum and number of files."""
-    found: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in MAPS}
+    found: dict[str, dict[int, tuple[int | str, int]]] = {name: {} for name in MAPS}
     for name, field_id, total, file_count in rows:
         found[name][int(field_id)] = (int(total), int(file_count))
     return found

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import icestats
-from benchmarks.peers.reporting import MAPS, Sums, argument, group_sums, report
+from benchmarks.peers.reporting import BOUNDS, MAPS, Sums, argument, group_sums, report
 from benchmarks.peers.table_location import metadata_path
 from icestats.read.manifests import RollUps, manifests_to_read
 from icestats.read.rollup_cache import read_cached_rollups
@@ -24,12 +24,21 @@ def read() -> RollUps:
 
 def sums(rollups: RollUps) -> Sums:
     cells = rollups.table_cells.to_pylist()
-    return group_sums(
+    found = group_sums(
         (name, cell["field_id"], cell[name[:-1]], cell[f"{name[:-1]}_file_count"])
         for name in MAPS
         for cell in cells
         if cell[f"{name[:-1]}_file_count"]
     )
+    bounds = {
+        name: {
+            cell["field_id"]: (cell[name[:-1]].hex(), cell[f"{name[:-1]}_file_count"])
+            for cell in cells
+            if cell[f"{name[:-1]}_file_count"]
+        }
+        for name in BOUNDS
+    }
+    return {**found, **bounds}
 
 
 if __name__ == "__main__":

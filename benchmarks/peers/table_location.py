@@ -26,6 +26,14 @@ def last_field_id(location: str) -> int:
     return field_id
 
 
+def column_types(location: str) -> dict[int, str]:
+    """Return the type of each column by its field id."""
+    metadata = _read_metadata(location)
+    current = metadata["current-schema-id"]
+    fields = next(schema["fields"] for schema in metadata["schemas"] if schema["schema-id"] == current)
+    return {field["id"]: str(field["type"]) for field in fields}
+
+
 def _read_metadata(location: str) -> dict[str, Any]:
     metadata: dict[str, Any] = json.loads(Path(metadata_path(location)).read_bytes())
     return metadata
