@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Any
 from icestats.metadata import PartitionField
 from icestats.plan.interval_tests import close
 from icestats.plan.value_predicates import Leaf
-from icestats.plan.value_sets import Interval, above, below, is_discrete
+from icestats.plan.value_sets import BOTTOM, TOP, Cut, Interval, above, below, is_discrete
 from icestats.stats.histogram import item_value
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
+
+
+_KNOWN = re.compile(r"identity|year|month|day|hour|(bucket|truncate)\[\d+\]")
+
+
+def can_project(field: PartitionField) -> bool:
+    """Whether the values of a partition field tell of its column's: not those of `void`, nor of a later spec."""
+    return _KNOWN.fullmatch(field.transform) is not None
 
 
 def bucket_count(field: PartitionField) -> int | None:
@@ -36,42 +44,49 @@ def project_leaf(
     transform = _transform(leaf, field, schema)
     if bucket_count(field) is not None:
         if leaf.values.ranges:
-            return None, []
+            # Null is in a bucket of its own: what holds for all values holds for each of the others.
+            return None, [i for i in intervals if (i.low, i.high) == (BOTTOM, TOP)]
         values = [transform(point.low[1]) for point in leaf.values.points]
         return [Interval(below(value), above(value)) for value in values], []
     if is_discrete(leaf.type):
         closed = [close(interval) for interval in intervals]
         inclusive = [_inclusive_whole(i, transform) for i in closed]
         strict = [_strict_whole(i, transform) for i in closed]
-        if field.transform in _TIMES:
-            return [_before_1970(i) for i in inclusive], [_since_1970(i) for i in strict]
+        if field.transform in _TIMES and (field.transform, leaf.type) != ("day", "date"):
+            return [_earlier_too(i) for i in inclusive], [_without_earlier(i) for i in strict]
         return inclusive, strict
-    return [_inclusive_text(i, transform) for i in intervals], [_strict_text(i, transform) for i in intervals]
+    width = _truncate_width(field)
+    return [_inclusive_text(i, width) for i in intervals], [_strict_text(i, width) for i in intervals]
 
 
 _TIMES = frozenset({"year", "month", "day", "hour"})
 
 
-def _before_1970(interval: Interval) -> Interval:
+def _earlier_too(interval: Interval) -> Interval:
     """Early writers put times before 1970 one year, month, day or hour too late (spec, "Partition Transforms")."""
     high = interval.high
     return Interval(interval.low, above(high[1] + 1) if len(high) == 3 and high[1] < 0 else high)
 
 
-def _since_1970(interval: Interval) -> Interval:
-    return Interval(max(interval.low, above(0)), interval.high) if interval.low < below(1) else interval
+def _without_earlier(interval: Interval) -> Interval:
+    # What is in 0 and below may be of the one before.
+    low = close(interval).low
+    return Interval(below(low[1] + 1) if len(low) == 3 and low[1] <= 0 else low, interval.high)
 
 
 def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Callable[[Any], Any]:
     from pyiceberg.transforms import parse_transform
 
-    width = re.fullmatch(r"truncate\[(\d+)\]", field.transform)
-    if width is not None:
-        length = int(width[1])
-        return lambda value: value - value % length if isinstance(value, int) else value[:length]
+    if field.transform.startswith("truncate"):
+        width = _truncate_width(field)
+        return lambda value: value - value % width
     apply = parse_transform(field.transform).transform(schema.find_field(leaf.field_id).field_type)
     is_decimal = leaf.type.startswith("decimal")
     return lambda value: apply(item_value(leaf.type, value) if is_decimal else value)
+
+
+def _truncate_width(field: PartitionField) -> int:
+    return int(field.transform.removeprefix("truncate[").removesuffix("]"))
 
 
 def _inclusive_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
@@ -91,18 +106,24 @@ def _strict_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interv
     return Interval(low, high)
 
 
-def _inclusive_text(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
+def _inclusive_text(interval: Interval, width: int) -> Interval:
     low, high = interval.low, interval.high
-    low = below(transform(low[1])) if len(low) == 3 else low
-    if len(high) == 3:
-        last = transform(high[1])
+    if not _is_uncut(low, width):
+        low = below(low[1][:width])
+    if not _is_uncut(high, width):
+        last = high[1][:width]
         high = below(last) if high[2] == 0 and last == high[1] else above(last)
     return Interval(low, high)
 
 
-def _strict_text(interval: Interval, transform: Callable[[Any], Any]) -> Interval:
+def _strict_text(interval: Interval, width: int) -> Interval:
     low, high = interval.low, interval.high
-    if len(low) == 3:
-        first = transform(low[1])
+    if not _is_uncut(low, width):
+        first = low[1][:width]
         low = below(first) if low[2] == 0 and first == low[1] else above(first)
-    return Interval(low, below(transform(high[1])) if len(high) == 3 else high)
+    return Interval(low, high if _is_uncut(high, width) else below(high[1][:width]))
+
+
+def _is_uncut(cut: Cut, width: int) -> bool:
+    """Whether the cut is at no value, or at one that is alone in its partition: only longer ones are cut to theirs."""
+    return len(cut) == 1 or len(cut[1]) < width

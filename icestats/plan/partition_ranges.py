@@ -19,7 +19,7 @@ from icestats.metadata import PartitionSpec, Schema
 from icestats.partition_values import partition_field_type
 from icestats.plan.group_evidence import build_items
 from icestats.plan.interval_tests import Booleans, Items, covers, meets
-from icestats.plan.partition_projection import bucket_count, project_leaf
+from icestats.plan.partition_projection import bucket_count, can_project, project_leaf
 from icestats.plan.value_predicates import All, Leaf, Tree
 from icestats.plan.value_sets import Interval
 from icestats.stats.partition_sketches import PartitionKey
@@ -129,11 +129,33 @@ def build_value_ranges(
 
 
 def _value_range(values: pa.Array, type_text: str) -> PartitionRange:
-    encoded = _encoded(values.dictionary_encode(), type_text)
+    return _encoded_range(_encoded(values.dictionary_encode(), type_text), type_text)
+
+
+def _encoded_range(encoded: pa.Array, type_text: str) -> PartitionRange:
     items, known = build_items(type_text, encoded)
-    nulls = _booleans(pc.is_null(values))
+    nulls = _booleans(pc.is_null(encoded))
     nans = np.isnan(items) if items.dtype == np.float64 else np.zeros(len(items), np.bool_)
     return PartitionRange(items, items, known & ~nans, known | nulls, nulls, nans)
+
+
+def build_key_ranges(
+    keys: Sequence[PartitionKey], specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[SpecRanges]:
+    """Build the partition ranges of the partitions that sketches are of; nothing is known of a field without value."""
+    spec_ids = np.array([key.spec_id for key in keys], np.int64)
+    found = []
+    for spec_id in np.unique(spec_ids):
+        spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
+        values = [dict(keys[group].values) for group in groups.tolist()]
+        ranges = []
+        for field in spec.fields:
+            type_text = partition_field_type(field, schema)
+            is_there = all(field.field_id in row for row in values)
+            encoded = pa.array([row.get(field.field_id) for row in values], pa.binary())
+            ranges.append(_encoded_range(encoded, type_text) if is_there and type_text else None)
+        found.append(SpecRanges(spec, groups, tuple(ranges)))
+    return found
 
 
 def _encoded(values: pa.DictionaryArray, type_text: str) -> pa.Array:
@@ -184,13 +206,13 @@ def explain_leaf(leaf: Leaf, ranges: Sequence[SpecRanges], groups: int, schema: 
     for spec_ranges in ranges:
         own = spec_ranges.groups
         for field, known in zip(spec_ranges.spec.fields, spec_ranges.ranges, strict=True):
-            if field.source_id != leaf.field_id or known is None or field.transform in ("void", "unknown"):
+            if field.source_id != leaf.field_id or known is None or not can_project(field):
                 continue
             buckets = bucket_count(field)
             inclusive, strict = project_leaf(leaf, field, schema)
             may[own] &= _may(leaf, inclusive, known)
+            must[own] |= _must(leaf, strict, known)
             if buckets is None:
-                must[own] |= _must(leaf, strict, known)
                 is_used[own] = True
             else:
                 spanned = np.where(known.has_values, known.upper - known.lower + 1.0, buckets) / buckets

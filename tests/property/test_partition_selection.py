@@ -31,11 +31,12 @@ ARROW = {
     "t": pa.timestamp("us"),
     "z": pa.timestamp("us", tz="UTC"),
     "u": pa.binary(16),
+    "f": pa.float64(),
     "o": pa.bool_(),
 }
 TIMES = ("year", "month", "day", "hour")
 CASES = [
-    *((column, "identity") for column in "ilsbcdtzo"),
+    *((column, "identity") for column in "ilsbcdtzof"),
     *((column, "bucket[5]") for column in "ilsbcdtz"),
     *((column, "truncate[3]") for column in "ilsbc"),
     *(("t", name) for name in TIMES),
@@ -52,6 +53,7 @@ VALUES = {
     "t": st.datetimes(dt.datetime(1969, 12, 30), dt.datetime(1970, 2, 3)),
     "z": st.datetimes(dt.datetime(1969, 12, 30), dt.datetime(1970, 2, 3), timezones=st.just(dt.UTC)),
     "o": st.booleans(),
+    "f": st.sampled_from([-1.5, -0.0, 0.0, 1.5, float("inf")]),
 }
 NAMES = {f"{column}{place}": (column, transform) for place, (column, transform) in enumerate(CASES)}
 
@@ -151,6 +153,9 @@ def test_no_row_contradicts_what_is_said_of_its_partition(source: Any, data: st.
         ("hour", dt.datetime(2026, 9, 3, 7), "t in ('2026-09-03T07:30:00')", "partial"),
         ("day", None, "t is null or t < '2026-09-03T00:00:00'", "whole"),
         ("day", None, "t != '2026-09-03T00:00:00'", "none"),
+        ("day", None, "t not in ('2026-09-03T00:00:00', '2026-09-04T00:00:00')", "none"),
+        ("day", dt.datetime(1965, 9, 3, 7), "t >= '1965-09-01T00:00:00' and t < '1965-09-05T00:00:00'", "whole"),
+        ("day", dt.datetime(1965, 9, 3, 7), "t >= '1965-09-03T00:00:00' and t < '1965-09-04T00:00:00'", "partial"),
         ("day", dt.datetime(2026, 9, 3, 7), "l = 5", "partial"),
         ("day", dt.datetime(2026, 9, 3, 7), "l = 5 and t < '2026-01-01T00:00:00'", "none"),
     ],
@@ -159,5 +164,32 @@ def test_whole_days_months_and_years_are_decided(
     source: Any, name: str, value: Any, row_filter: str, expected: str
 ) -> None:
     field = next(field for field, case in NAMES.items() if case == ("t", name))
+    selection = select_partitions(source[0], row_filter, [partition_of(source, field, value)])
+    assert ("whole" if selection.whole else "partial" if selection.partial else "none") == expected
+
+
+@pytest.mark.parametrize(
+    ("case", "value", "row_filter", "expected"),
+    [
+        (("s", "truncate[3]"), "ab", "s = 'ab'", "whole"),
+        (("s", "truncate[3]"), "ab", "s != 'ab'", "none"),
+        (("s", "truncate[3]"), "abc", "s = 'abc'", "partial"),
+        (("s", "truncate[3]"), "abcd", "s like 'abc%'", "whole"),
+        (("s", "truncate[3]"), "b", "s <= 'b'", "whole"),
+        (("b", "truncate[3]"), b"abc", "b is not null", "whole"),
+        (("i", "bucket[5]"), 3, "i is not null", "whole"),
+        (("i", "bucket[5]"), None, "i is null", "whole"),
+        (("i", "bucket[5]"), None, "i not in (1099511627776, 1099511627777)", "none"),
+        (("i", "identity"), 3, "i not in (1099511627776, 1099511627777)", "whole"),
+        (("i", "identity"), None, "i != 1099511627776", "none"),
+        (("f", "identity"), float("nan"), "f > 5", "partial"),
+        (("f", "identity"), float("nan"), "f is nan", "whole"),
+        (("f", "identity"), float("nan"), "f is not nan and f > 5", "none"),
+        (("f", "identity"), float("nan"), "f is not null", "whole"),
+        (("f", "identity"), 1.5, "f != 2.0", "whole"),
+    ],
+)
+def test_what_one_value_proves_is_decided(source: Any, case: Any, value: Any, row_filter: str, expected: str) -> None:
+    field = next(field for field, found in NAMES.items() if found == case)
     selection = select_partitions(source[0], row_filter, [partition_of(source, field, value)])
     assert ("whole" if selection.whole else "partial" if selection.partial else "none") == expected
