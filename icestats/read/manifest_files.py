@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from icestats.errors import MetadataError
 from icestats.metadata import PartitionSpec
 from icestats.read import kernel_layout as k
-from icestats.read.avro_file import read_batches, read_header
+from icestats.read.avro_file import read_batches
 from icestats.read.captured_columns import build_binary
 from icestats.read.group_tables import struct_array
 from icestats.read.kernel_layout import Words
@@ -106,12 +106,11 @@ class ManifestFiles:
         for index in task:
             manifest = self._manifests[index]
             data = read_manifest(storage, manifest)
-            header = read_header(data, manifest.path)
-            code = self._programs.find(header, manifest.spec_id).code
+            header, program = self._programs.read(data, manifest.path, manifest.spec_id)
             store.inherit_row_ids(manifest.first_row_id)
             for batch in read_batches(data, header):
                 store.frame.state[:] = 0
-                while not store.capture(batch, code, index, manifest.path):
+                while not store.capture(batch, program.code, index, manifest.path):
                     yield self._take(store)
 
     def _take(self, store: RowStore) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from typing import Any
 from icestats.errors import MetadataError
 from icestats.metadata import PartitionSpec
 from icestats.read import kernel_layout as k
-from icestats.read.avro_file import AvroHeader, parse_schema
+from icestats.read.avro_file import AvroHeader, parse_schema, read_header
 from icestats.read.avro_names import resolve_names
 from icestats.read.avro_program import (
     BOOLEAN,
@@ -110,6 +110,19 @@ class ManifestPrograms:
         self._programs: dict[tuple[int, bytes], ManifestProgram] = {}
         self._variant_numbers: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
+        self._last: AvroHeader | None = None
+
+    def read(self, data: bytes, path: str, spec_id: int) -> tuple[AvroHeader, ManifestProgram]:
+        """Read a manifest's header, and return it with the manifest's program.
+
+        Raises
+        ------
+        MetadataError
+            As `read_header` and `find`.
+        """
+        last = self._last
+        self._last = header = read_header(data, path) if last is None else last.read_next(data, path)
+        return header, self.find(header, spec_id)
 
     def find(self, header: AvroHeader, spec_id: int) -> ManifestProgram:
         """Return the program of a manifest.

@@ -11,7 +11,7 @@ import numpy as np
 from icestats.errors import MetadataError
 from icestats.metadata import Field, PartitionSpec
 from icestats.read import kernel_layout as k
-from icestats.read.avro_file import Batch, kernel_error, read_batches, read_header
+from icestats.read.avro_file import Batch, kernel_error, read_batches
 from icestats.read.group_store import GroupStore, build_frame, build_kinds
 from icestats.read.kernel_layout import Frame, Job
 from icestats.read.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
@@ -106,8 +106,7 @@ class ManifestRollup:
     def _read(self, storage: FileReader, index: int) -> None:
         manifest = self.manifests[index]
         data = read_manifest(storage, manifest)
-        header = read_header(data, manifest.path)
-        program = self.programs.find(header, manifest.spec_id)
+        header, program = self.programs.read(data, manifest.path, manifest.spec_id)
         store, frame = self._decoders.get()
         try:
             for batch in read_batches(data, header):
