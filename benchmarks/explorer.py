@@ -139,6 +139,7 @@ class Measured:
 
     stage_seconds: dict[str, list[float]] = field(default_factory=dict)
     clicks_ms: dict[str, list[float]] = field(default_factory=dict)
+    page_seconds: list[float] = field(default_factory=list)
     list_seconds: list[float] = field(default_factory=list)
     largest_message: int = 0
     peak_mb: list[float] = field(default_factory=list)
@@ -195,8 +196,10 @@ def _run_once(browser: Browser, address: str, measured: Measured) -> None:
     _settle(page)
     started = time.perf_counter()
     page.get_by_role("radio", name="all files").or_(page.get_by_role("button", name="all files")).first.click()
-    rows = f"Number({_TREE}.parentElement.getAttribute('aria-rowcount'))"
-    page.wait_for_function(f"{rows} > 100000 && {_TREE}.innerText.includes('.parquet')", timeout=MINUTE_MS)
+    page.wait_for_function(f"{_TREE}.innerText.includes('.parquet')", timeout=MINUTE_MS)
+    measured.page_seconds.append(time.perf_counter() - started)
+    all_there = "/live files;/.test(document.querySelector('.icestats-outline .icestats-caption').textContent)"
+    page.wait_for_function(all_there, timeout=MINUTE_MS)
     measured.list_seconds.append(time.perf_counter() - started)
     for click in IN_LIST:
         _click(page, click, measured)
@@ -236,7 +239,8 @@ def build_rows(measured: Measured) -> list[tuple[str, str, str]]:
         ),
         *((f"click: {name}", "", _milliseconds(found)) for name, found in measured.clicks_ms.items()),
         ("all clicks", "200 ms", _milliseconds(every)),
-        ("the list of all files, first time", "", spread(measured.list_seconds)),
+        ("all files: from the click to their first page", "", spread(measured.page_seconds)),
+        ("all files: from the click to the last of them", "", spread(measured.list_seconds)),
         ("largest message to the browser", "2 MB", f"{measured.largest_message / 1e6:.2f} MB"),
         ("peak memory of the kernel", "600 MB", f"{max(measured.peak_mb):,.0f} MB"),
     ]

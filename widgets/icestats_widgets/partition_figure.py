@@ -99,9 +99,12 @@ def _heat(grid: npt.NDArray[np.float64], hovers: npt.NDArray[np.object_], value:
         bar |= {"tickmode": "array", "tickvals": powers, "ticktext": [f"{10**p:,}" for p in powers]}
     else:
         bar |= {"tickmode": "auto", "tickvals": [], "ticktext": []}
+    # JSON has no NaN: a partition that is not there is null.
+    cells = grid.astype(np.object_)
+    cells[np.isnan(grid)] = None
     return go.Heatmap(
         name=value,
-        z=grid,
+        z=cells,
         text=hovers,
         hovertemplate="%{text}<extra></extra>",
         hoverongaps=False,
