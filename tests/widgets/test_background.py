@@ -50,3 +50,25 @@ def test_waiting_ends_in_time() -> None:
     assert not background.wait(0.01)
     gate.set()
     assert background.wait(30)
+
+
+def test_a_part_is_delivered_only_while_it_is_wanted() -> None:
+    """Work hears that later work of its kind has been started, and what it has found so far is dropped."""
+    background = Background()
+    is_replaced, has_begun = threading.Event(), threading.Event()
+    shown: list[str] = []
+    wanted: list[bool] = []
+
+    def slow() -> None:
+        wanted.append(background.deliver_part(lambda: shown.append("first part")))
+        has_begun.set()
+        is_replaced.wait(30)
+        wanted.append(background.deliver_part(lambda: shown.append("second part")))
+
+    background.run("list", slow, lambda _: shown.append("old"), lambda _: None)
+    assert has_begun.wait(30)
+    background.run("list", lambda: None, lambda _: shown.append("new"), lambda _: None)
+    is_replaced.set()
+    assert background.wait(30)
+    assert wanted == [True, False]
+    assert sorted(shown) == ["first part", "new"]

@@ -275,6 +275,24 @@ def test_a_missing_manifest_list_is_a_note(hostile_table: icestats.Table) -> Non
     assert path.rsplit("/", 1)[1] in explorer.tree.grid.note
 
 
+def test_the_first_picture_does_without_plotly(hostile_location: str, tmp_path: Path) -> None:
+    """In a notebook figures and tree are there first; plotly comes when the page shows them, or after a while."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio, sys, icestats\n"
+        "async def notebook():\n"
+        f"    return icestats.load({hostile_location!r}).explore()\n"
+        "explorer = asyncio.run(notebook())\n"
+        "is_there = 'plotly.basewidget' in sys.modules\n"
+        "print(is_there, explorer.manifests.figure, '>120<' in explorer.summary.body.children[0].value)\n"
+        "explorer.tree.grid.receive({'kind': 'shown'})\n"
+        "assert explorer.wait()\n"
+        "print(explorer.manifests.figure is not None, explorer.state.partitions is not None)\n"
+    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    assert run.stdout.splitlines() == ["False None True", "True True"]
+
+
 @pytest.mark.spark
 def test_without_spark_everything_else_works(hostile_location: str, tmp_path: Path) -> None:
     """Where no usable Spark can be had, the panel says so in one line."""
