@@ -185,7 +185,7 @@ MANIFESTS = pa.schema(
     ]
 )
 """One row a manifest of the snapshot, in manifest list order: `MANIFEST_FILES`, `MANIFEST_GROUPS`, `COLUMN_MAPS`. The
-maps of a manifest of deletes are empty."""
+maps of a manifest of deletes are null."""
 
 COLUMNS = pa.schema(
     [

@@ -17,6 +17,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import IntegerType, LongType
 
 import icestats
+from icestats import schemas
 from icestats.commit.avro_container import write_container
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import CallError, MetadataError, UnsupportedError
@@ -24,6 +25,7 @@ from icestats.read.avro_tokens import LONGEST, decode_numbers, encode_tokens
 from icestats.read.manifest_statistics import read_manifest_statistics
 from icestats.read.manifest_statistics_layout import COLUMNS_KEY, MANIFEST_STATISTICS, blob_schema
 from icestats.read.puffin import read_blob, read_puffin_footer
+from icestats.rollup_tables import build_manifests
 from icestats.storage import local_path
 
 
@@ -335,6 +337,21 @@ def test_more_manifests_than_are_encoded_at_once_are_as_each_by_itself(small_tab
     assert found.manifests.equals(pa.concat_tables([once.manifests] * times))
     assert found.cells.equals(pa.concat_tables([once.cells] * times))
     assert found.manifest_lengths == once.manifest_lengths * times
+
+
+def test_the_maps_of_a_manifest_of_deletes_are_null_and_its_neighbours_keep_theirs(small_table, load):
+    small_table.append(more_rows())
+    table = load()
+    files, rollups, schema = table.manifest_files(), table._reader.manifest_rollups, table.schema
+    expected = build_manifests(files, rollups, schema)
+    place = files.column_names.index("content")
+    contents = pa.array(["data", "deletes", "data"])
+    found = build_manifests(files.set_column(place, files.schema.field(place), contents), rollups, schema)
+    maps = [field.name for field in schemas.COLUMN_MAPS]
+    assert len(maps) == 12
+    assert expected["lower_bounds"].null_count == 0
+    for name in maps:
+        assert found[name].to_pylist() == [expected[name][0].as_py(), None, expected[name][2].as_py()]
 
 
 def test_a_local_file_is_what_the_report_says(small_table, load):
