@@ -131,7 +131,7 @@ class GroupStore:
 
     def absorb(self, other: GroupStore) -> bool:
         """Add all groups of another store; False where a sum has run over 64 bits."""
-        from icestats.read.kernel_groups import merge_groups
+        from icestats.read.kernel_merge import merge_groups
 
         self._make_room(other)
         return bool(merge_groups(self.groups, other.groups) >= 0)
@@ -145,12 +145,12 @@ class GroupStore:
 
     def clear(self) -> None:
         """Forget all groups."""
-        from icestats.read.kernel_groups import forget_groups
+        from icestats.read.kernel_merge import forget_groups
 
         forget_groups(self.groups)
 
     def _make_room(self, other: GroupStore) -> None:
-        from icestats.read.kernel_groups import count_new_groups, live_arena_size, move_arena, refill_table
+        from icestats.read.kernel_merge import count_new_groups, live_arena_size, move_arena, refill_table
 
         groups = self.groups
         needed = len(self) + len(other)

@@ -98,7 +98,8 @@ def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
 
 def merge_all(store: GroupStore, order: Words) -> GroupStore:
     """Merge groups into a store of one group."""
-    from icestats.read.kernel_groups import find_group, merge_pairs
+    from icestats.read.kernel_groups import find_group
+    from icestats.read.kernel_merge import merge_pairs
 
     needed = 2 * int(store.groups.meters[k.ARENA_USED]) + 1
     whole = GroupStore(store.groups.kinds, 1, needed)

@@ -75,7 +75,7 @@ def rank_values(array: pa.Array) -> Words:
 
 
 def _merge_repeated(store: GroupStore, groups: Words, first: np.ndarray) -> None:
-    from icestats.read.kernel_groups import merge_pairs
+    from icestats.read.kernel_merge import merge_pairs
 
     repeated = np.flatnonzero(~first)
     if not repeated.size:
