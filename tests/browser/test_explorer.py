@@ -183,8 +183,11 @@ def test_a_brush_over_partitions_filters_every_part(opened: Opened) -> None:
     expect(chosen).to_contain_text("event_time_day 2026-09-06,")
     opened.page.keyboard.press("Shift+ArrowRight")
     expect(chosen).to_contain_text("event_time_day 2026-09-06 to 2026-09-07")
+    frame = opened.part("partitions").locator(".selectionlayer path")
+    expect(frame).not_to_have_count(0)
     opened.page.keyboard.press("Escape")
     expect(chosen).to_contain_text("Whole table")
+    expect(frame).to_have_count(0)
 
 
 def test_a_click_on_a_column_changes_the_histogram(opened: Opened) -> None:

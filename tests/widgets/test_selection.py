@@ -110,6 +110,19 @@ def test_a_marked_manifest_filters_every_part(hostile_table: icestats.Table) -> 
     assert explorer.columns.to_arrow()["value_count"].to_pylist() == [120] * 4
 
 
+def test_a_cleared_selection_leaves_no_frame(hostile_table: icestats.Table) -> None:
+    """The map frames what is marked, and nothing once that is cleared."""
+    explorer = Explorer(hostile_table, column="id")
+    assert explorer.wait()
+    figure = explorer.partitions.figure
+    figure.brush = {"x": [1, 1], "y": [0, 0], "number": 1}
+    assert explorer.wait()
+    assert len(figure.layout.selections) == 1
+    figure.brush = {"clear": True, "number": 2}
+    assert explorer.wait()
+    assert (explorer.partitions.figure is figure, len(figure.layout.selections)) == (True, 0)
+
+
 def test_marked_partitions_filter_every_part(hostile_table: icestats.Table) -> None:
     """A brush over a day: the roll-up is that of its partitions, the tree shows files of that day only."""
     explorer = Explorer(hostile_table, column="id")

@@ -54,7 +54,8 @@ class PartitionView(View):
             self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to mark some.")
             self._show(build_partition_figure(board, shown, value, box), value)
         elif self._is_map(board):
-            self.figure.update_layout(selections=mark_box(box))
+            # update_layout() takes an empty list for nothing to do.
+            self.figure.layout.selections = mark_box(box)
         else:
             fade_bars(self.figure, box)
         if self.figure is not None:
