@@ -75,7 +75,7 @@ def describe_partition_fields(specs: Mapping[int, PartitionSpec], schema: Schema
 
     Examples
     --------
-    >>> from icestats.metadata import Field
+    >>> from icestats.metadata import Field, PartitionField, PartitionSpec, Schema
     >>> schema = Schema(0, (Field(1, "at", "timestamp", True, True),))
     >>> describe_partition_fields({0: PartitionSpec(0, (PartitionField(1000, 1, "at_day", "day"),))}, schema)
     'day of at'

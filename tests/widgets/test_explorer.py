@@ -50,16 +50,16 @@ def html_of(widget: ipywidgets.Widget) -> Iterator[str]:
 
 
 @pytest.mark.spark
-def test_the_first_picture_is_there_before_anything_else_has_been_read(events: icestats.Table) -> None:
-    """The manifests are drawn from the manifest list, a bar each, data and deletes apart."""
+def test_the_manifests_are_drawn_a_bar_each(events: icestats.Table) -> None:
+    """Data and deletes apart, with the records of the manifest list, which the summary has before all else."""
     explorer = Explorer(events)
+    assert f"{events.overview().record_count:,}" in explorer.summary.body.children[0].value
+    assert explorer.wait()
     drawn = {name: len(trace(explorer.manifests, name).y) for name in ("data", "deletes")}
     assert drawn == {"data": events.overview().data_manifest_count, "deletes": events.overview().delete_manifest_count}
     assert trace(explorer.manifests, "data").marker.color != trace(explorer.manifests, "deletes").marker.color
     records = sum(trace(explorer.manifests, "data records").x)
     assert records == events.overview().record_count
-    assert f"{records:,}" in explorer.summary.body.children[0].value
-    assert explorer.wait()
 
 
 @pytest.mark.spark
