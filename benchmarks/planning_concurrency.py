@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generated_table import Shape, generate
+from benchmarks.measuring import installed_environment
 from benchmarks.metadata_page import PAGE, describe_conditions, load_average
 from benchmarks.peers.table_location import metadata_path
 
@@ -76,7 +77,7 @@ def _measure_plans(location: str, runs: int) -> list[str]:
     for _ in range(runs):
         for way in ways:
             command = [sys.executable, "-m", "benchmarks.peers.plans", way, location, row_filter]
-            run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=installed_environment())
             found[way].append(json.loads(run.stdout))
             print(f"{way}: {found[way][-1]['seconds']}", file=sys.stderr)
     lines = ["| what | first call of a process, s | later calls, s | files |", "|---|---:|---:|---:|"]

@@ -101,8 +101,12 @@ def _conditions(scale_factor: float, rounds: int, runs: Runs) -> str:
     return (
         f"lineitem at scale factor {scale_factor:g}: {rows:,} rows, 16 columns, {FILES} files. "
         f"{platform.machine()}, {os.cpu_count()} cores, Spark in local[2]; Python {platform.python_version()}, "
-        f"{packages}. Medians of {rounds} runs, cases taking turns; load average at the end {os.getloadavg()[0]:.1f}."
+        f"{packages}. {_runs(rounds)}; load average at the end {os.getloadavg()[0]:.1f}."
     )
+
+
+def _runs(rounds: int) -> str:
+    return "One run of each case" if rounds == 1 else f"Medians of {rounds} runs, cases taking turns"
 
 
 def _build_table(runs: Runs) -> str:

@@ -40,7 +40,7 @@ def read(location: str, folder: str) -> tuple[np.ndarray, Best]:
 def split_by_field(field_ids: np.ndarray, values: pa.BinaryArray) -> Iterator[tuple[int, pa.BinaryArray]]:
     order = np.argsort(field_ids.astype(np.int16), kind="stable")
     ordered, taken = field_ids[order], values.take(pa.array(order))
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else []
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
     for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
         yield int(ordered[start]), taken.slice(start, end - start)
 

@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 
 import icestats
-from icestats.spark.scan_job import ScanJob, Sizes, merge_into
+from icestats.spark.scan_job import ScanJob, Sizes
 from icestats.spark.scan_plan import plan_scan
 from icestats.spark.session import get_session, spark_catalog_properties, stop_session
-from icestats.spark.table_statistics import _run
+from icestats.spark.table_statistics import _run, merge_rows
 from icestats.stats.column_accumulator import ColumnAccumulator
 
 
@@ -50,7 +50,7 @@ def create(home: Path, files: list[str]) -> dict[str, Any]:
 def measure(home: Path, case: str) -> dict[str, Any]:
     known = spark_catalog_properties(properties(home)) or {}
     spark = get_session({"bench": known}, master="local[2]", memory="1g" if case == "iceberg" else "512m")
-    rows = spark.sql("select count(*) from bench.tpch.lineitem where l_orderkey > 0").first()[0]
+    rows = spark.sql("select count(*) from bench.tpch.lineitem where l_orderkey > 0").collect()[0][0]
     table = icestats.load("tpch.lineitem", catalog=properties(home))
     names = [field.name for field in table.schema.top_level]
 
@@ -86,11 +86,13 @@ class NoTextKll(ScanJob):
 
 
 def scan_without_text_kll(table: icestats.Table, spark: Any) -> None:
+    if table.snapshot is None:
+        raise SystemExit("the table of the benchmark is empty")
     plan = plan_scan(table._source, table.snapshot)
-    job = NoTextKll(plan.fields, Sizes(200, 12, 200, 12), None)
+    sizes = Sizes(200, 12, 200, 12)
+    job = NoTextKll(plan.fields, sizes, None)
     merged = job.new_accumulators()
-    for _, found in _run(spark, plan, job):
-        merge_into(merged, found)
+    merge_rows(merged, {}, _run(spark, plan, job), sizes)
     [accumulator.result() for accumulator in merged]
 
 
