@@ -116,7 +116,7 @@ def test_iceberg_goes_on_from_our_file_and_we_from_icebergs(spark, namespace):
 
 
 def test_every_engine_reads_a_table_with_all_kinds_committed(spark, namespace):
-    """DuckDB's Iceberg extension is not on PyPI: DuckDB reads the data files by their paths, deletes not applied."""
+    """DuckDB 1.5 has an Iceberg extension on PyPI, 2.0 has none: it reads data files by path, deletes not applied."""
     name = f"{namespace}.all_kinds"
     full = make_table(spark, name, 2)
     before = spark.sql(f"select count(*), sum(id), sum(amount) from {full}").collect()
