@@ -181,6 +181,7 @@ def test_a_brush_over_partitions_filters_every_part(opened: Opened) -> None:
     opened.part("partitions").locator("[tabindex='0'][role=application]").first.focus()
     opened.page.keyboard.press("ArrowRight")
     expect(chosen).to_contain_text("event_time_day 2026-09-06,")
+    opened.settle()
     opened.page.keyboard.press("Shift+ArrowRight")
     expect(chosen).to_contain_text("event_time_day 2026-09-06 to 2026-09-07")
     frame = opened.part("partitions").locator(".selectionlayer path")
