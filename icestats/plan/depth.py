@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from icestats.plan.keys import Longs, Mask
+from icestats.plan.keys import Longs
+from icestats.plan.ranks import sum_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,56 +30,53 @@ class Depth:
 
 
 def build_depth(
-    lower: Longs, upper: Longs, known: Mask, keys: Longs, weights: npt.NDArray[np.float64], valueless_count: int = 0
+    lower: Longs,
+    upper: Longs,
+    weights: npt.NDArray[np.float64],
+    *,
+    unknown_count: int = 0,
+    valueless_count: int = 0,
 ) -> Depth:
-    """Count for some keys the ranges that they lie in, both ends included.
+    """Count for each of some keys the ranges that it lies in, both ends included.
 
     Parameters
     ----------
     lower, upper : numpy.ndarray of int64
-        The ranges.
-    known : numpy.ndarray of bool
-        Which of them have both bounds.
-    keys : numpy.ndarray of int64
-        The keys to look up.
+        The ranges, as places among the keys in ascending order: the first key and the last one in the range.
     weights : numpy.ndarray of float64
         How much each key counts: the rows that it stands for.
+    unknown_count : int, optional
+        Further ranges, without bounds: each key may lie in them.
     valueless_count : int, optional
-        Ranges that hold no key at all.
+        Further ranges that hold no key at all.
 
     Examples
     --------
-    >>> ranges = np.array([1, 5, 9]), np.array([6, 8, 9])
-    >>> build_depth(*ranges, np.ones(3, bool), np.array([1, 6, 9]), np.ones(3)).mean
+    Of the keys 1, 6 and 9 the second lies in two of the ranges 1 to 6, 5 to 8 and 9 to 9:
+
+    >>> build_depth(np.array([0, 1, 2]), np.array([1, 1, 2]), np.ones(3)).mean
     1.3333333333333333
     """
-    lows, highs = np.sort(lower[known]), np.sort(upper[known])
-    unknown = len(known) - int(known.sum()) - valueless_count
-    if not len(keys):
-        return Depth(len(known), unknown, float(unknown), unknown, ())
-    found = np.searchsorted(lows, keys, side="right") - np.searchsorted(highs, keys, side="left") + unknown
-    total = float(weights.sum()) or 1.0
+    range_count = len(lower) + unknown_count + valueless_count
+    if not len(weights):
+        return Depth(range_count, unknown_count, float(unknown_count), unknown_count, ())
+    size = len(weights) + 1
+    # Bounds that are the wrong way round hold no key.
+    ends = np.maximum(upper + 1, lower)
+    found = np.cumsum(np.bincount(lower, minlength=size) - np.bincount(ends, minlength=size))[:-1] + unknown_count
+    by_depth = sum_weights(found, weights)
+    total = float(by_depth.sum()) or 1.0
     return Depth(
-        range_count=len(known),
-        unknown_count=unknown,
-        mean=float((found * weights).sum() / total),
+        range_count=range_count,
+        unknown_count=unknown_count,
+        mean=float((np.arange(len(by_depth)) * by_depth).sum() / total),
         max=int(found.max()),
-        histogram=_histogram(found, weights / total),
+        histogram=_histogram(by_depth, total),
     )
 
 
-def collapse(keys: Longs, weights: npt.NDArray[np.float64]) -> tuple[Longs, npt.NDArray[np.float64]]:
-    """Return the distinct keys, sorted, and the sum of the weights of each."""
-    if not len(keys):
-        return keys, weights
-    order = np.argsort(keys)
-    ordered = keys[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    return ordered[starts], np.add.reduceat(weights[order], starts)
-
-
-def _histogram(depths: Longs, shares: npt.NDArray[np.float64]) -> tuple[tuple[int, int, float], ...]:
-    bins = np.frexp(np.maximum(depths, 1).astype(np.float64))[1] - 1
-    sums = np.bincount(bins, weights=shares)
+def _histogram(by_depth: npt.NDArray[np.float64], total: float) -> tuple[tuple[int, int, float], ...]:
     # frexp(1) is bin 0 (depth 1), depths 2 to 3 are bin 1, 4 to 7 bin 2.
-    return tuple((1 << place, (2 << place) - 1, float(share)) for place, share in enumerate(sums) if share > 0)
+    bins = np.frexp(np.maximum(np.arange(len(by_depth)), 1).astype(np.float64))[1] - 1
+    shares = sum_weights(bins.astype(np.int64), by_depth) / total
+    return tuple((1 << place, (2 << place) - 1, float(share)) for place, share in enumerate(shares) if share > 0)

@@ -15,6 +15,7 @@ from icestats.partition_values import partition_field_type
 from icestats.plan.figures import MISSING, ColumnFigures, file_figures, value_figures
 from icestats.plan.funnel import partition_places
 from icestats.plan.keys import Keys, Longs
+from icestats.plan.ranks import build_ranks
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,15 @@ class FileSet:
     @cached_property
     def partitions(self) -> Longs:
         """A number for each file's partition; it orders by spec, then by the partition's fields."""
-        numbers = self.spec_ids.copy()
+        numbers = build_ranks(self.spec_ids)[0]
         for field in self.partition_fields:
             figures = self.partition_figures[field.field_id]
-            # Nulls first, NaN last, whatever their keys.
-            ranks = np.where(figures.lower.known, figures.lower.ranks()[0], np.where(figures.nan_counts > 0, 1, 0))
-            order = np.where(figures.lower.known, 1, np.where(figures.nan_counts > 0, 2, 0))
-            pairs = np.stack([numbers, order, ranks])
-            numbers = _dense(pairs)
+            known = figures.lower.known
+            values, distinct = build_ranks(figures.lower.ranks()[0][known])
+            # Nulls first, NaN last.
+            ranks = np.where(figures.nan_counts > 0, len(distinct) + 1, 0)
+            ranks[known] = values + 1
+            numbers = build_ranks(numbers * (len(distinct) + 2) + ranks)[0]
         return numbers
 
 
@@ -69,7 +71,9 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
         The schema that the snapshot is read with.
     """
     spec_ids = files["spec_id"].to_numpy().astype(np.int64)
-    used = sorted(set(spec_ids.tolist()), key=lambda spec_id: (spec_id != metadata.default_spec_id, -spec_id))
+    used = sorted(
+        files["spec_id"].unique().to_pylist(), key=lambda spec_id: (spec_id != metadata.default_spec_id, -spec_id)
+    )
     fields: dict[int, PartitionField] = {}
     for spec_id in used:
         for field in metadata.specs[spec_id].fields:
@@ -164,14 +168,3 @@ def _extremes(figures: ColumnFigures, groups: Longs, count: int, side: str) -> K
     row_of = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
     row_of[ranks] = rows
     return Keys(keys.values.take(pa.array(row_of[extremes], mask=~known)), known & ~lacking)
-
-
-def _dense(columns: np.ndarray) -> Longs:
-    """Return the dense rank of each column of numbers, the first row counting most."""
-    order = np.lexsort(columns[::-1])
-    ordered = columns[:, order]
-    new = np.zeros(len(order), np.int64)
-    new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(new)
-    return ranks

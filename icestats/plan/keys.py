@@ -113,7 +113,7 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
     for width in _WIDTHS[name]:
         rows = np.flatnonzero(known & (lengths == width))
         if rows.size:
-            values[rows], valid[rows] = _decode(name, width, data, starts[rows])
+            values[rows], valid[rows] = _decode(name, _take_raw(data, starts[rows], width))
     return Keys(values, valid)
 
 
@@ -123,9 +123,19 @@ def _buffers(array: pa.Array) -> tuple[Longs, Longs, npt.NDArray[np.uint8]]:
     return places[:-1], np.diff(places), np.frombuffer(data or b"", np.uint8)
 
 
-def _decode(name: str, width: int, data: npt.NDArray[np.uint8], starts: Longs) -> tuple[Longs, Mask]:
-    raw = data[starts[:, None] + np.arange(width)]
-    every = np.ones(len(starts), np.bool_)
+def _take_raw(data: npt.NDArray[np.uint8], starts: Longs, width: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of values of one width, a row each."""
+    first, end = int(starts[0]), int(starts[-1]) + width
+    if end - first == width * len(starts):
+        # They lie one behind the other.
+        return data[first:end].reshape(-1, width)
+    raw: npt.NDArray[np.uint8] = data[starts[:, None] + np.arange(width)]
+    return raw
+
+
+def _decode(name: str, raw: npt.NDArray[np.uint8]) -> tuple[Longs, Mask]:
+    width = raw.shape[1]
+    every = np.ones(len(raw), np.bool_)
     if name == "boolean":
         return (raw[:, 0] != 0).astype(np.int64), every
     if name in ("float", "double"):

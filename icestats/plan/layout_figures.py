@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from icestats.metadata import Schema
-from icestats.plan.depth import Depth, build_depth, collapse
+from icestats.plan.depth import Depth, build_depth
 from icestats.plan.figures import ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
-from icestats.plan.keys import Longs, Mask
+from icestats.plan.keys import Longs
+from icestats.plan.ranks import build_ranks, count_members, sum_weights
 from icestats.read.manifest_pool import default_threads
 
 _TIMES = ("day", "hour", "month", "year")
@@ -90,41 +91,47 @@ def build_field_layouts(files: FileSet, schema: Schema) -> tuple[FieldLayout, ..
 def _measure(
     files: FileSet, figures: ColumnFigures, name: str, kind: Literal["partition field", "column"], transform: str
 ) -> FieldLayout:
-    count = files.manifests.num_rows
-    above = aggregate(figures, files.manifest_index, count)
+    above = aggregate(figures, files.manifest_index, files.manifests.num_rows)
     lower, upper, low_group, high_group = figures.lower.ranks(figures.upper, above.lower, above.upper)
     known = figures.lower.known & figures.upper.known
+    count = int(known.sum())
+    # Distinct bounds are numbered in ascending order; the first half of the numbers are of lower bounds.
+    numbers, keys = build_ranks(np.concatenate([lower[known], upper[known]]))
     half_of_rows = np.tile(files.record_counts[known] / 2.0, 2)
-    keys, weights = collapse(np.concatenate([lower[known], upper[known]]), half_of_rows)
+    weights = sum_weights(numbers, half_of_rows, len(keys))
+    have_bounds = above.lower.known & above.upper.known
+    valueless = int((above.valueless & ~above.lower.known).sum())
+    manifests = build_depth(
+        np.searchsorted(keys, low_group[have_bounds], side="left"),
+        np.searchsorted(keys, high_group[have_bounds], side="right") - 1,
+        weights,
+        unknown_count=len(have_bounds) - int(have_bounds.sum()) - valueless,
+        valueless_count=valueless,
+    )
+    valueless = int((figures.valueless & ~known).sum())
     return FieldLayout(
         name=name,
         kind=kind,
         type=figures.type,
         transform=transform,
-        manifests=build_depth(
-            low_group,
-            high_group,
-            above.lower.known & above.upper.known,
-            keys,
+        manifests=manifests,
+        files=build_depth(
+            numbers[:count],
+            numbers[count:],
             weights,
-            int((above.valueless & ~above.lower.known).sum()),
+            unknown_count=len(known) - count - valueless,
+            valueless_count=valueless,
         ),
-        files=build_depth(lower, upper, known, keys, weights, int((figures.valueless & ~known).sum())),
-        files_of_partition=_within_partitions(files.partitions, lower, upper, known, half_of_rows),
+        files_of_partition=_within_partitions(files.partitions[known], numbers, len(keys), half_of_rows),
     )
 
 
-def _within_partitions(
-    partitions: Longs, lower: Longs, upper: Longs, known: Mask, weights: npt.NDArray[np.float64]
-) -> Depth:
+def _within_partitions(partitions: Longs, numbers: Longs, key_count: int, weights: npt.NDArray[np.float64]) -> Depth:
     """Look keys up among the files of their own partition; files without bounds are left out."""
-    both = np.concatenate([lower[known], upper[known]])
-    distinct, ranks = np.unique(both, return_inverse=True)
-    # Partition first, then the key's rank: ranges of different partitions do not meet.
-    ids = np.tile(partitions[known], 2) * max(len(distinct), 1) + ranks
-    count = int(known.sum())
-    keys, shares = collapse(ids, weights)
-    return build_depth(ids[:count], ids[count:], np.ones(count, np.bool_), keys, shares)
+    # Partition first, then the key's number: ranges of different partitions do not meet.
+    places, keys = build_ranks(np.tile(partitions, 2) * key_count + numbers)
+    shares = sum_weights(places, weights, len(keys))
+    return build_depth(places[: len(partitions)], places[len(partitions) :], shares)
 
 
 def predict_manifest_depth(files: FileSet, field_id: int, manifest_size_bytes: int) -> tuple[float, int]:
@@ -150,7 +157,7 @@ def predict_manifest_depth(files: FileSet, field_id: int, manifest_size_bytes: i
     known = figures.lower.known
     lengths = int(files.manifests["manifest_length"].to_numpy().sum())
     entry_bytes = lengths / max(len(files), 1)
-    _, place = np.unique(figures.lower.ranks()[0][known], return_inverse=True)
+    place = build_ranks(figures.lower.ranks()[0][known])[0]
     manifests = np.ceil(np.bincount(place) * entry_bytes / manifest_size_bytes)
     weights = np.bincount(place, weights=files.record_counts[known])
     mean = float((manifests * weights).sum() / weights.sum()) if weights.sum() else 1.0
@@ -161,10 +168,10 @@ def build_spread(files: FileSet, target_file_size_bytes: int) -> Spread:
     """Count how files, manifests and partitions go together."""
     partitions, manifests = files.partitions, files.manifest_index
     count = max(files.manifests.num_rows, 1)
-    pairs = np.unique(partitions * count + manifests)
-    per_partition, per_manifest = (np.unique(ids, return_counts=True)[1] for ids in (pairs // count, pairs % count))
+    pairs = build_ranks(partitions * count + manifests)[1]
+    per_partition, per_manifest = count_members(pairs // count), count_members(pairs % count)
     small = files.sizes < 0.75 * target_file_size_bytes
-    crowded = np.unique(partitions[small], return_counts=True)[1] >= 5
+    crowded = count_members(partitions[small]) >= 5
     return Spread(
         file_count=len(files),
         record_count=int(files.record_counts.sum()),
@@ -193,7 +200,7 @@ def find_late_data(files: FileSet) -> LateData | None:
     values, numbers = figures.lower.values[known], files.sequence_numbers[known]
     if not len(values):
         return None
-    sequence, place = np.unique(numbers, return_inverse=True)
+    place, sequence = build_ranks(numbers)
     newest = np.full(len(sequence), np.iinfo(np.int64).min)
     np.maximum.at(newest, place, values)
     before = np.maximum.accumulate(newest)

@@ -201,15 +201,15 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(run, small_table, arguments, p
 
 
 def test_depth_counts_ranges_of_keys():
-    """Against counting one by one."""
+    """Against counting one by one; a range the wrong way round holds no key."""
     rng = np.random.default_rng(1)
-    lower = rng.integers(0, 50, 200)
-    upper = lower + rng.integers(0, 20, 200)
-    known = rng.random(200) < 0.9
-    keys = np.arange(80)
-    depth = build_depth(lower, upper, known, keys, np.ones(80))
-    counts = [int((known & (lower <= key) & (key <= upper)).sum() + (~known).sum()) for key in keys]
-    assert (depth.mean, depth.max, depth.unknown_count) == (np.mean(counts), max(counts), int((~known).sum()))
+    lower = rng.integers(0, 60, 200)
+    upper = np.minimum(lower + rng.integers(0, 20, 200), 79)
+    lower[0], upper[0] = 70, 9
+    depth = build_depth(lower, upper, np.ones(80), unknown_count=7, valueless_count=5)
+    counts = [int(((lower <= key) & (key <= upper)).sum()) + 7 for key in range(80)]
+    assert depth.max == max(counts)
+    assert (depth.range_count, depth.unknown_count) == (212, 7)
     for least, most, share in depth.histogram:
         assert share == pytest.approx(np.mean([least <= max(count, 1) <= most for count in counts]))
 
