@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.errors import MetadataError
+from icestats.metadata import Field
 from icestats.plan.actual_rows import count_rows
 from icestats.plan.certainty import all_rows_match
 from icestats.plan.deletes import PATH_FIELD_ID, DeleteIndex
@@ -50,7 +51,7 @@ def plan_scan(
         reader.manifest_files,
         reader.source.metadata,
         reader.schema,
-        find_rollups=lambda manifests: _find_rollups(reader, manifest_statistics, manifests),
+        find_rollups=lambda manifests: _find_rollups(reader, manifest_statistics, manifests, parsed.field_ids),
         read_files=lambda manifests, field_ids: _read_files(reader, manifests, field_ids),
         list_bytes=reader.manifest_list_bytes,
     )
@@ -110,27 +111,28 @@ def _count_rows(
     return PlanStep(ROWS, "row", total, kept, None, kept, (time.perf_counter() - started) * 1000.0, note=note)
 
 
-def _find_rollups(reader: SnapshotReader, wanted: bool | None, manifests: pa.Table) -> RollUps | None:
+def _find_rollups(
+    reader: SnapshotReader, wanted: bool | None, manifests: pa.Table, field_ids: Sequence[int]
+) -> tuple[RollUps, Sequence[Field]] | None:
     if wanted is False or not manifests.num_rows:
         return None
-    in_memory = next((name for name in ("rollups", "manifest_rollups") if name in reader.__dict__), None)
-    if wanted or in_memory is not None:
-        found: RollUps = getattr(reader, in_memory or "manifest_rollups")
-        return found
+    if wanted or reader.knows_manifest_rollups:
+        return reader.read_manifest_rollups(field_ids)
     if (pc.sum(manifests["manifest_length"]).as_py() or 0) < LEAST_BYTES_SPARED:
         return None
-    return _read_known(reader)
+    return _read_known(reader, field_ids)
 
 
-def _read_known(reader: SnapshotReader) -> RollUps | None:
+def _read_known(reader: SnapshotReader, field_ids: Sequence[int]) -> tuple[RollUps, Sequence[Field]] | None:
     """Return roll-ups that have been committed, or that the local cache knows: of all manifests or of most."""
     try:
         if any(found.blob.type == MANIFEST_STATISTICS for found in reader.blobs):
-            return reader.manifest_rollups
+            return reader.read_manifest_rollups(field_ids)
     except MetadataError:
         # A damaged statistics file is none: the manifests are still there.
         return None
-    return find_cached_rollups(manifests_to_read(reader.manifest_files), reader.source.metadata, reader.schema)
+    found = find_cached_rollups(manifests_to_read(reader.manifest_files), reader.source.metadata, reader.schema)
+    return None if found is None else (found, reader.schema.columns)
 
 
 def _read_files(reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence[int]) -> pa.Table:

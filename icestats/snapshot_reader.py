@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,7 @@ from icestats.catalog import Source
 from icestats.errors import FilterError, MetadataError
 from icestats.metadata import Field, Schema, Snapshot
 from icestats.plan.row_groups import read_row_groups
-from icestats.read.committed_rollups import read_committed_rollups
+from icestats.read.committed_rollups import CommittedRollups
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifest_pool import Progress
 from icestats.read.manifests import (
@@ -56,6 +56,7 @@ class SnapshotReader:
         self.source = source
         self.snapshot = snapshot
         self.schema = schema
+        self._by_column: dict[tuple[Field, ...], RollUps] = {}
 
     @cached_property
     def manifest_files(self) -> pa.Table:
@@ -78,10 +79,32 @@ class SnapshotReader:
         """The roll-up by manifest and over the table, from committed manifest statistics where there are some."""
         if "rollups" in self.__dict__:
             return self.rollups
-        found = self._read_committed(None)
+        found = self._read_committed(self.schema.columns, None)
         return self.rollups if found is None else found
 
-    def _read_committed(self, progress: Progress | None) -> RollUps | None:
+    @property
+    def knows_manifest_rollups(self) -> bool:
+        """Whether the roll-up by manifest has been read."""
+        return "rollups" in self.__dict__ or "manifest_rollups" in self.__dict__
+
+    def read_manifest_rollups(self, field_ids: Collection[int]) -> tuple[RollUps, Sequence[Field]]:
+        """Return the roll-up by manifest and over the table with some columns at least, and the columns that it has.
+
+        Of committed manifest statistics no more columns are decoded than these, unless all have been already.
+        """
+        columns = tuple(column for column in self.schema.columns if column.field_id in field_ids)
+        if self.knows_manifest_rollups:
+            return self.manifest_rollups, self.schema.columns
+        for known, found in self._by_column.items():
+            if set(columns) <= set(known):
+                return found, known
+        read = self._read_committed(columns, None)
+        if read is None:
+            return self.manifest_rollups, self.schema.columns
+        self._by_column[columns] = read
+        return read, columns
+
+    def _read_committed(self, columns: Sequence[Field], progress: Progress | None) -> RollUps | None:
         metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
         if not metadata.statistics or not schema.columns:
             return None
@@ -89,7 +112,11 @@ class SnapshotReader:
         def read(wanted: Sequence[ManifestToRead]) -> RollUps:
             return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
 
-        return read_committed_rollups(storage, self._nearest_blobs(), self.manifest_files, schema.columns, read)
+        return self._committed.read(self._nearest_blobs(), columns, read)
+
+    @cached_property
+    def _committed(self) -> CommittedRollups:
+        return CommittedRollups(self.source.storage, self.manifest_files, self.schema.columns)
 
     def _nearest_blobs(self) -> Iterator[CommittedBlob]:
         """Yield blobs, the nearest first, reading no more footers than are asked for."""
@@ -124,7 +151,7 @@ class SnapshotReader:
         if "rollups" in self.__dict__:
             return
         by_partition = self._read_committed_partitions()
-        by_manifest = None if by_partition is None else self._read_committed(progress)
+        by_manifest = None if by_partition is None else self._read_committed(self.schema.columns, progress)
         if by_partition is not None and by_manifest is not None:
             self.__dict__ |= {"partition_rollups": by_partition, "manifest_rollups": by_manifest}
             return

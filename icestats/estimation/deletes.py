@@ -59,18 +59,18 @@ class TableDeletes:
 
 
 def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDeletes:
-    """Build a snapshot's deletes from its roll-up by manifest; delete files are listed for equality deletes only."""
-    groups = reader.manifest_rollups.manifests
+    """Build a snapshot's deletes from its roll-up by manifest; only manifests with equality deletes are read."""
+    groups = reader.read_manifest_rollups(())[0].manifests
     is_data = pc.equal(reader.manifest_files["content"], "data")
     data, deletes = groups.filter(is_data), groups.filter(pc.invert(is_data))
     records, removed, assumes, by_partition = _total(data, "record_count"), 0.0, "", True
     positions, equality = _total(deletes, "record_count"), 0
-    if _total(deletes, "equality_delete_file_count"):
-        manifests = reader.manifest_files
-        files = reader.read_files((), manifests.filter(pc.equal(manifests["content"], "deletes")))
+    has_equality = pc.greater(groups["equality_delete_file_count"], 0)
+    if pc.any(has_equality).as_py():
+        files = reader.read_files((), reader.manifest_files.filter(has_equality))
         by_equality = files.filter(pc.equal(files["content"], "equality_deletes"))
         equality = _total(by_equality, "record_count")
-        positions = _total(files, "record_count") - equality
+        positions -= equality
         removed, assumes = _estimate_equality(by_equality, read_ndv, records)
         specs = reader.source.metadata.specs
         by_partition = all(specs[spec_id].fields for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())

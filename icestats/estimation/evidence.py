@@ -42,10 +42,11 @@ class Evidence:
         self._thetas: dict[int, ThetaSketch | None] = {}
         self._files: dict[tuple[object, ...], GroupedEvidence] = {}
 
-    def fill(self, *, partitions: bool) -> None:
+    def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
         """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
         if partitions:
             self.reader.fill_rollups(None)
+        self.reader.read_manifest_rollups(field_ids)
         self.deletes  # noqa: B018 - kept once it is read
 
     @cached_property
@@ -86,9 +87,8 @@ class Evidence:
         """Return the data manifests with their roll-up."""
         reader, metadata = self.reader, self.reader.source.metadata
         manifests = self._data_manifests
-        columns = reader.schema.columns
+        rollups, columns = reader.read_manifest_rollups(field_ids)
         places = manifests["place"].to_numpy()
-        rollups = reader.manifest_rollups
         groups = rollups.manifests.take(pa.array(places))
         rows = (places[:, None] * len(columns) + np.arange(len(columns))[None, :]).ravel()
         cells = rollups.manifest_cells
@@ -137,13 +137,13 @@ class Evidence:
 
     def read_table(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the table as one group."""
-        manifests = self.reader.manifest_rollups.manifests.take(self._data_manifests["place"])
+        rollups, columns = self.reader.read_manifest_rollups(field_ids)
+        manifests = rollups.manifests.take(self._data_manifests["place"])
         rows, sizes, files = (
             pa.array([pc.sum(manifests[name]).as_py() or 0])
             for name in ("record_count", "file_size_in_bytes", "live_file_count")
         )
-        cells, columns = self.reader.manifest_rollups.table_cells, self.reader.schema.columns
-        built = build_groups("table", rows, sizes, files, cells, columns, field_ids)
+        built = build_groups("table", rows, sizes, files, rollups.table_cells, columns, field_ids)
         return GroupedEvidence(built, [], self.deletes.over(built.row_counts), self.manifest_bytes)
 
     def read_files(self, question: Question) -> GroupedEvidence:

@@ -64,7 +64,7 @@ def ask_sources(
         place = names.index("manifests") + 1 if "manifests" in names else len(names)
         names.insert(place, DOUBLE)
     # The roll-ups are everybody's: no source is charged for reading them.
-    evidence.fill(partitions=not _BY_MANIFEST.issuperset(names))
+    evidence.fill(question.field_ids, partitions=not _BY_MANIFEST.issuperset(names))
     return [_timed(evidence, question, name) for name in names]
 
 

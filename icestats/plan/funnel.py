@@ -29,8 +29,8 @@ from icestats.read.partition_columns import find_partition_columns
 ReadFiles = Callable[[pa.Table, Sequence[int]], pa.Table]
 """Reads `file_figures_schema` of manifests (`schemas.MANIFEST_FILES`) with the statistics of some columns."""
 
-FindRollups = Callable[[pa.Table], RollUps | None]
-"""Gives the roll-ups of manifests (`schemas.MANIFEST_FILES`), of others too, or None."""
+FindRollups = Callable[[pa.Table], tuple[RollUps, Sequence[Field]] | None]
+"""Gives the roll-ups of manifests (`schemas.MANIFEST_FILES`), of others too, with the columns they have, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def run_funnel(
     metadata : TableMetadata
         Partition specs and schemas.
     schema : Schema
-        The schema that the snapshot is read with; the columns of the roll-ups.
+        The schema that the snapshot is read with.
     find_rollups : callable
         Gives the statistics of those manifests that summaries leave, as far as they are known; None: the step by column
         bounds is left out.
@@ -96,7 +96,7 @@ def run_funnel(
     judgements += found
     rollups = find_rollups(manifests.take(pa.array(kept))) if row_filter.field_ids else None
     if rollups is not None:
-        step, kept, found = _by_rollups(row_filter, manifests, kept, rollups, schema.columns)
+        step, kept, found = _by_rollups(row_filter, manifests, kept, *rollups)
         steps.append(step)
         judgements += found
     started = time.perf_counter()

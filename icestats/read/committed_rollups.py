@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.errors import IcestatsError
 from icestats.metadata import Field
 from icestats.read.manifest_pool import ManifestToRead
-from icestats.read.manifest_statistics import ManifestStatistics, read_manifest_statistics
+from icestats.read.manifest_statistics import ManifestStatistics
 from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
 from icestats.read.manifests import RollUps, manifests_to_read
 from icestats.read.puffin import read_blob
-from icestats.read.rollup_merge import merge_groups_cells, merge_manifests, take_manifests
+from icestats.read.rollup_merge import merge_groups_cells, merge_manifests, take_columns, take_manifests
 from icestats.read.statistics_files import CommittedBlob
 from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.storage import FileReader
@@ -25,56 +27,104 @@ LEAST_SHARE_KNOWN = 0.5
 """Committed statistics of a smaller part of the manifests, in bytes, are not used: the local cache may know more."""
 
 ReadManifests = Callable[[Sequence[ManifestToRead]], RollUps]
-"""Reads the roll-up by manifest of manifests."""
+"""Reads the roll-up by manifest of manifests, with all columns of the snapshot."""
 
 
-def read_committed_rollups(
-    storage: FileReader,
-    blobs: Iterable[CommittedBlob],
-    manifest_files: pa.Table,
-    columns: Sequence[Field],
-    read: ReadManifests,
-) -> RollUps | None:
-    """Return the roll-up by manifest from the nearest usable blob, reading only the manifests that it does not know.
+class CommittedRollups:
+    """The roll-up by manifest of a snapshot as committed statistics have it: what is asked for is decoded, no more.
 
     Parameters
     ----------
     storage : FileReader
-        Where to read the blob from.
-    blobs : iterable of CommittedBlob
-        The table's blobs, the nearest first.
+        Where to read blobs from.
     manifest_files : pyarrow.Table
-        `schemas.MANIFEST_FILES`: all manifests of a snapshot.
+        `schemas.MANIFEST_FILES`: all manifests of the snapshot.
     columns : sequence of Field
-        The columns that are wanted.
-    read : callable
-        Reads the manifests that are new since.
+        All columns of the snapshot.
 
-    Returns
-    -------
-    RollUps or None
-        Without partitions; None where no blob of most of these manifests can be used. Cells are known, or unknown with
-        the number of files that lack the figure, as those of the manifests are; sums over a part of the files are not
-        there. Why a blob is not used is logged as a warning of the logger `icestats`.
+    Notes
+    -----
+    Why a blob is not used is logged once, as a warning of the logger `icestats`.
     """
-    for found in blobs:
-        if found.blob.type != MANIFEST_STATISTICS:
-            continue
-        try:
-            payload = read_blob(storage, found.blob, found.statistics_path)
-            statistics = read_manifest_statistics(payload, columns, found.statistics_path)
-        except IcestatsError as error:
-            _LOG.warning("committed manifest statistics are not used: %s", error)
-            continue
-        rollups = _apply(statistics, manifest_files, columns, read)
-        if rollups is not None:
-            return rollups
-    return None
+
+    def __init__(self, storage: FileReader, manifest_files: pa.Table, columns: Sequence[Field]) -> None:
+        self._storage = storage
+        self._manifest_files = manifest_files
+        self._columns = columns
+        self._opened: dict[tuple[str, int], _Opened | None] = {}
+        self._said: set[str] = set()
+
+    def read(
+        self, blobs: Iterable[CommittedBlob], columns: Sequence[Field], read_manifests: ReadManifests
+    ) -> RollUps | None:
+        """Return the roll-up by manifest of some columns from the nearest usable blob.
+
+        Parameters
+        ----------
+        blobs : iterable of CommittedBlob
+            The table's blobs, the nearest first.
+        columns : sequence of Field
+            The columns that are wanted.
+        read_manifests : callable
+            Reads the manifests that no blob knows, which are new since.
+
+        Returns
+        -------
+        RollUps or None
+            Without partitions; None where no blob of most of these manifests can be used. Cells are known, or unknown
+            with the number of files that lack the figure, as those of the manifests are; sums over a part of the files
+            are not there.
+        """
+        for found in blobs:
+            if found.blob.type != MANIFEST_STATISTICS:
+                continue
+            try:
+                opened = self._open(found, read_manifests)
+                if opened is not None:
+                    return opened.build(columns)
+            except IcestatsError as error:
+                if str(error) not in self._said:
+                    _LOG.warning("committed manifest statistics are not used: %s", error)
+                    self._said.add(str(error))
+        return None
+
+    def _open(self, found: CommittedBlob, read_manifests: ReadManifests) -> _Opened | None:
+        key = (found.statistics_path, found.blob.offset)
+        if key not in self._opened:
+            payload = read_blob(self._storage, found.blob, found.statistics_path)
+            statistics = ManifestStatistics(payload, found.statistics_path)
+            self._opened[key] = _match(statistics, self._manifest_files, self._columns, read_manifests)
+        return self._opened[key]
 
 
-def _apply(
-    statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read: ReadManifests
-) -> RollUps | None:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A blob that knows most of a snapshot's manifests."""
+
+    statistics: ManifestStatistics
+    chosen: npt.NDArray[np.int64]
+    """Those of its manifests that the snapshot has."""
+    newer: RollUps | None
+    """Of the manifests that it does not know."""
+    columns: Sequence[Field]
+    """Those of `newer`."""
+    paths: Sequence[str]
+    """All manifests of the snapshot, in their order."""
+
+    def build(self, columns: Sequence[Field]) -> RollUps:
+        """Build the roll-up of some columns."""
+        known = (self.statistics.manifests, self.statistics.build_cells(columns), self.chosen, len(columns))
+        parts = [_only_manifests(*take_manifests(*known))]
+        if self.newer is not None:
+            cells = take_columns(self.newer.manifest_cells, self.columns, columns)
+            parts.append(_only_manifests(self.newer.manifests, cells))
+        groups, cells = merge_manifests(parts, self.paths, len(columns))
+        return _only_manifests(groups, cells, merge_groups_cells(cells, columns))
+
+
+def _match(
+    statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read_manifests: ReadManifests
+) -> _Opened | None:
     place = {path: i for i, path in enumerate(statistics.manifests["manifest_path"].to_pylist())}
     paths, lengths = manifest_files["manifest_path"].to_pylist(), manifest_files["manifest_length"].to_numpy()
     # The length behind the last one is that of a manifest which is not there.
@@ -84,11 +134,8 @@ def _apply(
     missing = np.flatnonzero(found < 0)
     if lengths[missing].sum() > (1 - LEAST_SHARE_KNOWN) * lengths.sum():
         return None
-    parts = [_only_manifests(*take_manifests(statistics.manifests, statistics.cells, found[found >= 0], len(columns)))]
-    if missing.size:
-        parts.append(read(manifests_to_read(manifest_files.take(pa.array(missing)))))
-    groups, cells = merge_manifests(parts, paths, len(columns))
-    return _only_manifests(groups, cells, merge_groups_cells(cells, columns))
+    newer = read_manifests(manifests_to_read(manifest_files.take(pa.array(missing)))) if missing.size else None
+    return _Opened(statistics, found[found >= 0], newer, columns, paths)
 
 
 def _only_manifests(manifests: pa.Table, cells: pa.Table, table_cells: pa.Table | None = None) -> RollUps:

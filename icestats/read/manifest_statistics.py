@@ -6,8 +6,8 @@ A manifest never changes once written, so what a blob says of a path and length 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -28,92 +28,108 @@ from icestats.read.manifest_statistics_layout import (
     blob_schema,
 )
 from icestats.read.manifest_statistics_records import StatisticsRecords
-from icestats.schemas import MANIFEST_GROUPS
+from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.stats.known_cells import KnownCells, build_known_cells, has_column_statistic
 
 _SCHEMA = json.loads(json.dumps(blob_schema()))
 
 
-@dataclass(frozen=True, slots=True)
 class ManifestStatistics:
-    """The roll-up by manifest of some manifests."""
-
-    manifests: pa.Table
-    """`schemas.MANIFEST_GROUPS`."""
-    manifest_lengths: tuple[int, ...]
-    cells: pa.Table
-    """`schemas.ROLLUP_CELLS`: the cells of `manifests`; sums over a part of a manifest's files are left out."""
-
-
-def read_manifest_statistics(payload: bytes, columns: Sequence[Field], path: str) -> ManifestStatistics:
-    """Read the payload of a blob.
+    """The roll-up by manifest of some manifests, its columns decoded as far as they are asked for.
 
     Parameters
     ----------
     payload : bytes
-        An Avro container file.
-    columns : sequence of Field
-        The columns that are wanted.
+        A blob: an Avro container file.
     path : str
         The Puffin file, for messages.
 
     Raises
     ------
     UnsupportedError
-        The blob has other fields or field ids, or was made before a wanted column was added or got its type.
+        The blob has other fields or field ids.
     MetadataError
-        The blob is cut or damaged.
+        The blob is cut or damaged, as far as that is seen before its columns are decoded.
     """
-    header = read_header(payload, path)
-    if parse_schema(header) != _SCHEMA:
-        raise UnsupportedError(f"{path}: its manifest statistics have other fields or field ids than this version's")
-    places = _find_columns(header.metadata.get(COLUMNS_KEY, b""), columns, path)
+
+    def __init__(self, payload: bytes, path: str) -> None:
+        self._path = path
+        header = read_header(payload, path)
+        if parse_schema(header) != _SCHEMA:
+            raise UnsupportedError(
+                f"{path}: its manifest statistics have other fields or field ids than this version's"
+            )
+        self._types = _read_types(header.metadata.get(COLUMNS_KEY, b""), path)
+        with _damage_in(path):
+            blocks, counts = [], []
+            for _, count, block in read_blocks(payload, header):
+                blocks.append(block)
+                counts.append(count)
+            self._records = StatisticsRecords(blocks, counts, len(self._types))
+            lengths, content, *numbers = self._records.heads
+            if (self._records.heads < 0).any():
+                raise ValueError("a length or a count is negative")
+            groups = {"manifest_path": _gather(self._records.data, *self._records.paths).cast(pa.string())}
+            groups |= {name: pa.array(values) for name, values in zip(COUNTS, numbers, strict=True)}
+            self.manifests = pa.table(groups, schema=MANIFEST_GROUPS)
+            """`schemas.MANIFEST_GROUPS`."""
+        self.manifest_lengths: tuple[int, ...] = tuple(lengths.tolist())
+        self._live = np.where(content == 0, numbers[0], 0)
+
+    def build_cells(self, columns: Sequence[Field]) -> pa.Table:
+        """Return the cells of `manifests`, `schemas.ROLLUP_CELLS`; sums over a part of a manifest's files are left out.
+
+        Parameters
+        ----------
+        columns : sequence of Field
+            The columns that are wanted.
+
+        Raises
+        ------
+        UnsupportedError
+            The blob was made before a wanted column was added or got its type.
+        MetadataError
+            What the blob has of these columns is damaged.
+        """
+        for column in columns:
+            if self._types.get(column.field_id) != column.type:
+                was = self._types.get(column.field_id)
+                before = "was not there yet" if was is None else f"was of type {was}"
+                raise UnsupportedError(
+                    f"{self._path}: its manifest statistics were made when column {column.name!r} {before}: "
+                    "compute them again"
+                )
+        if not columns:
+            return ROLLUP_CELLS.empty_table()
+        with _damage_in(self._path):
+            return _Cells(self._records, list(self._types), columns).build(self._live)
+
+
+@contextmanager
+def _damage_in(path: str) -> Iterator[None]:
     try:
-        blocks, counts = [], []
-        for _, count, block in read_blocks(payload, header):
-            blocks.append(block)
-            counts.append(count)
-        return _build(StatisticsRecords(blocks, counts, len(places)), places, columns)
+        yield
     except (IndexError, KeyError, ValueError, EOFError, OverflowError, pa.ArrowException) as error:
         text = " ".join(str(error).split()) or "a value runs past the end"
         raise MetadataError(f"its manifest statistics are damaged: {text}", path) from error
 
 
-def _find_columns(text: bytes, columns: Sequence[Field], path: str) -> Mapping[int, int]:
-    """Return the place of each stored column among those that are wanted, -1 for one that is not."""
+def _read_types(text: bytes, path: str) -> dict[int, str]:
+    """Return the type of each stored column."""
     try:
-        stored = {int(field_id): str(kind) for field_id, kind in json.loads(text)}
+        return {int(field_id): str(kind) for field_id, kind in json.loads(text)}
     except (ValueError, TypeError) as error:
         raise MetadataError(f"its manifest statistics do not say which columns they are of: {error}", path) from error
-    for column in columns:
-        if stored.get(column.field_id) != column.type:
-            was = stored.get(column.field_id)
-            before = "was not there yet" if was is None else f"was of type {was}"
-            raise UnsupportedError(
-                f"{path}: its manifest statistics were made when column {column.name!r} {before}: compute them again"
-            )
-    wanted = {column.field_id: place for place, column in enumerate(columns)}
-    return {field_id: wanted.get(field_id, -1) for field_id in stored}
-
-
-def _build(records: StatisticsRecords, places: Mapping[int, int], columns: Sequence[Field]) -> ManifestStatistics:
-    lengths, content, *counts = records.heads
-    if (records.heads < 0).any():
-        raise ValueError("a length or a count is negative")
-    groups = {"manifest_path": _gather(records.data, *records.paths).cast(pa.string())}
-    groups |= {name: pa.array(values) for name, values in zip(COUNTS, counts, strict=True)}
-    live = np.where(content == 0, counts[0], 0)
-    cells = _Cells(records, places, columns).build(live)
-    return ManifestStatistics(pa.table(groups, schema=MANIFEST_GROUPS), tuple(lengths.tolist()), cells)
 
 
 class _Cells:
     """The cells of all records: every wanted column, for each record in turn."""
 
-    def __init__(self, records: StatisticsRecords, places: Mapping[int, int], columns: Sequence[Field]) -> None:
+    def __init__(self, records: StatisticsRecords, stored: Sequence[int], columns: Sequence[Field]) -> None:
         self._records, self._columns = records, columns
-        self._ids = np.array(sorted(places), np.int64)
-        self._places = np.array([places[field_id] for field_id in sorted(places)], np.int64)
+        wanted = {column.field_id: place for place, column in enumerate(columns)}
+        self._ids = np.array(sorted(stored), np.int64)
+        self._places = np.array([wanted.get(field_id, -1) for field_id in sorted(stored)], np.int64)
         self._size = len(records) * len(columns)
 
     def build(self, live: Words) -> pa.Table:
@@ -132,10 +148,10 @@ class _Cells:
         return build_known_cells(KnownCells(values, missing), self._columns, live)
 
     def _numbers(self, name: str) -> tuple[Words, npt.NDArray[np.bool_]]:
-        records, keys, values = self._records.find_numbers(name)
+        records, keys, tokens = self._records.find_numbers(name)
         cells, wanted = self._find(name, records, keys)
         numbers, present = np.zeros(self._size, np.int64), np.zeros(self._size, np.bool_)
-        numbers[cells] = values[wanted]
+        numbers[cells] = self._records.decode_numbers(tokens[wanted])
         present[cells] = True
         return numbers, present
 

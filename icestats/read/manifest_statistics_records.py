@@ -55,10 +55,14 @@ class StatisticsRecords:
         return self.paths.shape[1]
 
     def find_numbers(self, name: str) -> tuple[Words, Words, Words]:
-        """Return the entries of a map of numbers: their records, keys and values."""
+        """Return the entries of a map of numbers: their records, their keys, and for `decode_numbers` their values."""
         records, tokens, sizes = np.concatenate([np.zeros((3, 0), np.int64), *self._numbers[name]], axis=1)
         keys = np.repeat(tokens, sizes) + 2 * expand_ranges(np.zeros_like(sizes), sizes)
-        return np.repeat(records, sizes), self._decode_tokens(keys), self._decode_tokens(keys + 1)
+        return np.repeat(records, sizes), self.decode_numbers(keys), keys + 1
+
+    def decode_numbers(self, tokens: Words) -> Words:
+        """Return the numbers of tokens, which are counted from the beginning of `data`."""
+        return decode_numbers(self.data, self._ends[tokens - 1] + 1)[0]
 
     def find_bounds(self, name: str) -> tuple[Words, Words, Words, Words]:
         """Return the entries of a map of bounds: their records, keys, where they begin in `data` and their lengths."""
@@ -90,27 +94,24 @@ class StatisticsRecords:
             raise ValueError("a record runs past the end of its block")
         return at
 
-    def _decode_tokens(self, tokens: Words) -> Words:
-        return decode_numbers(self.data, self._ends[tokens - 1] + 1)[0]
-
     def _read_numbers(self, records: Words, token: Words) -> Words:
         """Read a record's numbers behind the manifest's length, up to its bounds; return the token of these."""
-        self.heads[1, records] = self._decode_tokens(token)
+        self.heads[1, records] = self.decode_numbers(token)
         token = token + 1
         for _ in range(2):
-            token = token + 1 + _check_branches(self._decode_tokens(token))
-        self.heads[2:, records] = self._decode_tokens(token + np.arange(len(COUNTS))[:, None])
+            token = token + 1 + _check_branches(self.decode_numbers(token))
+        self.heads[2:, records] = self.decode_numbers(token + np.arange(len(COUNTS))[:, None])
         token = token + len(COUNTS)
         for name in NUMBER_MAPS:
             written = np.ones_like(token)
             if name in OPTIONAL_MAPS:
-                written = _check_branches(self._decode_tokens(token))
+                written = _check_branches(self.decode_numbers(token))
                 token = token + 1
-            size = self._check_sizes(name, np.where(written > 0, self._decode_tokens(token), 0))
+            size = self._check_sizes(name, np.where(written > 0, self.decode_numbers(token), 0))
             filled = np.flatnonzero(size)
             self._numbers[name].append(np.stack([records[filled], token[filled] + 1, size[filled]]))
             token = token + written + np.where(size > 0, 2 * size + 1, 0)
-            _check_ends(name, self._decode_tokens(token[filled] - 1))
+            _check_ends(name, self.decode_numbers(token[filled] - 1))
         return token
 
     def _read_bounds(self, name: str, records: Words, at: Words, ends: Words) -> Words:

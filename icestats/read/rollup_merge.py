@@ -76,6 +76,15 @@ def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width:
     return manifests.take(pa.array(chosen)), cells.take(pa.array(rows))
 
 
+def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Field]) -> pa.Table:
+    """Return the cells of some of the columns, for each group in turn."""
+    if tuple(wanted) == tuple(columns):
+        return cells
+    places = np.array([columns.index(column) for column in wanted], np.int64)
+    groups = np.arange(len(cells) // max(len(columns), 1)) * len(columns)
+    return cells.take(pa.array((groups[:, None] + places).ravel()))
+
+
 def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
     """Merge rows of the same partition; also return each row's place in the result.
 

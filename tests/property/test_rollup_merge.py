@@ -30,7 +30,7 @@ from icestats.metadata import (
     TableMetadata,
 )
 from icestats.read.manifest_list import read_manifest_list
-from icestats.read.manifest_statistics import read_manifest_statistics
+from icestats.read.manifest_statistics import ManifestStatistics
 from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.partition_history import SnapshotPartitions, read_snapshot_partitions
 from icestats.read.rollup_merge import merge_groups_cells, merge_rollups
@@ -339,10 +339,9 @@ def test_stored_manifest_statistics_answer_as_the_manifests_do(seed: int, count:
     """Whatever files lack, the tables of manifests and of columns from a blob equal those from the manifests."""
     table = write_table(seed, count)
     files, rollups = only_manifests(table), roll_up(table, table.manifests)
-    found = read_manifest_statistics(write_manifest_statistics(files, rollups, COLUMNS), COLUMNS, "blob")
-    again = RollUps(
-        found.manifests, found.cells, found.manifests, found.cells, merge_groups_cells(found.cells, COLUMNS)
-    )
+    found = ManifestStatistics(write_manifest_statistics(files, rollups, COLUMNS), "blob")
+    cells = found.build_cells(COLUMNS)
+    again = RollUps(found.manifests, cells, found.manifests, cells, merge_groups_cells(cells, COLUMNS))
     schema = Schema(0, COLUMNS)
     assert files.schema.equals(MANIFEST_FILES)
     assert are_same(build_manifests(files, again, schema), build_manifests(files, rollups, schema))

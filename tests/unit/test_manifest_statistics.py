@@ -22,7 +22,7 @@ from icestats.commit.avro_container import write_container
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import CallError, MetadataError, UnsupportedError
 from icestats.read.avro_tokens import LONGEST, decode_numbers, encode_tokens
-from icestats.read.manifest_statistics import read_manifest_statistics
+from icestats.read.manifest_statistics import ManifestStatistics
 from icestats.read.manifest_statistics_layout import COLUMNS_KEY, MANIFEST_STATISTICS, blob_schema
 from icestats.read.puffin import read_blob, read_puffin_footer
 from icestats.rollup_tables import build_manifests
@@ -139,10 +139,53 @@ def test_a_manifest_of_another_length_under_the_same_path_is_read(small_table, l
     table = load()
     rollups, files = table._reader.manifest_rollups, table.manifest_files()
     other = files.set_column(1, files.schema.field(1), pa.array([n + 1 for n in files["manifest_length"].to_pylist()]))
-    found = read_manifest_statistics(
-        write_manifest_statistics(other, rollups, table.schema.columns), table.schema.columns, "blob"
-    )
+    found = ManifestStatistics(write_manifest_statistics(other, rollups, table.schema.columns), "blob")
     assert set(found.manifest_lengths).isdisjoint(files["manifest_length"].to_pylist())
+
+
+def test_columns_are_decoded_by_themselves_as_all_together(small_table, load):
+    """Each column alone, two in another order, none: the cells that all have."""
+    table = load()
+    found, columns = ManifestStatistics(payload_of(table), "blob"), table.schema.columns
+    whole = found.build_cells(columns)
+    for wanted in (*((column,) for column in columns), (columns[2], columns[0]), ()):
+        rows = [n * len(columns) + columns.index(column) for n in range(len(found.manifests)) for column in wanted]
+        assert found.build_cells(wanted).equals(whole.take(pa.array(rows, pa.int64())).combine_chunks())
+
+
+def test_an_estimate_decodes_the_columns_of_its_filter_and_no_others(small_table, load, caplog):
+    """A column that got another type since spoils the blob for itself alone; new manifests are read."""
+    with small_table.update_schema() as update:
+        update.add_column("count", IntegerType())
+    commit(load())
+    small_table.append(more_rows())
+    with small_table.update_schema() as update:
+        update.update_column("count", LongType())
+    sources = ["manifests", "manifests-each", "table"]
+    expected = load().read()
+    table = load()
+    for row_filter in ("id < 30", "price >= 2 and name = 'zz'", "id < 30", "at is null"):
+        found = table.estimate(row_filter, sources=sources)
+        wanted = expected.estimate(row_filter, sources=sources)
+        assert [(one.rows, one.rows_lower, one.rows_upper, one.bytes) for one in found] == [
+            (one.rows, one.rows_lower, one.rows_upper, one.bytes) for one in wanted
+        ]
+    assert "rollups" not in table._reader.__dict__
+    assert caplog.text == ""
+    with caplog.at_level(logging.WARNING, "icestats"):
+        found = table.estimate("count is null and id < 30", sources=sources)
+    assert caplog.text.count("was of type int") == 1
+    assert "rollups" in table._reader.__dict__
+    assert found[0].rows == expected.estimate("count is null and id < 30", sources=sources)[0].rows
+
+
+def test_a_plan_by_committed_statistics_is_that_by_the_manifests(small_table, load):
+    commit(load())
+    table = load()
+    plan = table.plan("price >= 2 and name = 'n7'", manifest_statistics=True)
+    assert "rollups" not in table._reader.__dict__
+    expected = load().read().plan("price >= 2 and name = 'n7'")
+    assert [(s.step, s.kept, s.total) for s in plan.steps] == [(s.step, s.kept, s.total) for s in expected.steps]
 
 
 def test_a_column_that_was_added_or_promoted_since_makes_the_blob_unusable(small_table, load, caplog):
@@ -157,17 +200,16 @@ def test_a_column_that_was_added_or_promoted_since_makes_the_blob_unusable(small
     assert found.equals(load().read().columns())
 
 
-def test_other_field_ids_are_refused(small_table, load):
-    table = load()
+def test_other_field_ids_are_refused():
     schema = blob_schema()
     schema["fields"][3]["field-id"] = 528
     with pytest.raises(UnsupportedError, match="other fields or field ids"):
-        read_manifest_statistics(write_container(schema, []), table.schema.columns, "blob")
+        ManifestStatistics(write_container(schema, []), "blob")
 
 
 def test_a_blob_that_does_not_say_its_columns_is_refused(small_table, load):
     with pytest.raises(MetadataError, match="do not say which columns"):
-        read_manifest_statistics(write_container(blob_schema(), []), load().schema.columns, "blob")
+        ManifestStatistics(write_container(blob_schema(), []), "blob")
 
 
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.999])
@@ -175,7 +217,7 @@ def test_a_cut_blob_is_refused(small_table, load, part):
     table = load()
     payload = payload_of(table)
     with pytest.raises(MetadataError):
-        read_manifest_statistics(payload[: int(len(payload) * part)], table.schema.columns, "blob")
+        ManifestStatistics(payload[: int(len(payload) * part)], "blob")
 
 
 def test_a_damaged_blob_is_refused_or_still_a_blob(small_table, load):
@@ -186,10 +228,11 @@ def test_a_damaged_blob_is_refused_or_still_a_blob(small_table, load):
     for place in range(begin - 10, len(payload)):
         damaged = payload[:place] + bytes([payload[place] ^ 0x55]) + payload[place + 1 :]
         try:
-            found = read_manifest_statistics(damaged, table.schema.columns, "blob")
+            found = ManifestStatistics(damaged, "blob")
+            cells = found.build_cells(table.schema.columns)
         except (MetadataError, UnsupportedError):
             continue
-        assert len(found.cells) == len(found.manifests) * len(table.schema.columns)
+        assert len(cells) == len(found.manifests) * len(table.schema.columns)
 
 
 def test_a_bound_of_another_length_than_its_type_has_is_refused(small_table, load):
@@ -200,8 +243,9 @@ def test_a_bound_of_another_length_than_its_type_has_is_refused(small_table, loa
     stream = io.BytesIO()
     metadata = {COLUMNS_KEY: reader.metadata[COLUMNS_KEY]}
     fastavro.writer(stream, reader.writer_schema, records, metadata=metadata)
+    found = ManifestStatistics(stream.getvalue(), "blob")
     with pytest.raises(MetadataError, match="upper_bounds has a value of another length"):
-        read_manifest_statistics(stream.getvalue(), table.schema.columns, "blob")
+        found.build_cells(table.schema.columns)
 
 
 def test_a_damaged_puffin_file_is_said_and_the_manifests_are_read(small_table, load, caplog):
@@ -312,12 +356,13 @@ def test_records_may_be_in_blocks_of_any_number_and_codec(small_table, load, rec
     for number in range(5):
         small_table.append(more_rows().set_column(3, "name", pa.array([f"name {number}" * (1 + 9 * number)])))
     table = load()
-    expected = read_manifest_statistics(payload_of(table), table.schema.columns, "blob")
+    expected = ManifestStatistics(payload_of(table), "blob")
     other = rewrite_container(payload_of(table), records_a_block, codec)
-    found = read_manifest_statistics(other, table.schema.columns, "blob")
+    found = ManifestStatistics(other, "blob")
     assert len(found.manifests) == len(table.manifest_files()) == 7
     assert found.manifests.equals(expected.manifests)
-    assert found.cells.equals(expected.cells)
+    columns = table.schema.columns
+    assert found.build_cells(columns).equals(expected.build_cells(columns))
     assert found.manifest_lengths == expected.manifest_lengths
 
 
@@ -325,7 +370,7 @@ def test_more_manifests_than_are_encoded_at_once_are_as_each_by_itself(small_tab
     small_table.append(more_rows())
     table = load()
     files, rollups, columns = table.manifest_files(), table._reader.manifest_rollups, table.schema.columns
-    once = read_manifest_statistics(write_manifest_statistics(files, rollups, columns), columns, "blob")
+    once = ManifestStatistics(write_manifest_statistics(files, rollups, columns), "blob")
     times = 100
     many = replace(
         rollups,
@@ -333,9 +378,9 @@ def test_more_manifests_than_are_encoded_at_once_are_as_each_by_itself(small_tab
         manifest_cells=pa.concat_tables([rollups.manifest_cells] * times),
     )
     payload = write_manifest_statistics(pa.concat_tables([files] * times), many, columns)
-    found = read_manifest_statistics(payload, columns, "blob")
+    found = ManifestStatistics(payload, "blob")
     assert found.manifests.equals(pa.concat_tables([once.manifests] * times))
-    assert found.cells.equals(pa.concat_tables([once.cells] * times))
+    assert found.build_cells(columns).equals(pa.concat_tables([once.build_cells(columns)] * times))
     assert found.manifest_lengths == once.manifest_lengths * times
 
 
