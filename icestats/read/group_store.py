@@ -131,9 +131,13 @@ class GroupStore:
 
     def absorb(self, other: GroupStore) -> bool:
         """Add all groups of another store; False where a sum has run over 64 bits."""
-        from icestats.read.kernel_merge import merge_groups
+        from icestats.read.kernel_merge import count_new_groups, merge_groups
 
-        self._make_room(other)
+        more = len(other)
+        if len(self) + more > self.groups.tags.size:
+            more = count_new_groups(self.groups, other.groups)
+        # A bound is copied for each group that it wins in: manifest and partition.
+        self.reserve(more, int(other.groups.meters[k.KEYS_USED]), 2 * int(other.groups.meters[k.ARENA_USED]))
         return bool(merge_groups(self.groups, other.groups) >= 0)
 
     def reserve_merge(self) -> None:
@@ -149,13 +153,12 @@ class GroupStore:
 
         forget_groups(self.groups)
 
-    def _make_room(self, other: GroupStore) -> None:
-        from icestats.read.kernel_merge import count_new_groups, live_arena_size, move_arena, refill_table
+    def reserve(self, group_count: int, key_size: int, arena_size: int) -> None:
+        """Make room for so many more groups, bytes of keys and bytes of bounds."""
+        from icestats.read.kernel_merge import live_arena_size, move_arena, refill_table
 
         groups = self.groups
-        needed = len(self) + len(other)
-        if needed > groups.tags.size:
-            needed = len(self) + count_new_groups(groups, other.groups)
+        needed = len(self) + group_count
         if needed > groups.tags.size:
             capacity = max(needed, 2 * groups.tags.size)
             table = np.zeros(_table_size(capacity), np.int64)
@@ -168,14 +171,11 @@ class GroupStore:
                 table=table,
             )
             refill_table(groups, table)
-        keys = int(groups.meters[k.KEYS_USED] + other.groups.meters[k.KEYS_USED])
+        keys = int(groups.meters[k.KEYS_USED]) + key_size
         if keys > groups.key_arena.size:
             groups = groups._replace(key_arena=_grown(groups.key_arena, 2 * keys))
-        more = int(other.groups.meters[k.ARENA_USED])
-        # A bound is copied for each group that it wins in: manifest and partition.
-        more *= 2
-        if groups.meters[k.ARENA_USED] + more > groups.arena.size:
-            arena: Bytes = np.empty(2 * (live_arena_size(groups) + more), np.uint8)
+        if groups.meters[k.ARENA_USED] + arena_size > groups.arena.size:
+            arena: Bytes = np.empty(2 * (live_arena_size(groups) + arena_size), np.uint8)
             groups.meters[k.ARENA_USED] = move_arena(groups, arena)
             groups = groups._replace(arena=arena)
         self.groups = groups

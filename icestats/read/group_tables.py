@@ -20,6 +20,8 @@ from icestats.read.row_store import RowStore
 from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS, SUMMED_STATISTICS, partition_groups_schema
 
 _CELLS_A_CHUNK = 1 << 20
+_COUNT_PLACES = np.array([0, 4, 1, 5, 2, 6, 3, 7, k.LOWER, k.UPPER], np.int64)
+"""Of a cell: each sum before the number of files that have it, then how many have each bound."""
 
 
 def build_manifest_groups(store: GroupStore, order: Words, manifests: Sequence[ManifestToRead]) -> pa.Table:
@@ -68,13 +70,15 @@ def build_cells(store: GroupStore, order: Words, columns: Sequence[Field]) -> pa
 
 
 def _cell_batch(groups: Groups, order: Words, field_ids: npt.NDArray[np.int32]) -> pa.RecordBatch:
+    from icestats.read.kernel_output import write_counts
+
+    counts: Words = np.empty((len(_COUNT_PLACES), len(order) * len(field_ids)), np.int64)
+    write_counts(groups, order, _COUNT_PLACES, counts)
+    columns = iter(counts)
     arrays: list[pa.Array] = [pa.array(np.tile(field_ids, len(order)))]
-    for metric in range(len(SUMMED_STATISTICS)):
-        arrays.append(pa.array(groups.cells[order, :, metric].ravel()))
-        arrays.append(pa.array(groups.cells[order, :, 4 + metric].ravel()))
+    arrays += [pa.array(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
     for side in (k.LOWER, k.UPPER):
-        arrays.append(_bounds(groups, order, side))
-        arrays.append(pa.array(groups.cells[order, :, side].ravel()))
+        arrays += [_bounds(groups, order, side), pa.array(next(columns))]
     arrays.append(pa.array(groups.valueless[order].ravel()))
     return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
 

@@ -1,4 +1,4 @@
-"""The kernel's output: winning bounds back as single-value bytes of the column's current type."""
+"""The kernel's output: counts column by column, winning bounds back as single values of the column's current type."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_bounds import MAGNITUDE, SIGN
 from icestats.read.kernel_layout import Bytes, Groups, Integer, Words
 from icestats.read.kernel_primitives import copy_bytes
+
+
+@compiled
+def write_counts(groups: Groups, order: Words, places: Words, out: Words) -> None:
+    """Fill in the words of cells at `places`, one row of `out` each, group by group."""
+    columns = groups.cells.shape[1]
+    for i in range(order.size):
+        for column in range(columns):
+            cell = groups.cells[np.uint64(order[i]), np.uint64(column)]
+            at = np.uint64(i * columns + column)
+            for j in range(places.size):
+                out[j, at] = cell[places[j]]
 
 
 @inlined

@@ -1,9 +1,14 @@
-"""Manifests -> accumulators: one thread a manifest, merged into those of the table."""
+"""Manifests -> accumulators: one thread a manifest.
+
+One decoder adds to the table's accumulators, the others to their own, which are merged into the table's when they are
+full and at the end.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from queue import SimpleQueue
 
 import numpy as np
@@ -86,9 +91,9 @@ class ManifestRollup:
 
         for index in range(len(self.manifests)):
             find_group(self.store.groups, manifest_tag(index), _NO_BYTES, 0, 0)
-        decoders = [(GroupStore.local(self.kinds), self._frame()) for _ in range(threads)]
-        for decoder in decoders:
-            self._decoders.put(decoder)
+        own = [GroupStore.local(self.kinds) for _ in range(threads - 1)]
+        for store in (self.store, *own):
+            self._decoders.put((store, self._frame()))
 
         def read(task: Sequence[int]) -> None:
             for index in task:
@@ -97,7 +102,7 @@ class ManifestRollup:
         step = 1 + len(self.manifests) // TASKS
         tasks = [range(i, min(i + step, len(self.manifests))) for i in range(0, len(self.manifests), step)]
         run_tasks(tasks, read, self.manifests, threads, progress)
-        for store, _ in decoders:
+        for store in own:
             self._flush(store, "the table's manifests")
 
     def _frame(self) -> Frame:
@@ -126,15 +131,21 @@ class ManifestRollup:
             timestamps_ms=self._timestamps_ms,
             statuses=self._statuses,
         )
-        store.reserve_bytes(len(batch.data))
+        size, is_shared = len(batch.data), store is self.store
+        if not is_shared:
+            store.reserve_bytes(size)
         frame.state[:] = 0
         while True:
-            result = roll_up(batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index))
+            with self._lock if is_shared else nullcontext():
+                result = roll_up(batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index))
+                if result == k.FULL and is_shared:
+                    store.reserve(1, size, size)
             if result == k.DONE:
                 return
             if result == k.FAILED:
                 raise kernel_error(frame, manifest.path, batch)
-            self._flush(store, manifest.path)
+            if not is_shared:
+                self._flush(store, manifest.path)
 
     def _flush(self, store: GroupStore, path: str) -> None:
         with self._lock:
