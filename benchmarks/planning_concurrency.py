@@ -3,9 +3,10 @@
     python -m benchmarks planning_concurrency [--table LOCATION | --days 90 --files-per-day 5000 --manifests-per-day 24
         --columns 50] [--small-days 9] [--runs 3] [--scratch FOLDER] [--write]
 
-First a plan of one day and the layout of the whole table, each in a fresh process that makes three calls with tables
-loaded anew. Then 1, 10 and 100 plannings at one time, each a thread with a table of its own, of a smaller table whose
-files have every statistic: of one day, which partitions rule out, and of one `event_id`, which only bounds do.
+First a plan of one day, the layout of the whole table and an estimate from committed manifest statistics, each in a
+fresh process that makes three calls with tables loaded anew. Then 1, 10 and 100 plannings at one time, each a thread
+with a table of its own, of a smaller table whose files have every statistic: of one day, which partitions rule out, and
+of one `event_id`, which only bounds do.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generated_table import Shape, generate
+from benchmarks.measured_process import run_module
 from benchmarks.measuring import installed_environment
 from benchmarks.metadata_page import PAGE, describe_conditions, load_average
 from benchmarks.peers.table_location import metadata_path
+from benchmarks.registered_table import register_table
 
 if TYPE_CHECKING:
     from icestats import Table
@@ -44,13 +47,16 @@ def main(options: Sequence[str] = ()) -> None:
         scratch = arguments.scratch or Path(temporary)
         sizes = (arguments.files_per_day, arguments.manifests_per_day, arguments.columns)
         location = arguments.table or str(generate(scratch, Shape(arguments.days, *sizes)))
+        registered = Path(temporary) / "registered"
+        register_table(location, registered)
+        run_module("benchmarks.peers.manifest_figures", str(registered), "commit")
         small = str(generate(scratch, Shape(arguments.small_days, *sizes, is_complete=True)))
         before = load_average()
         text = "\n".join(
             [
                 f"{_describe(location)} Medians of {arguments.runs} processes of each, taking turns.",
                 "",
-                *_measure_plans(location, arguments.runs),
+                *_measure_plans(location, str(registered), arguments.runs),
                 "",
                 f"{_describe(small)} Every file has every statistic.",
                 "",
@@ -69,18 +75,25 @@ def _describe(location: str) -> str:
     return describe_conditions(location, 1).partition(" Medians of")[0]
 
 
-def _measure_plans(location: str, runs: int) -> list[str]:
+def _measure_plans(location: str, registered: str, runs: int) -> list[str]:
     row_filter = ONE_DAY.format(10, 11)
-    ways = {"icestats": "**icestats**, `Table.plan` of one day", "pyiceberg": "PyIceberg, `plan_files` of one day",
-            "layout": "**icestats**, `Table.layout`"}  # fmt: skip
+    ways = {
+        "icestats": "**icestats**, `Table.plan` of one day",
+        "pyiceberg": "PyIceberg, `plan_files` of one day",
+        "layout": "**icestats**, `Table.layout`",
+        "estimate": "**icestats**, `Table.estimate` of one day from the committed blob",
+        "estimate_again": "the same, asked again of the same table",
+    }
     found: dict[str, list[dict[str, list[float]]]] = {way: [] for way in ways}
     for _ in range(runs):
         for way in ways:
-            command = [sys.executable, "-m", "benchmarks.peers.plans", way, location, row_filter]
+            place = registered if way.startswith("estimate") else location
+            command = [sys.executable, "-m", "benchmarks.peers.plans", way, place, row_filter]
             run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=installed_environment())
             found[way].append(json.loads(run.stdout))
             print(f"{way}: {found[way][-1]['seconds']}", file=sys.stderr)
-    lines = ["| what | first call of a process, s | later calls, s | files |", "|---|---:|---:|---:|"]
+    head = "| what | first call of a process, s | later calls, s | files, or rows estimated |"
+    lines = [head, "|---|---:|---:|---:|"]
     for way, title in ways.items():
         first = [run["seconds"][0] for run in found[way]]
         later = [second for run in found[way] for second in run["seconds"][1:]]

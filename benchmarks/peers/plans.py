@@ -1,4 +1,7 @@
-"""Plans of one filter, and layouts: seconds of each call, as JSON. WAY is `icestats`, `layout` or `pyiceberg`."""
+"""Plans and estimates of one filter, and layouts: seconds of each call, as JSON. `WAY LOCATION FILTER`.
+
+WAY is one of `WAYS`; for estimates LOCATION is the folder of `registered_table`, with manifest statistics committed.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,13 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.peers.table_location import metadata_path
+
+if TYPE_CHECKING:
+    from icestats import Table
 
 
 def main() -> None:
@@ -42,7 +50,39 @@ def _pyiceberg(location: str, row_filter: str) -> Callable[[], int]:
     return lambda: sum(1 for _ in table.scan(row_filter).plan_files())
 
 
-WAYS = {"icestats": _icestats, "layout": _layout, "pyiceberg": _pyiceberg}
+def _estimate(location: str, row_filter: str) -> Callable[[], int]:
+    table = _load_registered(location)
+    return lambda: _ask(table, row_filter)
+
+
+def _estimate_again(location: str, row_filter: str) -> Callable[[], int]:
+    table = _load_registered(location)
+    _ask(table, row_filter)
+    return lambda: _ask(table, row_filter)
+
+
+def _load_registered(location: str) -> Table:
+    import icestats
+    from benchmarks.registered_table import CATALOG, NAME, catalog_properties
+
+    return icestats.load(NAME, catalog={**catalog_properties(Path(location)), "name": CATALOG})
+
+
+def _ask(table: Table, row_filter: str) -> int:
+    found = table.estimate(row_filter, sources=["manifests"])["manifests"]
+    if "rollups" in table._reader.__dict__:
+        raise SystemExit("the manifests were read, the blob was not used")
+    rows: float = found.rows
+    return round(rows)
+
+
+WAYS = {
+    "icestats": _icestats,
+    "pyiceberg": _pyiceberg,
+    "layout": _layout,
+    "estimate": _estimate,
+    "estimate_again": _estimate_again,
+}
 
 if __name__ == "__main__":
     main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ Random = np.random.Generator
 _KINDS = ("range", "between", "equality", "in", "null", "and", "or")
 _PARTS = ("range", "between", "equality")
 _MOST_CHARACTERS = 40
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _UNQUOTED = frozenset("'\\\"%")
 
 
@@ -44,7 +46,7 @@ def generate_filters(evidence: Evidence, count: int, seed: int, columns: Sequenc
     schema = evidence.reader.schema
     wanted = [schema.find(name) for name in columns] if columns is not None else list(schema.top_level)
     values = {field.name: _values(evidence, field) for field in wanted if field.is_primitive}
-    known = [field for field in wanted if values.get(field.name)]
+    known = [field for field in wanted if values.get(field.name) and _quote(field.name) is not None]
     if not known:
         raise StatisticsMissingError(
             f"no column of {evidence.reader.source.name} has a committed KLL sketch to take filters from: "
@@ -75,27 +77,34 @@ def _pick(random: Random, choices: Sequence[str]) -> str:
     return choices[int(random.integers(len(choices)))]
 
 
+def _quote(name: str) -> str | None:
+    """Return a column's name as a filter has it; None where PyIceberg's language has no way to write it."""
+    if _PLAIN.fullmatch(name) and name.lower() != "not":
+        return name
+    return None if set(name) & set('".') or not name.isprintable() else f'"{name}"'
+
+
 def _range(field: Field, values: Sequence[str], random: Random) -> str:
     sign = _pick(random, ("<", "<=", ">", ">="))
-    return f"{field.name} {sign} {_pick(random, values)}"
+    return f"{_quote(field.name)} {sign} {_pick(random, values)}"
 
 
 def _between(field: Field, values: Sequence[str], random: Random) -> str:
     low, high = sorted(random.integers(len(values), size=2).tolist())
-    return f"{field.name} >= {values[low]} and {field.name} <= {values[high]}"
+    return f"{_quote(field.name)} >= {values[low]} and {_quote(field.name)} <= {values[high]}"
 
 
 def _equality(field: Field, values: Sequence[str], random: Random) -> str:
-    return f"{field.name} = {_pick(random, values)}"
+    return f"{_quote(field.name)} = {_pick(random, values)}"
 
 
 def _in(field: Field, values: Sequence[str], random: Random) -> str:
     chosen = sorted({int(place) for place in random.integers(len(values), size=3)})
-    return f"{field.name} in ({', '.join(dict.fromkeys(values[place] for place in chosen))})"
+    return f"{_quote(field.name)} in ({', '.join(dict.fromkeys(values[place] for place in chosen))})"
 
 
 def _null(field: Field, _values: Sequence[str], random: Random) -> str:
-    return f"{field.name} is {'not ' if random.integers(2) else ''}null"
+    return f"{_quote(field.name)} is {'not ' if random.integers(2) else ''}null"
 
 
 _ONE: dict[str, Callable[[Field, Sequence[str], Random], str]] = {

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from icestats.errors import FilterError
+from icestats.plan.filter_literals import Adapt, find_adapter
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.schema import Schema as IcebergSchema
 
-_ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
+_KINDS = {
+    "Boolean": "true or false", "Long": "a whole number", "Float": "a number", "Double": "a number",
+    "Decimal": "a number", "String": "text", "Binary": "bytes",
+}  # fmt: skip
 
 
 def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
@@ -22,7 +24,8 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
     Parameters
     ----------
     row_filter : str or pyiceberg.expressions.BooleanExpression
-        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC.
+        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC; a date alone is its
+        midnight.
     schema : pyiceberg.schema.Schema
         The schema that the filter's columns are of.
 
@@ -34,7 +37,8 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
     Raises
     ------
     FilterError
-        The text is no filter, names a column that does not exist, or compares a column with a value of another type.
+        The text is no filter, names a column that does not exist, or compares a column with a value of another type,
+        such as one of whole numbers with 74.5.
 
     Examples
     --------
@@ -59,8 +63,8 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
             raise FilterError(f"the filter {text!r} cannot be read: {_line(error)}", text) from error
     else:
         expression = row_filter
-    expression = _with_zones(expression, schema)
     try:
+        expression = _adapt(expression, schema)
         bind(schema, expression, case_sensitive=True)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise FilterError(_explain(text, error, schema), text) from error
@@ -78,6 +82,12 @@ def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
     if match:
         names = ", ".join(field.name for field in schema.fields)
         return f"the filter {text!r} names no column {match.group(1)!r}: the table has {names}"
+    match = re.fullmatch(r"Cannot convert (\w+)Literal into (.+)", message)
+    if match:
+        kind, type_text = _KINDS.get(match.group(1), match.group(1)), match.group(2)
+        message = f"a column of type {type_text} is compared with {kind}"
+        if re.match(r"binary|fixed", type_text):
+            message += "; give bytes, in Python: pyiceberg.expressions.EqualTo('column', b'...')"
     return f"the filter {text!r} does not fit the schema: {message}"
 
 
@@ -85,15 +95,15 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _with_zones(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
+def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
     from pyiceberg.expressions import And, LiteralPredicate, Not, Or, SetPredicate
 
     if isinstance(expression, And):
-        return And(_with_zones(expression.left, schema), _with_zones(expression.right, schema))
+        return And(_adapt(expression.left, schema), _adapt(expression.right, schema))
     if isinstance(expression, Or):
-        return Or(_with_zones(expression.left, schema), _with_zones(expression.right, schema))
+        return Or(_adapt(expression.left, schema), _adapt(expression.right, schema))
     if isinstance(expression, Not):
-        return Not(_with_zones(expression.child, schema))
+        return Not(_adapt(expression.child, schema))
     adapt = _adapter(expression, schema)
     if adapt is not None and isinstance(expression, LiteralPredicate):
         return type(expression)(expression.term, adapt(expression.literal.value))
@@ -102,32 +112,21 @@ def _with_zones(expression: BooleanExpression, schema: IcebergSchema) -> Boolean
     return expression
 
 
-def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> Callable[[Any], Any] | None:
+def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> Adapt | None:
     """Return what literals of the column that is compared have to go through; None for nothing."""
-    from pyiceberg.types import FloatType, TimestamptzType
-
     name = getattr(getattr(expression, "term", None), "name", None)
     try:
         kind = None if name is None else schema.find_field(name).field_type
     except ValueError:
         return None
-    if isinstance(kind, TimestamptzType):
-        return _zoned
-    return _infinite if isinstance(kind, FloatType) else None
+    adapt = None if kind is None else find_adapter(kind)
+    if adapt is None:
+        return None
 
+    def explained(value: Any) -> Any:
+        try:
+            return adapt(value)
+        except ValueError as error:
+            raise ValueError(f"{name} is {kind}, and {error}") from error
 
-def _infinite(value: Any) -> Any:
-    from pyiceberg.expressions.literals import FloatLiteral
-
-    # Infinities are values of a float column; PyIceberg takes them for numbers beyond all of its values.
-    return FloatLiteral(value) if isinstance(value, float) and math.isinf(value) else value
-
-
-def _zoned(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    if _ZONED.search(value.strip()):
-        # PyIceberg reads no Z.
-        return re.sub(r"[zZ]$", "+00:00", value.strip())
-    moment = value.strip().replace(" ", "T")
-    return f"{moment}+00:00" if "T" in moment else f"{moment}T00:00:00+00:00"
+    return explained

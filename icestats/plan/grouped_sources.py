@@ -14,9 +14,7 @@ from icestats.plan.source_estimates import SourceEstimate, build_source_estimate
 from icestats.plan.uniform import estimate_uniform
 from icestats.plan.value_predicates import Leaf
 
-_HARD_BOUND = (
-    "certain: what the bounds and null counts of each {unit} leave possible, Fréchet's inequalities for AND and OR"
-)
+_HARD_BOUND = "certain: what the bounds and null counts of {unit} leave possible, Fréchet's inequalities for AND and OR"
 
 
 def estimate_kept(
@@ -54,7 +52,7 @@ def estimate_kept(
         how_deletes=question.deletes,
         columns=question.columns,
         assumes=assumes,
-        bound=_HARD_BOUND.format(unit=evidence.groups.unit),
+        bound=_HARD_BOUND.format(unit=_each(evidence.groups.unit)),
         values_read=count_values(question, evidence, count),
         bytes_read=evidence.bytes_read,
     )
@@ -77,14 +75,18 @@ def estimate_each(source: str, question: Question, evidence: GroupedEvidence) ->
     """
     kept = keep_by_partition(question, evidence)
     count = len(kept.groups.row_counts)
-    unit = evidence.groups.unit
+    unit = _each(evidence.groups.unit)
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         uniform = estimate_uniform(leaf, kept.groups.columns.get(leaf.field_id), count)
         return apply_partitions(leaf, uniform, kept.leaves[leaf])
 
-    assumes = f"values spread evenly between the bounds of each {unit}, columns independent within it"
+    assumes = f"values spread evenly between the bounds of {unit}, columns independent within it"
     return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
+
+
+def _each(unit: str) -> str:
+    return "the table" if unit == "table" else f"each {unit}"
 
 
 def estimate_together(

@@ -42,8 +42,8 @@ def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
 def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
     """Estimate a join's rows by the keys that both sides have, counted by intersecting their Theta sketches.
 
-    The bounds are those of the number of common keys, at 95.4 % confidence; that each key has as many rows as another
-    stays an assumption.
+    The number of common keys is within its bounds at 95.4 % confidence. The number of rows has no bounds: it rests on
+    each key having as many rows as another.
     """
     source, reason = "join-theta", _why_unknown(left, right)
     if not reason and left.type != right.type:
@@ -58,10 +58,8 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
     return SourceEstimate(
         source,
         rows=rows_a_key * common.estimate,
-        rows_lower=rows_a_key * common.lower,
-        rows_upper=rows_a_key * common.upper,
-        bound=f"{common.lower:,.0f} to {common.upper:,.0f} common keys at 95.4 % confidence, as many rows for each",
-        assumes=f"{common.estimate:,.0f} keys are on both sides, each with as many rows as another of its side",
+        assumes=f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4 % confidence) are on "
+        "both sides, each with as many rows as another of its side",
         values_read=len(left.theta.hashes) + len(right.theta.hashes) + 2,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
     )

@@ -1,0 +1,77 @@
+"""Row filters: a literal is bound as it was meant or refused, in one line that says what to write instead."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from pyiceberg import expressions as e
+from pyiceberg import types as t
+from pyiceberg.schema import Schema
+
+from icestats.errors import FilterError
+from icestats.plan.filters import parse_row_filter
+from icestats.plan.predicates import build_condition
+
+TYPES = {
+    "whole": t.LongType(),
+    "small": t.IntegerType(),
+    "real": t.DoubleType(),
+    "money": t.DecimalType(9, 2),
+    "at": t.TimestampType(),
+    "zoned": t.TimestamptzType(),
+    "text": t.StringType(),
+    "raw": t.BinaryType(),
+}
+SCHEMA = Schema(*(t.NestedField(i, name, kind) for i, (name, kind) in enumerate(TYPES.items(), 1)), schema_id=0)
+
+
+def bound(row_filter: str | e.BooleanExpression) -> str:
+    return str(build_condition(parse_row_filter(row_filter, SCHEMA), SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "condition"),
+    [
+        ("whole = 74.0", "whole = 74"),
+        ("whole = '74'", "whole = 74"),
+        ("small in (1, 3000000000)", "small in (1)"),
+        ("money < 5.5", "money < 5.50"),
+        ("money = '5.1'", "money = 5.10"),
+        ("money = 5.100", "money = 5.10"),
+        ("not (money = 5 or money > 7.5)", "money != 5.00 and money <= 7.50"),
+        (e.LessThan("money", 1.5), "money < 1.50"),
+        (e.In("money", [Decimal("1.5"), Decimal(2)]), "money in (1.50, 2.00)"),
+        ("at = '2026-09-10'", "at = '2026-09-10T00:00:00'"),
+        ("at < '2026-09-10 08:30:00'", "at < '2026-09-10T08:30:00'"),
+        ("zoned = '2026-09-10'", "zoned = '2026-09-10T00:00:00+00:00'"),
+        ("zoned = '2026-09-10T08:00:00Z'", "zoned = '2026-09-10T08:00:00+00:00'"),
+        ("zoned = '2026-09-10 08:00:00-02:00'", "zoned = '2026-09-10T10:00:00+00:00'"),
+    ],
+)
+def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
+    assert bound(row_filter) == condition
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "part"),
+    [
+        ("whole = 74.5", "whole is long, and 74.5 is no whole number"),
+        ("small < '7.5'", "small is int, and 7.5 is no whole number"),
+        (e.LessThan("whole", 74.5), "74.5 is no whole number"),
+        (e.In("whole", [1.5, 2.0]), "1.5 is no whole number"),
+        ("real > 1 and not (whole >= 0.1)", "0.1 is no whole number"),
+        ("money < 5.005", "5.005 has more than 2 digits behind the point"),
+        (e.EqualTo("money", 1.005), "1.005 has more than 2 digits behind the point"),
+        ("zoned = 'yesterday'", "Invalid timestamp with zone: yesterday "),
+        ("at = 'now'", "Invalid timestamp without zone: now "),
+        ("text = 5", "a column of type string is compared with a whole number"),
+        ("raw = 'ab'", "a column of type binary is compared with text; give bytes"),
+    ],
+)
+def test_a_literal_that_no_value_equals_is_refused(row_filter, part):
+    """PyIceberg would cut or round it, and the filter would be another one."""
+    with pytest.raises(FilterError) as caught:
+        bound(row_filter)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
