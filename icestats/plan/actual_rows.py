@@ -184,4 +184,8 @@ def _columns(bound: Sequence[BooleanExpression], schema: IcebergSchema) -> list[
 
 
 def _message(source: Source, error: Exception) -> str:
-    return f"the rows of {source.name} cannot be counted by PyIceberg: {' '.join(str(error).split())[:200]}"
+    said = " ".join(str(error).split())[:200]
+    return (
+        f"the rows of {source.name} cannot be counted by PyIceberg: {said}; "
+        "Table.estimate(..., actual=True) counts them with Spark"
+    )

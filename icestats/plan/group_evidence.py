@@ -129,7 +129,7 @@ def build_column_evidence(
     lower, has_lower = build_items(type_text, lower_bound)
     upper, has_upper = build_items(type_text, upper_bound)
     with np.errstate(invalid="ignore"):
-        is_valueless = null_share + np.nan_to_num(nan_share, nan=0.0) >= 1.0
+        is_valueless = (row_counts == 0) | (null_share + np.nan_to_num(nan_share, nan=0.0) >= 1.0)
     has_bounds = has_lower & has_upper & ~is_valueless
     sizes = as_floats(column_size)
     return ColumnEvidence(type_text, lower, upper, has_bounds, is_valueless, null_share, nan_share, sizes)

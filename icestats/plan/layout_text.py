@@ -28,7 +28,8 @@ def render_layout_text(
     """Return a layout as text: a line a field, then the findings."""
     width = max((len(field.name) for field in fields), default=0)
     lines = [f"layout of {table}", *(f"  {line}" for line in _spread_lines(spread, late))]
-    lines += [f"  {field.name:<{width}}  {_line(field)}" for field in fields]
+    if spread.file_count:
+        lines += [f"  {field.name:<{width}}  {_line(field)}" for field in fields]
     for finding in findings:
         lines.append(f"  ! {finding.severity}: {finding.title}")
         lines.append(f"      {finding.evidence}")
@@ -41,7 +42,7 @@ def render_layout_html(
 ) -> str:
     """Return a layout for a notebook: a row a field, then the findings."""
     head = "".join(f"<th scope='col'>{name}</th>" for name in _HEAD)
-    body = "".join(_row(field) for field in fields)
+    body = "".join(_row(field) for field in fields if spread.file_count)
     about = "<br>".join(escape(line) for line in _spread_lines(spread, late))
     told = "".join(
         f"<li><b>{escape(f.severity)}</b>: {escape(f.title)} ({escape(f.evidence)})"
@@ -81,6 +82,8 @@ def _depth(depth: Depth, what: str) -> str:
 
 
 def _spread_lines(spread: Spread, late: LateData | None) -> list[str]:
+    if not spread.file_count:
+        return ["no data files: nothing to measure"]
     lines = [
         f"{spread.file_count:,} data files, {spread.manifest_count:,} manifests, {spread.partition_count:,} partitions",
         f"a partition is spread over {spread.manifests_per_partition_mean:.1f} manifests "

@@ -114,6 +114,14 @@ def test_a_workload_counts_what_each_filter_leaves(table: icestats.Table) -> Non
     assert "within bounds" in repr(workload)
 
 
+def test_a_table_without_rows_has_none_that_match(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:
+    """Sources that count are certain of 0; the bounds of nothing are not unknown bounds."""
+    catalog.create_table("db.empty", Schema(NestedField(1, "id", LongType())))
+    estimates = icestats.load("db.empty", catalog=catalog_properties).estimate("id = 5 and id is not null")
+    by_source = {one.source: (one.rows, one.rows_lower, one.rows_upper) for one in estimates}
+    assert {by_source[name] for name in ("data-files", "manifests", "partitions", "table")} == {(0.0, 0.0, 0.0)}
+
+
 def test_filters_cannot_be_generated_from_nothing(table: icestats.Table) -> None:
     """Without committed sketches there are no values to take filters from, and the message says what to do."""
     with pytest.raises(icestats.StatisticsMissingError, match=r"give a list of filters, or run table.compute\(\)"):

@@ -130,6 +130,8 @@ def test_a_table_without_a_snapshot_has_nothing_to_read(empty_table):
     assert [step.total for step in plan.steps if step.unit != "row"] == [0, 0, 0, 0]
     assert plan.files("all").num_rows == plan.manifests().num_rows == 0
     assert table.layout().spread.file_count == 0
+    assert repr(table.layout()).splitlines()[1:] == ["  no data files: nothing to measure"]
+    assert "nothing to measure" in table.layout()._repr_html_()
     assert table.layout().what_if(["id = 1"], regroup="partition").to_arrow()["kept_now"].to_pylist() == [0] * 4
 
 
