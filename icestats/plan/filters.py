@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.schema import Schema as IcebergSchema
 
+_EXPECTED = "expected comparisons such as price < 3 or name is not null, joined by and, or, not"
 _KINDS = {
     "Boolean": "true or false", "Long": "a whole number", "Float": "a number", "Double": "a number",
     "Decimal": "a number", "String": "text", "Binary": "bytes",
@@ -58,7 +59,8 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
         try:
             expression = parser.parse(text)
         except ParseException as error:
-            raise FilterError(f"the filter {text!r} cannot be read at {_near(text, error.loc)}", text) from error
+            where = _near(text, error.loc)
+            raise FilterError(f"the filter {text!r} cannot be read at {where}: {_EXPECTED}", text) from error
         except (ValueError, TypeError, RecursionError) as error:
             raise FilterError(f"the filter {text!r} cannot be read: {_line(error)}", text) from error
     else:

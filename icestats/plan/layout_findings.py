@@ -133,6 +133,7 @@ def _find_deletes(count: int, spread: Spread, maintenance: Maintenance) -> Itera
         yield Finding(
             "note",
             "Delete files are read together with the data files that they apply to",
-            f"{count:,} delete files beside {spread.file_count:,} data files",
+            f"{count:,} delete file{'s' if count > 1 else ''} beside {spread.file_count:,} data "
+            f"file{'s' if spread.file_count > 1 else ''}",
             maintenance.apply_deletes(),
         )

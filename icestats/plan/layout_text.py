@@ -26,10 +26,11 @@ def render_layout_text(
     table: str, fields: Sequence[FieldLayout], spread: Spread, late: LateData | None, findings: Sequence[Finding]
 ) -> str:
     """Return a layout as text: a line a field, then the findings."""
-    width = max((len(field.name) for field in fields), default=0)
+    names = _names(fields)
+    width = max(map(len, names), default=0)
     lines = [f"layout of {table}", *(f"  {line}" for line in _spread_lines(spread, late))]
     if spread.file_count:
-        lines += [f"  {field.name:<{width}}  {_line(field)}" for field in fields]
+        lines += [f"  {name:<{width}}  {_line(field)}" for name, field in zip(names, fields, strict=True)]
     for finding in findings:
         lines.append(f"  ! {finding.severity}: {finding.title}")
         lines.append(f"      {finding.evidence}")
@@ -70,6 +71,14 @@ def _row(field: FieldLayout) -> str:
         f"{field.files_of_partition.mean:.1f}",
     )
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def _names(fields: Sequence[FieldLayout]) -> list[str]:
+    """Return their names; that of a column which a partition field is named after says which of both it is."""
+    others = {field.name for field in fields if field.kind == "partition field"}
+    return [
+        f"{field.name} (column)" if field.kind == "column" and field.name in others else field.name for field in fields
+    ]
 
 
 def _line(field: FieldLayout) -> str:

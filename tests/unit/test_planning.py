@@ -230,6 +230,14 @@ def mixed_table(catalog):
     return icestats.load("db.mixed", catalog={"name": "catalog", **catalog.properties})
 
 
+def test_a_column_that_a_partition_field_is_named_after_is_told_from_it(mixed_table):
+    lines = repr(mixed_table.layout()).splitlines()
+    assert [line.split("  ")[1] for line in lines if "a key lies in" in line and "!" not in line][:2] == [
+        "part",
+        "part (column)",
+    ]
+
+
 def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table):
     layout = mixed_table.layout(columns=["id"])
     titles = {finding.title: finding for finding in layout.findings}
