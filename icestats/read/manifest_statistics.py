@@ -32,6 +32,10 @@ from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.stats.known_cells import KnownCells, build_known_cells, has_column_statistic
 
 _SCHEMA = json.loads(json.dumps(blob_schema()))
+_FOREIGN = -2
+"""The place of a column that the blob does not name."""
+_MOST_LOOKED_UP = 1 << 16
+"""Field ids below are looked up in a table, others are searched."""
 
 
 class ManifestStatistics:
@@ -130,6 +134,10 @@ class _Cells:
         wanted = {column.field_id: place for place, column in enumerate(columns)}
         self._ids = np.array(sorted(stored), np.int64)
         self._places = np.array([wanted.get(field_id, -1) for field_id in sorted(stored)], np.int64)
+        self._table: Words | None = None
+        if self._ids.size and self._ids[0] >= 0 and self._ids[-1] < _MOST_LOOKED_UP:
+            self._table = np.full(int(self._ids[-1]) + 2, _FOREIGN, np.int64)
+            self._table[self._ids] = self._places
         self._size = len(records) * len(columns)
 
     def build(self, live: Words) -> pa.Table:
@@ -168,10 +176,14 @@ class _Cells:
 
     def _find(self, name: str, records: Words, keys: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
         """Return the cells of entries, and which entries are of wanted columns; the cells are of these."""
-        order = np.minimum(np.searchsorted(self._ids, keys), len(self._ids) - 1)
-        if keys.size and (self._ids[order] != keys).any():
+        if self._table is None:
+            order = np.minimum(np.searchsorted(self._ids, keys), len(self._ids) - 1)
+            places = np.where(self._ids[order] == keys, self._places[order], _FOREIGN)
+        else:
+            # Negative keys are beyond all others as unsigned numbers.
+            places = self._table[np.minimum(keys.view(np.uint64), np.uint64(len(self._table) - 1))]
+        if (places == _FOREIGN).any():
             raise ValueError(f"{name} has a column that it does not say it has")
-        places = self._places[order]
         wanted = places >= 0
         return (records * len(self._columns) + places)[wanted], wanted
 

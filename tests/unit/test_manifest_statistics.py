@@ -248,6 +248,26 @@ def test_a_bound_of_another_length_than_its_type_has_is_refused(small_table, loa
         found.build_cells(table.schema.columns)
 
 
+@pytest.mark.parametrize("beyond", [0, 1 << 20])
+def test_large_field_ids_are_found_and_columns_that_are_not_named_refused(small_table, load, beyond):
+    """Small ids are looked up in a table, others searched: both give the same cells and find what is foreign."""
+    table = load()
+    columns = tuple(replace(column, field_id=column.field_id + beyond) for column in table.schema.columns)
+    rollups, files = table._reader.manifest_rollups, table.manifest_files()
+    payload = write_manifest_statistics(files, rollups, columns)
+    cells = ManifestStatistics(payload, "blob").build_cells(columns)
+    expected = ManifestStatistics(payload_of(table), "blob").build_cells(table.schema.columns)
+    assert cells.drop_columns("field_id").equals(expected.drop_columns("field_id"))
+    assert set(cells["field_id"].to_pylist()) == {column.field_id for column in columns}
+    reader = fastavro.reader(io.BytesIO(payload))
+    stream = io.BytesIO()
+    # The first column under the next free id.
+    others = [[columns[-1].field_id + 1, columns[0].type], *([c.field_id, c.type] for c in columns[1:])]
+    fastavro.writer(stream, reader.writer_schema, list(reader), metadata={COLUMNS_KEY: json.dumps(others)})
+    with pytest.raises(MetadataError, match="has a column that it does not say it has"):
+        ManifestStatistics(stream.getvalue(), "blob").build_cells(columns[1:])
+
+
 def test_a_damaged_puffin_file_is_said_and_the_manifests_are_read(small_table, load, caplog):
     expected = answers(load())
     commit(load())
