@@ -84,7 +84,11 @@ class SnapshotReader:
 
     @property
     def knows_manifest_rollups(self) -> bool:
-        """Whether the roll-up by manifest has been read."""
+        """Whether the roll-up by manifest has been read, of some columns at least: others take little to decode."""
+        return self._knows_all_columns or bool(self._by_column)
+
+    @property
+    def _knows_all_columns(self) -> bool:
         return "rollups" in self.__dict__ or "manifest_rollups" in self.__dict__
 
     def read_manifest_rollups(self, field_ids: Collection[int]) -> tuple[RollUps, Sequence[Field]]:
@@ -93,7 +97,7 @@ class SnapshotReader:
         Of committed manifest statistics no more columns are decoded than these, unless all have been already.
         """
         columns = tuple(column for column in self.schema.columns if column.field_id in field_ids)
-        if self.knows_manifest_rollups:
+        if self._knows_all_columns:
             return self.manifest_rollups, self.schema.columns
         for known, found in self._by_column.items():
             if set(columns) <= set(known):

@@ -186,6 +186,9 @@ def test_a_plan_by_committed_statistics_is_that_by_the_manifests(small_table, lo
     assert "rollups" not in table._reader.__dict__
     expected = load().read().plan("price >= 2 and name = 'n7'")
     assert [(s.step, s.kept, s.total) for s in plan.steps] == [(s.step, s.kept, s.total) for s in expected.steps]
+    # What has been read once is used by later plans, of other columns too.
+    assert "manifests by column bounds" in [step.step for step in table.plan("id = 5").steps]
+    assert "manifests by column bounds" not in [step.step for step in load().plan("id = 5").steps]
 
 
 def test_a_column_that_was_added_or_promoted_since_makes_the_blob_unusable(small_table, load, caplog):
