@@ -23,6 +23,8 @@ from icestats.schemas import ROLLUP_CELLS
 _Places = npt.NDArray[np.int64]
 
 _SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
+MOST_SLICES = 256
+"""Runs of groups in a row, beyond which cells are copied."""
 LATEST = ("last_updated_at", "last_updated_snapshot_id")
 
 
@@ -62,7 +64,7 @@ def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_p
 def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], width: int) -> tuple[pa.Table, pa.Table]:
     """Put manifests of all parts and their cells, of `width` columns each, in the order of some paths."""
     manifests = pa.concat_tables([part.manifests for part in parts]).combine_chunks()
-    cells = pa.concat_tables([part.manifest_cells for part in parts]).combine_chunks()
+    cells = pa.concat_tables([part.manifest_cells for part in parts])
     position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
     order = np.array([position[path] for path in manifest_paths], np.int64)
     return take_manifests(manifests, cells, order, width)
@@ -72,8 +74,17 @@ def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width:
     """Return some of the manifests in another order, and their cells, of `width` columns each."""
     if np.array_equal(chosen, np.arange(len(manifests))):
         return manifests, cells
-    rows = (chosen[:, None] * width + np.arange(width)).ravel()
-    return manifests.take(pa.array(chosen)), cells.take(pa.array(rows))
+    return manifests.take(pa.array(chosen)), _take_groups(cells, chosen, width)
+
+
+def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
+    """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
+    starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
+    if len(starts) > MOST_SLICES:
+        return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
+    ends = np.append(starts[1:], len(chosen))[: len(starts)]
+    slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
+    return pa.concat_tables(slices or [cells.slice(0, 0)])
 
 
 def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Field]) -> pa.Table:
@@ -156,7 +167,19 @@ def _check_sums(values: npt.NDArray[np.int64]) -> None:
 
 def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
     """Merge cells of groups: `key` is the place of each part's groups, in turn, among `count` groups."""
-    cells = pa.concat_tables(parts).combine_chunks()
+    width = len(columns)
+    cells = pa.concat_tables(parts)
+    chosen = _first_rows(key, count)
+    meeting = np.unique(key[_other_rows(key, chosen)])
+    rows = np.flatnonzero(np.isin(key, meeting))
+    merged = _merge_meeting(
+        _take_groups(cells, rows, width), np.searchsorted(meeting, key[rows]), len(meeting), columns
+    )
+    chosen[meeting] = len(key) + np.arange(len(meeting))
+    return _take_groups(pa.concat_tables([cells, merged]), chosen, width)
+
+
+def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
     shape = (len(key), len(columns))
     merged: dict[str, pa.Array] = {
         "field_id": pa.array(np.tile(np.array([c.field_id for c in columns], np.int32), count))
