@@ -20,9 +20,8 @@ from playwright.sync_api import Browser, Page
 from benchmarks.generated_table import Shape, generate
 from benchmarks.lab import MINUTE_MS, open_chromium, open_notebook, run_lab, write_notebook
 from benchmarks.measuring import print_table, spread
+from benchmarks.published import publish
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- explorer: written by the benchmark -->", "<!-- end of explorer -->"
 _STATUS = "next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))"
 MEMORY = f"print('peak memory is', {_STATUS}, 'kB')"
 _UNTIL = """
@@ -261,5 +260,4 @@ def write_page(rows: Sequence[tuple[str, str, str]], runs: int) -> None:
     lines = [*head, *(f"| {' | '.join(row)} |" for row in rows)]
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     about = f"{runs} runs, each with a fresh kernel and page; {os.cpu_count()} cores, load average {load} at the end."
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{about}\n\n" + "\n".join(lines) + f"\n\n{END}{rest.split(END)[1]}")
+    publish("explorer", f"{about}\n\n" + "\n".join(lines))

@@ -20,10 +20,9 @@ from pathlib import Path
 from benchmarks.generated_table import Shape, generate
 from benchmarks.measured_process import ProcessError, Run, run_module
 from benchmarks.metadata_page import describe_conditions, load_average
+from benchmarks.published import DOCS, publish
 from benchmarks.registered_table import register_table
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-MARK, END = "<!-- {}: written by the benchmark -->", "<!-- end of {} -->"
 HEAD = ("what", "seconds", "CPU", "peak MB", "bytes")
 
 
@@ -43,8 +42,8 @@ def main(options: Sequence[str] = ()) -> None:
         )
     print(f"{conditions}\n\n{making}\n\n{designs}")
     if arguments.write:
-        _write(DOCS / "benchmarks.md", "manifest_statistics", f"{conditions}\n\n{making}")
-        _write(DOCS / "manifest-statistics.md", "designs", f"{conditions}\n\n{designs}")
+        publish("manifest_statistics", f"{conditions}\n\n{making}")
+        publish("designs", f"{conditions}\n\n{designs}", DOCS / "manifest-statistics.md")
 
 
 def _parse(options: Sequence[str]) -> argparse.Namespace:
@@ -133,12 +132,6 @@ def _row(title: str, runs: Sequence[Run], size: int | None = None) -> tuple[str,
 def _table(rows: Sequence[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def _write(page: Path, name: str, text: str) -> None:
-    before, rest = page.read_text().split(MARK.format(name))
-    after = rest.split(END.format(name))[1]
-    page.write_text(f"{before}{MARK.format(name)}\n\n{text}\n\n{END.format(name)}{after}")
 
 
 if __name__ == "__main__":

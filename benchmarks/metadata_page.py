@@ -17,11 +17,10 @@ from benchmarks.measured_process import Run
 from benchmarks.metadata_cases import AGAIN, COMPILE, FLOOR, IMPORT, ROLLUPS, Case, Runs
 from benchmarks.peer_environment import REQUIREMENTS
 from benchmarks.peers.table_location import last_field_id, manifest_list_path
+from benchmarks.published import DOCS, README, publish
 
-ROOT = Path(__file__).resolve().parents[1]
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
-PLOT = ROOT / "docs" / "images" / "metadata_reading.svg"
-BEGIN, END = "<!-- metadata_reading: written by the benchmark -->", "<!-- end of metadata_reading -->"
+PLOT = DOCS / "images" / "metadata_reading.svg"
+
 HEAD = ("way", "seconds", "times roll-ups", "whole process", "CPU", "peak MB", "sums")
 PACKAGES = ("icestats", "numba", "deflate", "pyarrow", "pyiceberg", "pyspark")
 
@@ -73,11 +72,8 @@ def build_summary(runs: Runs) -> str:
 
 def write_page(text: str, summary: str, plot: str | None) -> None:
     """Put the texts between the markers of the page and of README, and the plot beside the page."""
-    for path, found in ((PAGE, text), (README, summary)):
-        page = path.read_text()
-        before, rest = page.split(BEGIN)
-        after = rest.split(END)[1]
-        path.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{after}")
+    publish("metadata_reading", text)
+    publish("metadata_reading", summary, README)
     if plot is not None:
         PLOT.write_text(plot)
 

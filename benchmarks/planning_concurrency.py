@@ -27,15 +27,16 @@ from typing import TYPE_CHECKING
 from benchmarks.generated_table import Shape, generate
 from benchmarks.measured_process import run_module
 from benchmarks.measuring import installed_environment
-from benchmarks.metadata_page import PAGE, describe_conditions, load_average
+from benchmarks.metadata_page import describe_conditions, load_average
 from benchmarks.peers.table_location import metadata_path
+from benchmarks.published import publish
 from benchmarks.registered_table import register_table
 
 if TYPE_CHECKING:
     from icestats import Table
     from icestats.plan.plan import Plan
 
-BEGIN, END = "<!-- planning: written by the benchmark -->", "<!-- end of planning -->"
+
 ONE_DAY = "event_time >= '2026-08-{0:02d}T00:00:00' and event_time < '2026-08-{1:02d}T00:00:00'"
 CROWDS = (1, 10, 100)
 
@@ -66,9 +67,7 @@ def main(options: Sequence[str] = ()) -> None:
         text += f"\n\nLoad average {before} before, {load_average()} after."
         print(text)
     if arguments.write:
-        page = PAGE.read_text()
-        head, rest = page.split(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+        publish("planning", text)
 
 
 def _describe(location: str) -> str:

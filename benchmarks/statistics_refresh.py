@@ -13,17 +13,16 @@ import argparse
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.lineitem_files import generate_lineitem
 from benchmarks.measured_process import Run, run_module
+from benchmarks.published import publish
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- statistics_refresh: written by the benchmark -->", "<!-- end of statistics_refresh -->"
 PEER = "benchmarks.peers.refreshed_lineitem"
 FILES = 6
 TITLES = {
@@ -47,9 +46,10 @@ def main(options: Sequence[str] = ()) -> None:
         scratch = arguments.scratch or Path(temporary)
         home = scratch / f"refreshed-lineitem-{arguments.scale_factor:g}"
         if not home.exists():
-            files = [_generate(scratch, arguments.scale_factor, FILES, part + 1) for part in range(FILES)]
-            new = _generate(scratch, arguments.scale_factor, 100, 1)
-            run_module(PEER, "create", str(home), str(new), *map(str, files))
+            scale = arguments.scale_factor
+            files = generate_lineitem(scratch / f"parquet-{scale:g}", scale, FILES)
+            new = generate_lineitem(scratch / f"part-1-of-100-{scale:g}", scale, 100, 1)
+            run_module(PEER, "create", str(home), *map(str, [*new, *files]))
         runs: dict[str, list[Run]] = {name: [] for name in TITLES}
         for _ in range(arguments.runs):
             for name, found in runs.items():
@@ -58,9 +58,7 @@ def main(options: Sequence[str] = ()) -> None:
     text = f"{_conditions(arguments, runs)}\n\n{_build_table(runs)}"
     print(text)
     if arguments.write:
-        page = PAGE.read_text()
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+        publish("statistics_refresh", text)
 
 
 def _parse(options: Sequence[str]) -> argparse.Namespace:
@@ -70,17 +68,6 @@ def _parse(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scratch", type=Path, help="keep the table in this folder, and take it from there")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/benchmarks.md")
     return parser.parse_args(options)
-
-
-def _generate(scratch: Path, scale_factor: float, parts: int, part: int) -> Path:
-    command = Path(sys.executable).with_name("tpchgen-cli")
-    if not command.exists():
-        sys.exit("benchmarks: tpchgen-cli is missing: pip install 'icestats[bench]'")
-    folder = scratch / f"part-{part}-of-{parts}-{scale_factor:g}"
-    if not folder.exists():
-        options = ["-s", f"{scale_factor:g}", "--tables=lineitem", f"--parts={parts}", f"--part={part}"]
-        subprocess.run([command, "parquet", *options, f"--output-dir={folder}"], check=True)
-    return next((folder / "lineitem").glob("*.parquet"))
 
 
 def _conditions(arguments: argparse.Namespace, runs: dict[str, list[Run]]) -> str:

@@ -16,17 +16,16 @@ import argparse
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.lineitem_files import generate_lineitem
 from benchmarks.measured_process import ProcessError, Run, run_module
+from benchmarks.published import publish
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- table_statistics: written by the benchmark -->", "<!-- end of table_statistics -->"
 FILES = 6
 CASES = {
     "iceberg": "Iceberg's `compute_table_stats`: Theta of all 16 columns",
@@ -45,14 +44,12 @@ def main(options: Sequence[str] = ()) -> None:
         text = "\n\n".join(_compare(arguments, scratch, scale_factor) for scale_factor in arguments.scale_factor)
     print(text)
     if arguments.write:
-        page = PAGE.read_text()
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+        publish("table_statistics", text)
 
 
 def _compare(arguments: argparse.Namespace, scratch: Path, scale_factor: float) -> str:
     """Measure every case at one scale factor; the text says under which conditions."""
-    files = _generate(scratch, scale_factor)
+    files = generate_lineitem(scratch / f"parquet-{scale_factor:g}", scale_factor, FILES)
     home = scratch / f"lineitem-{scale_factor:g}"
     run_module("benchmarks.peers.lineitem", "create", str(home), *map(str, files))
     runs: Runs = {name: [] for name in arguments.cases or CASES}
@@ -70,17 +67,6 @@ def _parse(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scratch", type=Path, help="keep the table in this folder, and take it from there")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/benchmarks.md")
     return parser.parse_args(options)
-
-
-def _generate(scratch: Path, scale_factor: float) -> list[Path]:
-    folder = scratch / f"parquet-{scale_factor:g}"
-    if not folder.exists():
-        command = Path(sys.executable).with_name("tpchgen-cli")
-        if not command.exists():
-            sys.exit("benchmarks: tpchgen-cli is missing: pip install 'icestats[bench]'")
-        parts = ["-s", f"{scale_factor:g}", "--tables=lineitem", f"--parts={FILES}", f"--output-dir={folder}"]
-        subprocess.run([command, "parquet", *parts], check=True)
-    return sorted((folder / "lineitem").glob("*.parquet"))
 
 
 def _measure(runs: Runs, name: str, home: Path) -> None:
