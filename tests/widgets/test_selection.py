@@ -111,23 +111,27 @@ def test_a_marked_manifest_filters_every_part(hostile_table: icestats.Table) -> 
 
 
 def test_a_cleared_selection_leaves_no_frame(hostile_table: icestats.Table) -> None:
-    """The map frames what is marked, and nothing once that is cleared."""
+    """The map is told what is marked, and that nothing is once that is cleared, each time in answer to the brush."""
     explorer = Explorer(hostile_table, column="id")
     assert explorer.wait()
     figure = explorer.partitions.figure
-    figure.brush = {"x": [1, 1], "y": [0, 0], "number": 1}
+    figure.receive({"kind": "brush", "places": [1, 1, 0, 0], "number": 1})
     assert explorer.wait()
-    assert len(figure.layout.selections) == 1
-    figure.brush = {"clear": True, "number": 2}
+    assert figure.mark == {"places": [1, 1, 0, 0], "number": 1}
+    figure.receive({"kind": "brush", "places": [], "number": 2})
     assert explorer.wait()
-    assert (explorer.partitions.figure is figure, len(figure.layout.selections)) == (True, 0)
+    assert explorer.partitions.figure is figure
+    assert figure.mark == {"places": [], "number": 2}
+    figure.receive({"kind": "brush", "places": [99, 99, 0, 0], "number": 3})
+    assert explorer.wait()
+    assert figure.mark == {"places": [], "number": 3}
 
 
 def test_marked_partitions_filter_every_part(hostile_table: icestats.Table) -> None:
     """A brush over a day: the roll-up is that of its partitions, the tree shows files of that day only."""
     explorer = Explorer(hostile_table, column="id")
     assert explorer.wait()
-    explorer.partitions.figure.brush = {"x": [1, 1], "y": [0, 9], "number": 1}
+    explorer.partitions.figure.receive({"kind": "brush", "places": [1, 1, 0, 9], "number": 1})
     assert explorer.wait()
     (marked,) = explorer.state.selection.ranges
     assert (marked.name, marked.lower) == ("at_day", dt.date(2025, 9, 2))

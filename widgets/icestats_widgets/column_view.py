@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from icestats_widgets.column_cards import CARD_COLUMNS, build_column_cards, build_pending_cards
-from icestats_widgets.grid import Grid, ListedRows
+from icestats_widgets.grid import Grid, ListedRows, Seen
 from icestats_widgets.view import View
 
 
@@ -45,7 +45,7 @@ class ColumnView(View):
         part = self.state.part
         return part is not None and part.selection == self.state.selection
 
-    def _choose(self, key: str) -> None:
+    def _choose(self, key: str, _: Seen) -> None:
         self.state.column = self.state.table.schema.columns[int(key[1:])].name
 
     def to_arrow(self) -> pa.Table | None:

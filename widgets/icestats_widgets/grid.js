@@ -102,6 +102,8 @@ function render({ model, el }) {
   let wanted = "";
   let frame_asked = 0;
   let has_focus = false;
+  // A row that was chosen before it was there.
+  let awaited = -1;
 
   const height_of = () => model.get("row_height");
   const total = () => model.get("row_count");
@@ -127,6 +129,7 @@ function render({ model, el }) {
     frame.style.setProperty("--icestats-columns", columns.map((c) => c.width).join(" "));
     const least = columns.reduce((sum, c) => sum + parseInt(/\d+/.exec(c.width)[0], 10), 0);
     frame.style.setProperty("--icestats-least", `${least}px`);
+    const focused = head.contains(document.activeElement) ? document.activeElement.dataset.column : undefined;
     head.replaceChildren(
       ...columns.map((column) => {
         const box = make("div", `icestats-table-th icestats-align-${column.align ?? "start"}`);
@@ -147,6 +150,7 @@ function render({ model, el }) {
         return box;
       }),
     );
+    if (focused) head.querySelector(`[data-column="${focused}"]`)?.focus({ preventScroll: true });
   }
 
   function build_row(row, number, top) {
@@ -212,6 +216,9 @@ function render({ model, el }) {
     if (!lines.some((line) => line.tabIndex === 0) && lines.length) lines[0].tabIndex = 0;
     if (focused) space.querySelector(`[data-row="${active}"]`)?.focus({ preventScroll: true });
     if (!is_there) ask(first, last);
+    if (awaited !== active) awaited = -1;
+    const line = lines.find((one) => Number(one.dataset.row) === awaited && one.dataset.key !== undefined);
+    if (line) choose(line);
   }
 
   function ask(first, last) {
@@ -249,12 +256,18 @@ function render({ model, el }) {
     draw();
   }
 
+  // What is asked for is what is not seen: asking again before the kernel has answered means the same.
   function choose(line) {
-    if (line.dataset.key !== undefined) model.send({ kind: "select", key: line.dataset.key });
+    const { key, row } = line.dataset;
+    awaited = key === undefined ? Number(row) : -1;
+    if (key === undefined) return;
+    const [is_selected, is_open] = ["aria-selected", "aria-expanded"].map((name) => line.getAttribute(name) === "true");
+    model.send({ kind: "select", key, is_selected, is_open });
   }
 
   function toggle(line) {
-    if (line.hasAttribute("aria-expanded")) model.send({ kind: "toggle", key: line.dataset.key });
+    const is_open = line.getAttribute("aria-expanded");
+    if (is_open !== null) model.send({ kind: "toggle", key: line.dataset.key, open: is_open === "false" });
   }
 
   space.addEventListener("click", (event) => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anywidget
 from traitlets import Bool, Dict, Int, List, Unicode
@@ -15,6 +15,13 @@ _FIRST_ROWS = 60
 
 Row = dict[str, Any]
 """A row: `key`, `depth`, `open` (only where it has rows below it), `cells`, and `k`, a kind."""
+
+
+class Seen(NamedTuple):
+    """How a row is seen when a person chooses it: what is asked for is what is not seen."""
+
+    is_selected: bool
+    is_open: bool
 
 
 class Rows(Protocol):
@@ -98,10 +105,10 @@ class Grid(anywidget.AnyWidget):
         self._rows: Rows = ListedRows([])
         self._seen = (0, _FIRST_ROWS)
         self._number = 0
-        self.on_select: Callable[[str], object] | None = None
-        """Called with the key of a row that is chosen."""
-        self.on_toggle: Callable[[str], object] | None = None
-        """Called with the key of a row that is to be opened or closed."""
+        self.on_select: Callable[[str, Seen], object] | None = None
+        """Called with the key of a row that is chosen, and how it is seen then."""
+        self.on_toggle: Callable[[str, bool], object] | None = None
+        """Called with the key of a row, and whether it is to be open."""
         self.on_sort: Callable[[str, bool], object] | None = None
         """Called with a column and whether the largest is to come first."""
         self.on_filter: Callable[[str], object] | None = None
@@ -146,9 +153,9 @@ class Grid(anywidget.AnyWidget):
             self._seen = (max(0, int(message["offset"])), max(1, min(int(message["count"]), MOST_ROWS_SENT)))
             self._send_page(*self._seen)
         elif kind == "select" and self.on_select is not None:
-            self.on_select(str(message["key"]))
+            self.on_select(str(message["key"]), Seen(bool(message.get("is_selected")), bool(message.get("is_open"))))
         elif kind == "toggle" and self.on_toggle is not None:
-            self.on_toggle(str(message["key"]))
+            self.on_toggle(str(message["key"]), bool(message["open"]))
         elif kind == "filter" and self.on_filter is not None:
             self.on_filter(str(message["text"]))
         elif kind == "shown" and self.on_shown is not None:

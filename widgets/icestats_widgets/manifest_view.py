@@ -50,20 +50,17 @@ class ManifestView(View):
         picture = build_manifest_figure(manifest_files, overview.key_ranges, key, marked)
         self._paths = picture.paths
         self.say(_describe(manifest_files.num_rows, key, picture.deepest))
-        before = self.figure
         self.show_figure(picture.figure, f"Key ranges and records of {manifest_files.num_rows:,} manifests")
-        if self.figure is not None and self.figure is not before:
-            for trace in self.figure.data[:4]:
-                trace.on_click(self._choose)
+        if self.figure is not None:
+            self.figure.on_point = self._choose
 
     def _fade(self, marked: frozenset[str] | None) -> None:
         figure = self.figure
         if figure is None:
             return
-        with figure.batch_update():
-            for trace, paths in zip(figure.data, self._paths, strict=True):
-                if trace.type == "bar":
-                    trace.marker.opacity = [FADED if marked is not None and path not in marked else 1 for path in paths]
+        figure.opacities = [
+            [FADED if marked is not None and path not in marked else 1.0 for path in paths] for paths in self._paths[:4]
+        ]
 
     def _marked(self) -> frozenset[str] | None:
         selection, part = self.state.selection, self.state.part
@@ -73,11 +70,9 @@ class ManifestView(View):
             return frozenset(selection.manifest_paths)
         return part.manifest_paths if part is not None and part.selection == selection else None
 
-    def _choose(self, _: Any, points: Any, __: Any) -> None:
-        if not points.point_inds:
-            return
-        wanted = Selection(manifest_paths=(self._paths[points.trace_index][points.point_inds[0]],))
-        self.state.selection = None if self.state.selection == wanted else wanted
+    def _choose(self, trace: int, point: int, is_marked: bool) -> None:
+        for path in self._paths[trace][point : point + 1]:
+            self.state.selection = None if is_marked else Selection(manifest_paths=(path,))
 
     def to_arrow(self) -> pa.Table | None:
         """Return the manifest list."""

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icestats_widgets.partition_board import Axis, Board
-from icestats_widgets.partition_figure import Box
 from icestats_widgets.selection import FieldRange, Selection
+
+Box = tuple[float, float, float, float]
+"""Across from and to, down from and to."""
 
 
 def select_box(board: Board, brush: Mapping[str, Sequence[float]]) -> Selection | None:

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from icestats.presentation import render_bytes
-from icestats_widgets.figure_style import DATA, GRID, TEXT, build_axis, build_layout, escape_label
+from icestats_widgets.figure_style import DATA, GRID, build_axis, build_layout, escape_label
 from icestats_widgets.partition_board import VALUES, Board, Key, sum_cells
 
 HEIGHT = 360
@@ -20,14 +20,10 @@ COLOURS = "Viridis"
 _SKEWED = 5
 """Where the largest is so many times the middle one, colours stand for the logarithm."""
 _MOST_GAPS = 40
-FADED = 0.3
-"""Opacity of what is not marked."""
 _MOST_TICKS_DOWN = 17
-Box = tuple[float, float, float, float]
-"""Across from and to, down from and to."""
 
 
-def build_partition_figure(board: Board, partitions: pa.Table, value: str, box: Box | None = None) -> go.Figure:
+def build_partition_figure(board: Board, partitions: pa.Table, value: str) -> go.Figure:
     """Build the figure of the partitions.
 
     Parameters
@@ -38,21 +34,19 @@ def build_partition_figure(board: Board, partitions: pa.Table, value: str, box: 
         Rows with `partition`, `spec_id` and the sums of `partition_board.SUMMED`: all, or those of a part.
     value : {"records", "files", "bytes"}
         What colour, or height, stands for: of data files, deletes not applied.
-    box : tuple of float, optional
-        The places that are marked.
     """
     cells = sum_cells(partitions, board)
     number = list(VALUES).index(value)
     places = {key: place for key in cells if (place := board.place(key)) is not None}
     if board.calendar is None and len(board.axes) == 1:
-        return _bars(board, cells, places, value, box)
+        return _bars(board, cells, places, value)
     across, down = board.shape
     grid = np.full((down, across), np.nan)
     hovers = np.full((down, across), "", object)
     for key, (x, y) in places.items():
         grid[y, x] = cells[key][number]
         hovers[y, x] = _hover(board, key, cells[key])
-    return go.Figure([_heat(grid, hovers, value)], _map_layout(board, box))
+    return go.Figure([_heat(grid, hovers, value)], _map_layout(board))
 
 
 def describe_partitions(board: Board, partitions: pa.Table) -> str:
@@ -117,7 +111,7 @@ def _heat(grid: npt.NDArray[np.float64], hovers: npt.NDArray[np.object_], value:
     )
 
 
-def _map_layout(board: Board, box: Box | None) -> dict[str, Any]:
+def _map_layout(board: Board) -> dict[str, Any]:
     axis = board.axes[0]
     name = escape_label(axis.field.name)
     if board.calendar is not None:
@@ -135,24 +129,7 @@ def _map_layout(board: Board, box: Box | None) -> dict[str, Any]:
             showgrid=False,
             **_ticks([down.label(v) for v in down.values], _MOST_TICKS_DOWN),
         )
-    return build_layout(HEIGHT, dragmode="select", selections=mark_box(box), **_MARK_STYLE, xaxis=x, yaxis=y)
-
-
-_MARK_STYLE: dict[str, Any] = {
-    "newselection": {"line": {"color": "#ffffff", "width": 3, "dash": "solid"}},
-    "activeselection": {"fillcolor": "rgba(255,255,255,0.12)", "opacity": 1},
-}
-
-
-def mark_box(box: Box | None) -> list[dict[str, Any]]:
-    """Return the rectangle around some places as plotly draws a selection."""
-    if box is None:
-        return []
-    across, to, down, bottom = box
-    ends = {"x0": across - 0.5, "x1": to + 0.5, "y0": down - 0.5, "y1": bottom + 0.5}
-    return [
-        {"type": "rect", "xref": "x", "yref": "y", **ends, "line": {"color": "#ffffff", "width": 3, "dash": "solid"}}
-    ]
+    return build_layout(HEIGHT, dragmode=False, xaxis=x, yaxis=y)
 
 
 def _ticks(labels: Sequence[str], most: int, longest: int = 18) -> dict[str, Any]:
@@ -162,9 +139,7 @@ def _ticks(labels: Sequence[str], most: int, longest: int = 18) -> dict[str, Any
     return {"type": "linear", "tickmode": "array", "tickvals": places, "ticktext": texts}
 
 
-def _bars(
-    board: Board, cells: Mapping[Key, list[int]], places: Mapping[Key, tuple[int, int]], value: str, box: Box | None
-) -> go.Figure:
+def _bars(board: Board, cells: Mapping[Key, list[int]], places: Mapping[Key, tuple[int, int]], value: str) -> go.Figure:
     (axis,) = board.axes
     number = list(VALUES).index(value)
     drawn = sorted((place[0], key) for key, place in places.items())
@@ -177,32 +152,18 @@ def _bars(
         text=[_hover(board, key, cells[key]) for _, key in drawn],
         textposition="none",
         hovertemplate="%{text}<extra></extra>",
-        marker={"color": DATA, "line": {"width": 0}, "opacity": _opacities(xs, box)},
+        marker={"color": DATA, "line": {"width": 0}},
     )
     labels = [axis.label(v) for v in axis.values]
     return go.Figure(
         [bars],
         build_layout(
             HEIGHT,
-            dragmode="select",
-            selectdirection="h",
+            dragmode=False,
             bargap=0.15,
-            selections=[],
-            newselection={"line": {"color": TEXT, "width": 2, "dash": "solid"}},
             xaxis=build_axis(
                 escape_label(axis.field.name), showgrid=False, range=[-0.6, len(labels) - 0.4], **_ticks(labels, 8)
             ),
             yaxis=build_axis(value, rangemode="tozero", tickformat="~s", gridcolor=GRID),
         ),
     )
-
-
-def fade_bars(figure: go.Figure, box: Box | None) -> None:
-    """Let the bars that are marked stand out."""
-    with figure.batch_update():
-        figure.data[0].marker.opacity = _opacities(figure.data[0].x, box)
-        figure.layout.selections = []
-
-
-def _opacities(places: Sequence[int], box: Box | None) -> list[float]:
-    return [1.0 if box is None or box[0] <= place <= box[1] else FADED for place in places]

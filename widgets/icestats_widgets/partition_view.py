@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import ipywidgets
@@ -10,7 +11,7 @@ from traitlets import link
 
 from icestats_widgets.partition_board import Board, build_board
 from icestats_widgets.partition_brush import find_box, select_box
-from icestats_widgets.partition_figure import build_partition_figure, describe_partitions, fade_bars, mark_box
+from icestats_widgets.partition_figure import build_partition_figure, describe_partitions
 from icestats_widgets.state import PARTITION_VALUES
 from icestats_widgets.view import View
 
@@ -30,6 +31,8 @@ class PartitionView(View):
         self._drawn: tuple[Any, Any] = (None, None)
         self._board: tuple[Any, Board | None] = (None, None)
         self._about = ""
+        self._answered = 0
+        self._marking, self._brushing = threading.Lock(), threading.Lock()
 
     def draw(self) -> None:
         """Show the partitions."""
@@ -46,21 +49,13 @@ class PartitionView(View):
             self.say("not partitioned")
             self.show_note("The table is not partitioned: all its files are in one place.", is_error=False)
             return
-        selection, value = self.state.selection, self.state.partition_value
-        box = find_box(board, selection)
+        value = self.state.partition_value
         shown = self._shown(partitions)
         if self.figure is None or self._drawn[0] is not shown or self._drawn[1] != value:
             self._drawn = (shown, value)
             self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to mark some.")
-            self._show(build_partition_figure(board, shown, value, box), value)
-        elif self._is_map(board):
-            # update_layout() takes an empty list for nothing to do.
-            self.figure.layout.selections = mark_box(box)
-        else:
-            fade_bars(self.figure, box)
-        if self.figure is not None:
-            self.figure.places = list(board.shape)
-            self.figure.mark = [] if box is None else list(box)
+            self._show(build_partition_figure(board, shown, value), board, value)
+        self._show_mark()
 
     def _shown(self, partitions: pa.Table) -> pa.Table:
         # Marked partitions are framed; of a marked manifest its own partitions are shown, once they have been read.
@@ -71,15 +66,22 @@ class PartitionView(View):
             return part.partitions
         return partitions if self.figure is None else self._drawn[0]
 
-    @staticmethod
-    def _is_map(board: Board) -> bool:
-        return board.calendar is not None or len(board.axes) == 2
-
-    def _show(self, figure: Any, value: str) -> None:
+    def _show(self, figure: Any, board: Board, value: str) -> None:
         before = self.figure
         self.show_figure(figure, f"Partitions: {value} of data files")
-        if self.figure is not None and self.figure is not before:
-            self.figure.observe(self._brush, "brush")
+        if self.figure is not None:
+            self.figure.places, self.figure.is_calendar = list(board.shape), board.calendar is not None
+            if self.figure is not before:
+                self._answered = 0
+                self.figure.on_brush = self._brush
+
+    def _show_mark(self) -> None:
+        board = self._board[1]
+        if self.figure is not None and board is not None:
+            with self._marking:
+                # The number first: a selection may be newer than it, never older.
+                number = self._answered
+                self.figure.mark = {"places": list(find_box(board, self.state.selection) or ()), "number": number}
 
     def _find_board(self, partitions: pa.Table) -> Board | None:
         if self._board[0] is not partitions:
@@ -89,10 +91,16 @@ class PartitionView(View):
             self._about = "" if board is None else describe_partitions(board, partitions)
         return self._board[1]
 
-    def _brush(self, change: Any) -> None:
+    def _brush(self, places: list[float], number: int) -> None:
         board = self._board[1]
-        if board is not None and change.new:
-            self.state.selection = None if change.new.get("clear") else select_box(board, change.new)
+        # Kernels hear of widgets in several threads, and not always in order.
+        with self._brushing:
+            if board is None or number <= self._answered:
+                return
+            is_none = len(places) != 4
+            self.state.selection = None if is_none else select_box(board, {"x": places[:2], "y": places[2:]})
+            self._answered = number
+        self._show_mark()
 
     def to_arrow(self) -> pa.Table | None:
         """Return the partitions, of the marked part where there is one."""

@@ -39,7 +39,7 @@ _bundle: PlotlyBundle | None = None
 @cache
 def pack_bundle() -> bytes:
     """Return plotly's JavaScript, gzipped; it is packed once a kernel."""
-    code = Path(plotly.__file__).with_name("package_data") / "widgetbundle.js"
+    code = Path(plotly.__file__).with_name("package_data") / "plotly.min.js"
     return gzip.compress(code.read_bytes(), _PACKING, mtime=0)
 
 

@@ -1,55 +1,24 @@
-"""plotly's FigureWidget, which finds its JavaScript in the page and is replaced in place."""
+"""A plotly figure, which finds plotly's JavaScript in the page and is replaced in place."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import anywidget
 import plotly.graph_objects as go
-from traitlets import Dict, Float, Int, List, Unicode
+from plotly.io import to_json
+from traitlets import Bool, Dict, Float, Int, List, Unicode
 
 from icestats_widgets.plotly_bundle import find_bundle
 
-_HERE = Path(__file__).parent
-_CONFIG = {"responsive": True, "displayModeBar": False, "displaylogo": False, "typesetMath": False, "showTips": False}
 
+class PlotlyFigure(anywidget.AnyWidget):
+    """A plotly figure that can be replaced in place by another one.
 
-class _ImportedWhenUsed(ModuleType):
-    """Stands in for a module until something is asked of it."""
-
-    def __getattr__(self, name: str) -> Any:
-        self.step_aside()
-        return getattr(importlib.import_module(self.__name__), name)
-
-    def step_aside(self) -> None:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-
-
-def _import_figure_widget() -> Any:
-    # plotly imports nbformat to look at its version in `show()`. Where jsonschema has its format checkers, that
-    # import builds a grammar for well over a second.
-    if "nbformat" in sys.modules:
-        return go.FigureWidget
-    stand_in = sys.modules["nbformat"] = _ImportedWhenUsed("nbformat")
-    try:
-        return go.FigureWidget
-    finally:
-        stand_in.step_aside()
-
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import FigureWidget as _FigureWidget
-else:
-    _FigureWidget = _import_figure_widget()
-
-
-class PlotlyFigure(_FigureWidget):
-    """A plotly figure that can be replaced in place by another one of the same traces.
+    Nothing of it comes back from the page but what a person does with it: plotly's own FigureWidget sends each hover,
+    and after each change all that plotly has filled in.
 
     Parameters
     ----------
@@ -57,14 +26,28 @@ class PlotlyFigure(_FigureWidget):
         What to show.
     label : str
         What a screen reader says.
+    **traits
+        Further traits.
     """
 
-    _esm = _HERE / "plotly_figure.js"
+    _esm = Path(__file__).with_name("plotly_figure.js")
 
     label = Unicode().tag(sync=True)
     """What a screen reader says.
 
     Type: str. Default: empty.
+    """
+
+    picture = Unicode().tag(sync=True)
+    """The figure as JSON.
+
+    Type: str. Default: empty.
+    """
+
+    opacities = List(List(Float())).tag(sync=True)
+    """Opacities of the bars of the first traces, which take the place of the picture's; empty: those of the picture.
+
+    Type: list of list of float. Default: empty.
     """
 
     places = List(Int()).tag(sync=True)
@@ -73,47 +56,58 @@ class PlotlyFigure(_FigureWidget):
     Type: list of int. Default: empty.
     """
 
-    mark = List(Float()).tag(sync=True)
-    """The places that are marked, across from and to, down from and to.
+    is_calendar = Bool(False).tag(sync=True)
+    """Whether a mark that reaches over several places across holds all the places down.
 
-    Type: list of float. Default: empty.
+    Type: bool. Default: False.
     """
 
-    brush = Dict().tag(sync=True)
-    """What a person has marked: `x` and `y`, each from and to, or `clear`; and a number, so that no two are equal.
+    mark = Dict({"places": [], "number": 0}).tag(sync=True)
+    """What is marked, which the page shows once it takes account of the newest brush.
 
-    Type: dict. Default: empty.
+    Type: dict of `places`, across from and to, down from and to, and `number`, that of the brush. Default: none.
     """
 
     _bundle_id = Unicode().tag(sync=True)
 
-    def __init__(self, figure: go.Figure, label: str) -> None:
-        super().__init__(figure)
-        self._config = _CONFIG
+    def __init__(self, figure: go.Figure, label: str, **traits: Any) -> None:
+        self._figure = figure
+        self.on_point: Callable[[int, int, bool], object] | None = None
+        """Called with the trace and the point that are clicked, and whether that is seen to be marked."""
+        self.on_brush: Callable[[list[float], int], object] | None = None
+        """Called with the places that a person has marked, as `mark` has them, and the number of that brush."""
+        # The page needs these when it opens the figure.
+        first = {"label": label, "picture": _encode(figure), "_bundle_id": find_bundle().model_id}
+        super().__init__(**first, **traits)
+        self.on_msg(lambda _, message, __: self.receive(message))
+
+    @property
+    def data(self) -> Sequence[Any]:
+        """The traces of the figure."""
+        found: Sequence[Any] = self._figure.data
+        return found
+
+    @property
+    def layout(self) -> Any:
+        """The layout of the figure."""
+        return self._figure.layout
+
+    def show_figure(self, figure: go.Figure, label: str) -> None:
+        """Show another figure in the place of this one."""
+        self._figure = figure
+        self.opacities = []
+        self.picture = _encode(figure)
         self.label = label
 
-    # The front end needs these when it opens the figure, so they are set before the comm is.
-    def open(self) -> None:
-        """Send the figure to the front end."""
-        self._bundle_id = find_bundle().model_id
-        super().open()
+    def receive(self, message: dict[str, Any]) -> None:
+        """Take what the browser says: a point has been clicked, or places have been marked."""
+        kind = message.get("kind")
+        if kind == "point" and self.on_point is not None:
+            self.on_point(int(message["trace"]), int(message["point"]), bool(message.get("is_marked")))
+        elif kind == "brush" and self.on_brush is not None:
+            self.on_brush([float(place) for place in message["places"]], int(message["number"]))
 
-    def can_show(self, figure: go.Figure) -> bool:
-        """Return whether `show_figure` can show that one: the same kinds of traces in the same order."""
-        return [trace.type for trace in self.data] == [trace.type for trace in figure.data]
 
-    def show_figure(self, figure: go.Figure) -> None:
-        """Show another figure in the place of this one, in one message.
-
-        Parameters
-        ----------
-        figure : plotly.graph_objects.Figure
-            One that `can_show` says yes to.
-        """
-        with self.batch_update():
-            for shown, wanted in zip(self.data, figure.data, strict=True):
-                shown.update(wanted.to_plotly_json(), overwrite=True)
-            self.update_layout(figure.layout.to_plotly_json(), overwrite=True)
-        # A front end that is still loading plotly has missed the message: it starts from these.
-        self._widget_layout = deepcopy(self._layout_obj._props)
-        self._widget_data = deepcopy(self._data)
+def _encode(figure: go.Figure) -> str:
+    text: str = to_json(figure, validate=False)
+    return text

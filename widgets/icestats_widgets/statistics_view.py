@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from icestats.presentation import render_bytes
 from icestats_widgets.cells import text_cell
-from icestats_widgets.grid import Grid, ListedRows, Row
+from icestats_widgets.grid import Grid, ListedRows, Row, Seen
 from icestats_widgets.view import View
 
 _WHAT = {
@@ -60,7 +60,7 @@ class StatisticsView(View):
         empty = "None have been committed: generate them below. Engines plan without NDV, and there is nothing to draw."
         self.grid.show_rows(ListedRows(self._rows), "" if self._rows else empty)
 
-    def _choose(self, key: str) -> None:
+    def _choose(self, key: str, _: Seen) -> None:
         name = next((row["cells"][0]["t"] for row in self._rows if row["key"] == key), None)
         if name in {field.name for field in self.state.table.schema.columns}:
             self.state.column = name

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from traitlets import link
 
-from icestats_widgets.grid import Grid, ListedRows
+from icestats_widgets.grid import Grid, ListedRows, Seen
 from icestats_widgets.outline import Outline
 from icestats_widgets.selection import Selection
 from icestats_widgets.state import TREE_MODES, ExplorerState
@@ -77,27 +77,41 @@ class TreeView(View):
         outline = self.state.outline
         return () if outline is None else tuple(block.identify(row) for block, row in outline.find(key))
 
-    def toggle(self, key: str) -> None:
-        """Open or close a row."""
+    def toggle(self, key: str, is_open: bool | None = None) -> None:
+        """Open or close a row; without `is_open` the one that it is not."""
         path = self._path(key)
-        if path:
+        if path and is_open is not (path in self.state.tree_opened):
             self.state.tree_opened = self.state.tree_opened ^ {path}
 
-    def choose(self, key: str) -> None:
-        """Take a click: on a manifest it marks it, on a file it opens it, on a column it selects that."""
+    def choose(self, key: str, seen: Seen | None = None) -> None:
+        """Take a click: on a manifest it marks it, on a file it opens it, on a column it selects that.
+
+        Parameters
+        ----------
+        key : str
+            The row's.
+        seen : Seen, optional
+            How the row was seen: a manifest that was selected is unmarked, a file that was open is closed. By default,
+            as things are.
+        """
         path = self._path(key)
+        if not path:
+            # The row is no longer there.
+            return
         kind = key.rsplit("/", 1)[-1][:1]
+        wants_open = None if seen is None else not seen.is_open
         if kind == "m":
             wanted = Selection(manifest_paths=(path[-1],))
-            self.state.selection = None if self.state.selection == wanted else wanted
+            is_marked = self.state.selection == wanted if seen is None else seen.is_selected
+            self.state.selection = None if is_marked else wanted
         elif kind == "c":
             self.state.column = path[-1]
-            self.toggle(key)
-        elif kind in ("f", "s") and path:
+            self.toggle(key, wants_open)
+        elif kind in ("f", "s"):
             if path == (SNAPSHOT,) and self.state.selection is not None:
                 self.state.selection = None
             else:
-                self.toggle(key)
+                self.toggle(key, wants_open)
 
     def to_arrow(self) -> pa.Table | None:
         """Return the manifests, or the marked ones."""

@@ -113,15 +113,13 @@ class View(ipywidgets.VBox):
         """Show a figure, in the place of the one before where that can be."""
         from icestats_widgets.plotly_figure import PlotlyFigure
 
-        before = self.figure
-        if before is not None and before.can_show(figure):
-            before.show_figure(figure)
-            before.label = label
+        if self.figure is not None:
+            self.figure.show_figure(figure, label)
             return
+        if self._figure is not None:
+            self._figure.close()
         self._figure = PlotlyFigure(figure, label)
         self.body.children = [self._figure]
-        if before is not None:
-            before.close()
 
     @property
     def figure(self) -> PlotlyFigure | None:
