@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from icestats.counts import counted
 from icestats.metadata import StatisticsFile, TableMetadata
 from icestats.metadata_statistics import PartitionFile
 
@@ -67,7 +68,7 @@ def build_report(plan: CommitPlan, result: CommitResult | None = None, warning: 
     if result is not None:
         replaced = f", replaced {len(result.replaced)}" if result.replaced else ""
         text = (
-            f"committed {result.statistics_path}: {result.file_size_bytes:,} bytes, {len(blobs)} blobs "
+            f"committed {result.statistics_path}: {result.file_size_bytes:,} bytes, {counted(len(blobs), 'blob')} "
             f"({sum(b.listed for b in blobs)} listed in metadata.json, {sum(b.kept for b in blobs)} kept{replaced}) "
             f"for snapshot {result.snapshot_id}"
         )

@@ -17,6 +17,7 @@ from icestats.commit.partition_statistics_file import (
     write_stored_table,
 )
 from icestats.commit.puffin_writer import NewBlob
+from icestats.counts import counted
 from icestats.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.read.manifests import RollUps
 from icestats.read.partition_history import SnapshotPartitions
@@ -39,8 +40,10 @@ class PartitionFile:
 
     def describe(self) -> str:
         """Return what the file is, in a line."""
-        columns = f", statistics of {len(self.columns)} columns" if self.columns else ", no statistics of columns"
-        return f"{self.row_count:,} partitions{columns}, {len(self.data):,} bytes of {self.file_format}"
+        columns = (
+            f", statistics of {counted(len(self.columns), 'column')}" if self.columns else ", no statistics of columns"
+        )
+        return f"{counted(self.row_count, 'partition')}{columns}, {len(self.data):,} bytes of {self.file_format}"
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ def build_manifest_statistics(
     """
     blob = build_manifest_statistics_blob(snapshot, manifest_files, rollups, schema.columns)
     count = pc.sum(pc.equal(manifest_files["content"], "data")).as_py() or 0
-    lines = [f"{count:,} data manifests, {len(schema.columns)} columns: {len(blob.payload):,} bytes uncompressed"]
+    what = f"{counted(count, 'data manifest')}, {counted(len(schema.columns), 'column')}"
+    lines = [f"{what}: {len(blob.payload):,} bytes uncompressed"]
     unknown = [
         column.name
         for column, cell in zip(schema.columns, rollups.table_cells.to_pylist(), strict=True)
@@ -137,10 +141,12 @@ def build_partition_statistics(
     columns = found.statistics.columns
     file = PartitionFile(snapshot.snapshot_id, file_format, data, len(table), tuple(column.name for column in columns))
     if found.base_snapshot_id is None:
-        how = f"all {found.manifests_read:,} manifests read: {found.reason}"
+        how = f"{counted(found.manifests_read, 'manifest')} read, all that there are: {found.reason}"
     else:
-        how = f"added to the file of snapshot {found.base_snapshot_id}: {found.manifests_read:,} manifests read"
-    made = [f"{len(table):,} partitions, {len(columns)} columns; {how}", *_missing_lines(table, found)]
+        read = counted(found.manifests_read, "manifest")
+        how = f"added to the file of snapshot {found.base_snapshot_id}: {read} read"
+    what = f"{counted(len(table), 'partition')}, {counted(len(columns), 'column')}"
+    made = [f"{what}; {how}", *_missing_lines(table, found)]
     deletes = pc.sum(found.statistics.groups["position_delete_file_count"]).as_py() or 0
     deletes += pc.sum(found.statistics.groups["equality_delete_file_count"]).as_py() or 0
     deletes += pc.sum(found.statistics.groups["dv_count"]).as_py() or 0
@@ -195,8 +201,9 @@ def _missing_lines(table: pa.Table, found: SnapshotPartitions) -> list[str]:
         lacking = [names[field_id] for field_id in sorted(entries.keys.unique().to_pylist())]
         if rows:
             more = f" and {len(lacking) - _MOST_NAMES} more" if len(lacking) > _MOST_NAMES else ""
+            of_all = f"{rows:,} of {counted(len(table), 'partition')}"
             lines.append(
-                f"{name.removesuffix('_missing_files')} not aggregated in {rows:,} of {len(table):,} partitions, since "
+                f"{name.removesuffix('_missing_files')} not aggregated in {of_all}, since "
                 f"one or more files lack it: {', '.join(lacking[:_MOST_NAMES])}{more}"
             )
     return lines

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.counts import counted
 from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.partition_values import display_partition_value, partition_field_type
 from icestats.plan.listed_statistics import find_listed_traps
@@ -150,22 +151,21 @@ def _findings(overview: Overview) -> Iterator[str]:
     elif age:
         yield _age_finding(overview, age)
     if overview.delete_record_count:
-        yield f"{overview.delete_record_count:,} delete records apply: figures of data files do not deduct them."
+        is_one = overview.delete_record_count == 1
+        apply, them = ("applies", "it") if is_one else ("apply", "them")
+        deletes = counted(overview.delete_record_count, "delete record")
+        yield f"{deletes} {apply}: figures of data files do not deduct {them}."
 
 
 def _age_finding(overview: Overview, commits: int) -> str:
     files, rows = overview.statistics_files_behind, overview.statistics_rows_behind
     since = "of which not all say what they have added"
     if files is not None and rows is not None:
-        since = f"{_counted(files, 'data file')} with {_counted(rows, 'row')} added since"
+        since = f"{counted(files, 'data file')} with {counted(rows, 'row')} added since"
     use = "Trino still uses them, Spark only those of the exact snapshot" if overview.statistics_column_count else ""
     refresh = "refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
     then = "; ".join(part for part in (use, refresh) if part)
-    return f"The statistics are {_counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
-
-
-def _counted(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
+    return f"The statistics are {counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
 
 
 def _key_ranges(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from html import escape
 
+from icestats.counts import counted
 from icestats.overview import KeyRange, Overview
 
 MOST_RANGES_DRAWN = 90
@@ -84,7 +85,7 @@ def _statistics_text(overview: Overview) -> str:
     age = overview.statistics_commits_behind
     if age is None:
         return "none"
-    columns = f"{overview.statistics_column_count} columns"
+    columns = counted(overview.statistics_column_count, "column")
     return columns if age == 0 else f"{columns}, {age:,} behind"
 
 
@@ -146,8 +147,8 @@ def _render_bar(row: int, key_range: KeyRange, low: float, span: float) -> str:
     # A key stands for the width of one, such as a day; no bar is thinner than 3 units.
     start = (key_range.lower - low) / span * (_WIDTH - 3)
     width = max(3.0, (key_range.upper - key_range.lower + 1) / span * (_WIDTH - 3))
-    rows = render_count(key_range.row_count)
-    hover = f"{key_range.lower_text} to {key_range.upper_text}, {rows} records, {key_range.manifest_path}"
+    records = counted(key_range.row_count, "record")
+    hover = f"{key_range.lower_text} to {key_range.upper_text}, {records}, {key_range.manifest_path}"
     return (
         f"<rect class='{'data' if key_range.is_data else 'deletes'}' x='{start:.1f}' y='{row * _ROW_HEIGHT}' "
         f"width='{width:.1f}' height='{_ROW_HEIGHT - 2}'><title>{escape(hover)}</title></rect>"

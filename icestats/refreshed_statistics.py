@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
 from icestats.commit_report import CommitReport
+from icestats.counts import counted
 from icestats.errors import StatisticsMissingError
 from icestats.metadata import Field, Snapshot
 from icestats.read.committed_columns import find_sketched_fields
@@ -76,7 +77,8 @@ class RefreshedStatistics(Statistics):
             lines.append(f"  added to the statistics of snapshot {snapshot_id}: {', '.join(names)}")
         if self.added_to:
             lines.append(
-                f"  {self.added_file_count:,} files with {self.added_row_count:,} rows came since and were read"
+                f"  {counted(self.added_file_count, 'file')} with {counted(self.added_row_count, 'row')} "
+                "came since and were read"
             )
         by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, reason in self.scanned.items():

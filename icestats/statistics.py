@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from icestats.catalog import Source, load_writable_table
 from icestats.commit_report import CommitReport, build_partition_report, build_report, find_hidden_ndv, join_reports
+from icestats.counts import counted
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.metadata import Field, Snapshot
 from icestats.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile
@@ -216,9 +217,9 @@ class Statistics:
 
     def __repr__(self) -> str:
         found = self.found
-        rows = "no" if found.row_count is None else f"{found.row_count:,}"
+        rows = "no rows" if found.row_count is None else counted(found.row_count, "row")
         title = f"statistics of {self._source.name}, snapshot {found.snapshot_id}"
-        lines = [f"{title}: {len(found.columns)} columns, {rows} rows, {found.duration_ms:,} ms"]
+        lines = [f"{title}: {counted(len(found.columns), 'column')}, {rows}, {found.duration_ms:,} ms"]
         if not found.columns and self.of_metadata.lines:
             lines = [f"{title}, from its metadata"]
         if found.by_partition is not None:

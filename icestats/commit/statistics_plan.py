@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
 from icestats.commit.statistics_effects import explain_effects
+from icestats.counts import counted
 from icestats.errors import CallError
 from icestats.metadata import BlobMetadata, StatisticsFile
 from icestats.read.puffin import PuffinBlob
@@ -84,7 +85,7 @@ class CommitPlan:
         """Return the plan as plain text, a line a file, blob, entry and warning."""
         lines = [
             f"table {self.table_name}, snapshot {self.snapshot_id}",
-            f"would write {self.statistics_path}: {len(self.puffin.data):,} bytes, {len(self.blobs)} blobs "
+            f"would write {self.statistics_path}: {len(self.puffin.data):,} bytes, {counted(len(self.blobs), 'blob')} "
             f"({len(self.blobs) - len(self.kept)} new, {len(self.kept)} kept; {len(self.replaced)} replaced), "
             f"footer {self.puffin.footer_size_bytes:,} bytes",
         ]

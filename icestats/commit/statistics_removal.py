@@ -19,6 +19,7 @@ from icestats.commit.table_state import (
     remove_file,
     table_name,
 )
+from icestats.counts import counted
 from icestats.errors import CommitError, MetadataError, StatisticsMissingError
 from icestats.metadata import StatisticsFile
 from icestats.read.puffin import read_puffin_footer
@@ -47,7 +48,7 @@ class RemovalPlan:
     def describe(self) -> str:
         """Return the plan as plain text."""
         size = f"{self.before.file_size_in_bytes:,} bytes"
-        blobs = "a file that cannot be read" if self.blob_count is None else f"{self.blob_count} blobs"
+        blobs = "a file that cannot be read" if self.blob_count is None else counted(self.blob_count, "blob")
         lines = [
             f"table {self.table_name}, snapshot {self.snapshot_id}",
             f"would take {self.before.statistics_path} out of the table: {size}, {blobs}",
@@ -116,8 +117,10 @@ def _find_restorable(table: Table, files: TableFiles, entry: StatisticsFile) -> 
     known = describe_columns(table)
     blobs = tuple(blob for blob in found.blobs if blob.field_ids and set(blob.field_ids) <= known.keys())
     dropped = len(found.blobs) - len(blobs)
-    notes = [f"note: {dropped} entries of columns dropped since are left out (Spark would fail)"] if dropped else []
-    return replace(found, blobs=blobs), notes
+    if not dropped:
+        return replace(found, blobs=blobs), []
+    note = f"note: left out, as Spark would fail: {counted(dropped, 'entry', 'entries')} of columns dropped since"
+    return replace(found, blobs=blobs), [note]
 
 
 def _effects(table: Table, before: StatisticsFile, after: StatisticsFile | None) -> list[str]:

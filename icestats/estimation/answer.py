@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.estimate_schemas import ESTIMATES
 from icestats.findings import Finding
 from icestats.plan.source_estimates import SourceEstimate
@@ -80,7 +81,7 @@ class Estimates(Sequence[SourceEstimate]):
             "ignore": "deletes ignored",
         }[self.deletes]
         bytes_of = "all columns" if self.columns is None else ", ".join(self.columns)
-        actual = "" if self.actual is None else f"{self.actual:,} rows counted; "
+        actual = "" if self.actual is None else f"{counted(self.actual, 'row')} counted; "
         return f"{actual}{said}; bytes of {bytes_of}"
 
     def _repr_html_(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow.compute as pc
 
+from icestats.counts import counted
 from icestats.errors import StatisticsMissingError
 from icestats.metadata import Field
 from icestats.plan.partition_ranges import Longs, build_partition_keys
@@ -64,7 +65,7 @@ class PartitionDistributions:
         keys = [self._keys[place] for place in places.tolist()]
         missing = sum(key is None or key not in column.entries for key in keys)
         if missing:
-            reason = f"{leaf.text}: {missing:,} of {len(keys):,} partitions have no sketch of {leaf.column}"
+            reason = f"{leaf.text}: no sketch of {leaf.column} for {missing:,} of {counted(len(keys), 'partition')}"
             return Sketched(build_selectivity(nothing.estimate, nothing.lower, nothing.upper, (reason,)), 0, 0)
         known = [key for key in keys if key is not None]
         self._read(column, known)

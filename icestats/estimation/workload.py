@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
 from icestats.estimation.answer import Estimates
 from icestats.plan.source_estimates import SourceEstimate
@@ -55,7 +56,7 @@ class Workload:
     def __repr__(self) -> str:
         rows = [_HEADS, *(_cells(row) for row in self.summary().to_pylist())]
         widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
-        lines = [f"{self.table_name}: q-errors over {len(self.answers):,} filters{self._origin()}"]
+        lines = [f"{self.table_name}: q-errors over {counted(len(self.answers), 'filter')}{self._origin()}"]
         for row in rows:
             rest = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
             lines.append(f"  {row[0].ljust(widths[0])}  {rest}")
@@ -70,7 +71,7 @@ class Workload:
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>"
             for row in self.summary().to_pylist()
         )
-        title = f"{self.table_name}: q-errors over {len(self.answers):,} filters{self._origin()}"
+        title = f"{self.table_name}: q-errors over {counted(len(self.answers), 'filter')}{self._origin()}"
         return f"<h3>{escape(title)}</h3><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.metadata import Field
 from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
 from icestats.stats.column_maps import known_values
@@ -87,12 +88,12 @@ def start_row(field: Field, live_file_count: int) -> dict[str, Any]:
 
 def _rollup_provenance(statistic: str, value: Any, missing: int, files: int, *, has_deletes: bool) -> str:
     if missing:
-        return f"unknown: {missing:,} of {files:,} data files lack it"
+        return f"unknown: {missing:,} of {counted(files, 'data file')} {'lacks' if missing == 1 else 'lack'} it"
     deletes = ", deletes not applied" if has_deletes else ""
     if statistic in SUMMED_STATISTICS:
         what = "on-disk bytes" if statistic == "column_size" else "values"
-        return f"exact: sum over {files:,} data files ({what}{deletes if statistic != 'column_size' else ''})"
+        return f"exact: sum over {counted(files, 'data file')} ({what}{deletes if statistic != 'column_size' else ''})"
     if value is None:
-        return f"none: no value to bound in {files:,} data files"
+        return f"none: no value to bound in {counted(files, 'data file')}"
     side = "at most the smallest" if statistic == "lower_bound" else "at least the largest"
-    return f"bound: {side} value, over {files:,} data files{deletes}"
+    return f"bound: {side} value, over {counted(files, 'data file')}{deletes}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from icestats.counts import counted
 from icestats.metadata import Field
 from icestats.stats.kll_layout import item_type_of, total_capacity
 from icestats.types import parse_type
@@ -32,7 +33,7 @@ class SketchSize:
 
     def __str__(self) -> str:
         return (
-            f"sketches of {self.partition_count:,} partitions x {self.column_count} columns "
+            f"sketches of {counted(self.partition_count, 'partition')} x {counted(self.column_count, 'column')} "
             f"(lg_k {self.lg_k}, k {self.k}) will take up to {format_size(self.size_bytes)}"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from icestats.counts import counted
 from icestats.presentation import render_bytes, render_count
 
 Cell = dict[str, Any]
@@ -43,7 +44,7 @@ def count_cell(count: int | None, most: int | None = None, about: str = "") -> C
 
 def bytes_cell(size_bytes: int | None, most: int | None = None, about: str = "") -> Cell:
     """Return a cell with a size, and a bar as long as its share of the largest one; the tooltip has each byte."""
-    exact = "" if size_bytes is None else f"{size_bytes:,} bytes"
+    exact = "" if size_bytes is None else counted(size_bytes, "byte")
     return _with_bar(text_cell(render_bytes(size_bytes), about or exact), size_bytes, most)
 
 

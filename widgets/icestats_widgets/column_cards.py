@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.metadata import Schema
 from icestats.presentation import render_count
 from icestats.types import decode_value
@@ -75,7 +76,7 @@ def _card(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) -
         text_cell(_estimate(row["ndv"], about.get("ndv", "")), f"distinct values: {about.get('ndv', '')}"),
         {**bounds, "s": upper},
         _quartiles(spark),
-        bytes_cell(size, most, f"{render_count(size)} bytes: {about.get('column_size', '')}"),
+        bytes_cell(size, most, f"{counted(size, 'byte')}: {about.get('column_size', '')}"),
     ]
     return {"key": f"c{number}", "depth": 0, "cells": cells}
 
@@ -118,7 +119,7 @@ def _share(part: int | None, whole: int | None) -> str:
 def _about_nulls(row: Mapping[str, Any], provenance: Mapping[str, str]) -> str:
     count = row["null_value_count"]
     about = provenance.get("null_value_count", "")
-    return about if count is None else f"{count:,} of {row['value_count'] or 0:,} values; {about}"
+    return about if count is None else f"{count:,} of {counted(row['value_count'] or 0, 'value')}; {about}"
 
 
 def _estimate(count: int | None, provenance: str) -> str:

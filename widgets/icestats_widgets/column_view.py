@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats_widgets.column_cards import CARD_COLUMNS, build_column_cards, build_pending_cards
 from icestats_widgets.grid import Grid, ListedRows, Seen
 from icestats_widgets.view import View
@@ -38,7 +39,9 @@ class ColumnView(View):
             self.say("Reading the manifests …")
         else:
             part = f" of {self.state.selection.text}" if self._is_part else ""
-            self.say(f"{len(rows):,} columns{part}; a click shows a distribution, a pointed figure says its source")
+            self.say(
+                f"{counted(len(rows), 'column')}{part}; a click shows a distribution, a pointed figure says its source"
+            )
 
     @property
     def _is_part(self) -> bool:

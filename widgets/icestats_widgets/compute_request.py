@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.metadata import Field
 from icestats.presentation import render_bytes
 from icestats.stats.kll_layout import item_type_of
@@ -74,7 +75,7 @@ def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | Non
     fields = [f for f in table.schema.top_level if request.columns is None or f.name in request.columns]
     texts = []
     if request.scans:
-        texts.append(f"Reads the data of {_count(len(fields), 'column')}{_size(fields, columns)} once, with PySpark")
+        texts.append(f"Reads the data of {counted(len(fields), 'column')}{_size(fields, columns)} once, with PySpark")
         sketches = estimate_size(_sketched(fields), [10**9], k=K, lg_k=LG_K).size_bytes
         texts.append(f"writes at most {render_bytes(sketches)} of sketches")
     if request.by_partition:
@@ -100,12 +101,8 @@ def _by_partition(fields: list[Field], partitions: pa.Table | None) -> str:
     if partitions is None:
         return "the size of sketches by partition is not known yet"
     size = estimate_size(_sketched(fields), partitions["data_record_count"].to_pylist(), k=K, lg_k=LG_K)
-    return f"up to {render_bytes(size.size_bytes)} for sketches of {size.partition_count:,} partitions"
+    return f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
 
 
 def _sketched(fields: list[Field]) -> list[Field]:
     return [field for field in fields if field.is_primitive and item_type_of(field.type) is not None]
-
-
-def _count(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"

@@ -7,6 +7,7 @@ from html import escape
 import ipywidgets
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.statistics import Statistics
 from icestats_widgets.column_cards import render_value
 from icestats_widgets.computation import BUSY, Computation
@@ -88,8 +89,8 @@ class ComputeView(View):
         finished, total = self.state.progress
         self.progress.layout.display = None if phase in ("starting", "scanning", "cancelling") else "none"
         self.progress.max, self.progress.value = max(total, 1), finished
-        counted = f" {finished:,} of {total:,} tasks" if phase == "scanning" and total else ""
-        self.status.value = self._status(_SAYS[phase] + counted)
+        tasks = f" {finished:,} of {counted(total, 'task')}" if phase == "scanning" and total else ""
+        self.status.value = self._status(_SAYS[phase] + tasks)
         self.outcome.value = self._outcome()
 
     def _status(self, text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.estimation.answer import Estimates
 from icestats.plan.source_estimates import SourceEstimate
 from icestats.presentation import render_bytes
@@ -67,8 +68,10 @@ class EstimateView(View):
             self.grid.show_rows(ListedRows([]), note or "Estimates of the filter above appear here, one a source.")
             self.say("")
             return
-        counted = "rows not counted yet" if estimates.actual is None else f"{estimates.actual:,} rows counted"
-        self.say(f"{estimates.row_filter}: {counted}; a bar ten times as many rows is one step longer")
+        rows_counted = (
+            "rows not counted yet" if estimates.actual is None else f"{counted(estimates.actual, 'row')} counted"
+        )
+        self.say(f"{estimates.row_filter}: {rows_counted}; a bar ten times as many rows is one step longer")
         before = {one.source: one for one in self.state.earlier_estimates or ()}
         most = max((one.rows or 0 for one in estimates), default=0)
         rows = [_row(i, one, before.get(one.source), most) for i, one in enumerate(estimates)]
@@ -101,7 +104,7 @@ def _row(number: int, one: SourceEstimate, before: SourceEstimate | None, most: 
         text_cell(render_bytes(None if one.bytes is None else round(one.bytes))),
         text_cell(
             f"{one.values_read:,}",
-            f"{one.values_read:,} statistics in {one.bytes_read:,} bytes, {one.duration_ms:.3g} ms",
+            f"{counted(one.values_read, 'value')} in {counted(one.bytes_read, 'byte')}, {one.duration_ms:.3g} ms",
         ),
         text_cell(one.reason if one.rows is None else one.assumes),
     ]

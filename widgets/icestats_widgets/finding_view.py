@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import ipywidgets
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.findings import Finding
 from icestats.overview import Overview
 from icestats_widgets.cells import text_cell
@@ -51,7 +52,7 @@ class FindingView(View):
         self.look.disabled = reading or state.layout_report is not None or state.manifests is None
         self.controls.layout.display = "none" if state.overview is None or is_small(state) else None
         note = self.state.notes.get("layout_report", "")
-        counts = [f"{n} {s}{'s' if n > 1 else ''}" for s in _ORDER if (n := sum(f.severity == s for f in found))]
+        counts = [counted(n, s) for s in _ORDER if (n := sum(f.severity == s for f in found))]
         self.say(", ".join(counts) + (" · looking at the layout …" if reading else "") if counts or reading else "")
         rows = [_row(number, finding) for number, finding in enumerate(found)]
         self.grid.show_rows(ListedRows(rows), note or ("" if rows else "Nothing has been found wrong."))

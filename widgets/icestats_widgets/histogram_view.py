@@ -8,6 +8,7 @@ import ipywidgets
 import pyarrow as pa
 from traitlets import link
 
+from icestats.counts import counted
 from icestats.metadata import Snapshot, TableMetadata
 from icestats.presentation import render_count
 from icestats.types import parse_type
@@ -97,7 +98,7 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     )  # fmt: skip
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
     texts = [
-        f"{histogram.type}, {histogram.n:,} values, {render_count(histogram.null_count)} nulls{nan}",
+        f"{histogram.type}, {counted(histogram.n, 'value')}, {counted(histogram.null_count, 'null')}{nan}",
         f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, metadata, snapshot)}",
         error,
     ]
@@ -123,6 +124,6 @@ def _age(snapshot_id: int | None, metadata: TableMetadata, snapshot: Snapshot | 
         return "an unknown snapshot"
     for age, ancestor in enumerate(metadata.ancestors(snapshot)):
         if ancestor.snapshot_id == snapshot_id:
-            behind = "" if age == 0 else f", {age:,} commit{'s' if age > 1 else ''} behind"
+            behind = "" if age == 0 else f", {counted(age, 'commit')} behind"
             return f"this snapshot ({snapshot_id})" if age == 0 else f"snapshot {snapshot_id}{behind}"
     return f"snapshot {snapshot_id}, which is no ancestor of this one"

@@ -10,9 +10,9 @@ from typing import Any
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.metadata import PartitionField
 from icestats.overview import KeyRange
-from icestats.presentation import render_count
 from icestats_widgets.axis import is_time_transform, key_interval
 from icestats_widgets.figure_style import DATA, DELETES, OVERLAP, build_axis, build_layout, escape_label, shorten_path
 
@@ -157,8 +157,8 @@ def _row(
     is_data = manifest["content"] == "data"
     hover = (
         span,
-        f"{render_count(files)} {'data' if is_data else 'delete'} files",
-        f"{render_count(records)} {'records' if is_data else 'delete records'}",
+        counted(files, "data file" if is_data else "delete file"),
+        counted(records, "record" if is_data else "delete record"),
         shorten_path(manifest["manifest_path"]),
     )
     return _Row(path, marked is None or path in marked, place, manifest["content"], interval, records, hover)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.partition_values import partition_field_type
 from icestats.table import Table
 from icestats_widgets.manifest_figure import FADED, Key, build_manifest_figure, drawn_step
@@ -39,7 +40,7 @@ class ManifestView(View):
             self.show_note("No manifests: nothing has been written to this table yet.", is_error=False)
             return
         if not self.state.is_drawing:
-            self.say(f"{manifest_files.num_rows:,} manifests; drawing …")
+            self.say(f"{counted(manifest_files.num_rows, 'manifest')}; drawing …")
             return
         key = find_key(table) if overview.key_ranges else None
         marked = self._marked()
@@ -50,7 +51,7 @@ class ManifestView(View):
         picture = build_manifest_figure(manifest_files, overview.key_ranges, key, marked)
         self._paths = picture.paths
         self.say(_describe(manifest_files.num_rows, key, picture.deepest))
-        self.show_figure(picture.figure, f"Key ranges and records of {manifest_files.num_rows:,} manifests")
+        self.show_figure(picture.figure, f"Key ranges and records of {counted(manifest_files.num_rows, 'manifest')}")
         if self.figure is not None:
             self.figure.on_point = self._choose
 
@@ -94,6 +95,6 @@ def find_key(table: Table) -> Key | None:
 def _describe(manifest_count: int, key: Key | None, deepest: int) -> str:
     some = f", 1 in {step} drawn" if (step := drawn_step(manifest_count)) > 1 else ""
     if key is None:
-        return f"{manifest_count:,} manifests{some}: records; no partition field to show ranges of"
+        return f"{counted(manifest_count, 'manifest')}{some}: records; no partition field to show ranges of"
     overlap = f"; a key lies in up to {deepest:,} of them" if deepest else ""
-    return f"{manifest_count:,} manifests{some}: key range over {key.field.name}, and records{overlap}"
+    return f"{counted(manifest_count, 'manifest')}{some}: key range over {key.field.name}, and records{overlap}"

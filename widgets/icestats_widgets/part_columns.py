@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.counts import counted
 from icestats.metadata import Field, Schema
 from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
 from icestats.stats.column_figures import start_row
@@ -68,15 +69,17 @@ def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file
         count = pc.sum(missing[statistic](field.field_id)).as_py() or 0
         if count:
             lacking[statistic] = count
-            provenance[statistic] = f"unknown: {count:,} of {live_file_count:,} data files lack it"
+            provenance[statistic] = (
+                f"unknown: {count:,} of {counted(live_file_count, 'data file')} {'lacks' if count == 1 else 'lack'} it"
+            )
             continue
         values = found[statistic](field.field_id)
         if statistic in SUMMED_STATISTICS:
             row[statistic] = pc.sum(values).as_py() or 0
-            provenance[statistic] = f"exact: sum over {live_file_count:,} data files of the part"
+            provenance[statistic] = f"exact: sum over {counted(live_file_count, 'data file')} of the part"
         else:
             row[statistic] = extreme_value(field.type, values, largest=statistic == "upper_bound")
-            provenance[statistic] = f"bound: over {live_file_count:,} data files of the part"
+            provenance[statistic] = f"bound: over {counted(live_file_count, 'data file')} of the part"
     provenance |= dict.fromkeys(("ndv", "avg_length", "max_length"), _WHOLE)
     return {**row, "missing_files": list(lacking.items()), "provenance": list(provenance.items())}
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.presentation import render_bytes
 from icestats_widgets.figure_style import DATA, GRID, build_axis, build_layout, escape_label
 from icestats_widgets.partition_board import VALUES, Board, Key, sum_cells
@@ -61,7 +62,7 @@ def describe_partitions(board: Board, partitions: pa.Table) -> str:
     """
     cells = sum_cells(partitions, board)
     of_spec = sum(1 for spec_id in partitions["spec_id"].to_pylist() if spec_id == board.spec_id)
-    text = f"{partitions.num_rows:,} partitions"
+    text = counted(partitions.num_rows, "partition")
     if of_spec < partitions.num_rows:
         text += f", {partitions.num_rows - of_spec:,} of them of other partition specs and not drawn"
     if board.summed:
@@ -74,8 +75,8 @@ def _hover(board: Board, key: Key, figures: Sequence[int]) -> str:
     records, files, size_bytes, position, equality = figures
     name = " · ".join([axis.hovers[value] for axis, value in zip(board.axes, key, strict=True)])
     return (
-        f"<b>{name}</b><br>{records:,} records<br>{files:,} files, {render_bytes(size_bytes)}"
-        f"<br>{position + equality:,} delete records"
+        f"<b>{name}</b><br>{counted(records, 'record')}<br>{counted(files, 'file')}, {render_bytes(size_bytes)}"
+        f"<br>{counted(position + equality, 'delete record')}"
     )
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from traitlets import link
 
+from icestats.counts import counted
 from icestats.plan.plan import Plan
 from icestats.plan.steps import PlanStep
 from icestats.presentation import render_bytes, render_count
@@ -105,8 +106,8 @@ def describe_plan(plan: Plan, with_selection: bool) -> str:
     filters = ", ".join(f"spec {spec_id}: {text}" for spec_id, text in plan.partition_filters.items())
     marked = f" (with the selection: {plan.row_filter})" if with_selection else ""
     outcome = (
-        f"{render_count(last.kept)} {last.unit}s, {render_bytes(last.kept_bytes)}, "
-        f"{render_count(last.kept_rows)} records are left to be read{marked}"
+        f"{counted(last.kept, last.unit)}, {render_bytes(last.kept_bytes)}, "
+        f"{counted(last.kept_rows, 'record')} left to be read{marked}"
     )
     missing = "; ".join(
         f"{predicate} says nothing of partitions: {reason}"
@@ -119,15 +120,16 @@ def describe_plan(plan: Plan, with_selection: bool) -> str:
 def _step_row(number: int, step: PlanStep) -> Row:
     share = 0.0 if step.kept is None or not step.total else step.kept / step.total
     known = step.kept is not None and step.total
+    values = counted(step.values_read, "value")
     cells = [
         text_cell(step.step, step.note or step.step, "strong"),
         {"p": [[round(share, 4), "kept"], [round(1 - share, 4), "skipped"]] if known else [], "t": "",
-         "h": f"{render_count(step.kept)} of {step.total:,} {step.unit}s kept"},
-        text_cell(render_count(step.kept), f"of {step.total:,} {step.unit}s"),
+         "h": f"{render_count(step.kept)} of {counted(step.total, step.unit)} kept"},
+        text_cell(render_count(step.kept), f"of {counted(step.total, step.unit)}"),
         text_cell(render_count(step.skipped)),
         text_cell(render_bytes(step.kept_bytes)),
         text_cell(render_count(step.kept_rows)),
-        text_cell(f"{step.values_read:,}", f"{step.values_read:,} statistics, {step.bytes_read:,} bytes of metadata"),
+        text_cell(f"{step.values_read:,}", f"{values}, {counted(step.bytes_read, 'byte')} of metadata"),
         text_cell(f"{step.duration_ms:,.1f}"),
     ]  # fmt: skip
     return {"key": f"p{number}", "depth": 0, "cells": cells}

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.counts import counted
 from icestats.metadata import Schema, TableMetadata
 from icestats.partition_values import display_partition_value, partition_field_type
 from icestats.types import decode_value, json_value, to_integer
@@ -57,7 +58,7 @@ class Selection:
             return "partitions: " + ", ".join(one.text for one in self.ranges)
         if len(self.manifest_paths) == 1:
             return "manifest " + self.manifest_paths[0].rsplit("/", 1)[-1]
-        return f"{len(self.manifest_paths):,} manifests"
+        return counted(len(self.manifest_paths), "manifest")
 
     def mask(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         """Return which rows with `partition`, `spec_id` and, of manifests, `manifest_path` are marked."""

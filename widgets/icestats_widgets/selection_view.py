@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.presentation import render_bytes
 from icestats_widgets.view import View
 
@@ -58,8 +59,9 @@ class SelectionView(View):
         if part is None or part.selection != selection:
             return f"{selection.text} …"
         return (
-            f"{selection.text}: {part.record_count:,} records, {part.file_count:,} data files, "
-            f"{render_bytes(part.size_bytes)}, {len(part.manifest_paths):,} manifests"
+            f"{selection.text}: {counted(part.record_count, 'record')}, "
+            f"{counted(part.file_count, 'data file')}, "
+            f"{render_bytes(part.size_bytes)}, {counted(len(part.manifest_paths), 'manifest')}"
         )
 
     def to_arrow(self) -> pa.Table | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.metadata import Snapshot, TableMetadata
 from icestats.presentation import render_time
 from icestats_widgets.cells import change_cell, count_cell, text_cell
@@ -46,7 +47,7 @@ class SnapshotView(View):
         wanted = self._added_by() or ({current.snapshot_id} if current else set())
         self.grid.selected = [f"s{i}" for i, snapshot in enumerate(snapshots) if snapshot.snapshot_id in wanted]
         marked = "those that added what is marked stand out" if self._added_by() else "the loaded one stands out"
-        self.say(f"{len(rows):,} snapshots that have not been expired; {marked}" if rows else "")
+        self.say(f"{counted(len(rows), 'snapshot')}, expired ones left out; {marked}" if rows else "")
         self.grid.show_rows(ListedRows(rows), "" if rows else "No snapshot: nothing has been written yet.")
 
     def _added_by(self) -> set[int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.counts import counted
 from icestats.presentation import render_bytes
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row, Seen
@@ -77,8 +78,9 @@ class StatisticsView(View):
 def _describe(sketches: pa.Table, file_count: int) -> str:
     size = sum(sketches["length"].to_pylist())
     files = len(set(sketches["statistics_path"].to_pylist()))
-    text = f"{sketches.num_rows:,} blobs in {files:,} statistics files, {render_bytes(size)}"
-    return text + (f"; {file_count:,} partition statistics files" if file_count else "")
+    blobs = counted(sketches.num_rows, "blob")
+    text = f"{blobs} in {counted(files, 'statistics file')}, {render_bytes(size)}"
+    return text + (f"; {counted(file_count, 'partition statistics file')}" if file_count else "")
 
 
 def _blob_row(number: int, row: dict[str, Any]) -> Row:
@@ -116,5 +118,5 @@ def _age(row: dict[str, Any]) -> dict[str, Any]:
     if row["commits_behind"] == 0:
         return text_cell("fresh: of this snapshot", kind="good")
     known = [("commit", row["commits_behind"]), ("file", row["files_behind"]), ("row", row["rows_behind"])]
-    parts = [f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in known if count is not None]
+    parts = [counted(count, name) for name, count in known if count is not None]
     return text_cell(", ".join(parts), kind="fair")

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.counts import counted
 from icestats.metadata import Field, TableMetadata
 from icestats.overview import KeyRange, Overview
 from icestats.partition_values import display_partition_value, partition_field_type
@@ -79,7 +80,7 @@ def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None
 
     def cells(row: int) -> list[Cell]:
         about = (
-            f"{paths[row]}\n{lengths[row]:,} bytes, {contents[row]}, added by snapshot {snapshots[row]}, "
+            f"{paths[row]}\n{counted(lengths[row], 'byte')}, {contents[row]}, added by snapshot {snapshots[row]}, "
             f"sequence number {sequence[row]}"
         )
         name = paths[row].rsplit("/", 1)[-1]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from traitlets import link
 
+from icestats.counts import counted
 from icestats_widgets.grid import Grid, ListedRows, Seen
 from icestats_widgets.outline import Outline
 from icestats_widgets.selection import Selection
@@ -135,9 +136,9 @@ def _describe(state: ExplorerState, outline: Outline | None) -> str:
         return ""
     if state.tree_mode == "files":
         so_far = " so far" if state.reading[1] and "outline" in state.loading else ""
-        return f"{len(outline.root.order):,} live files{so_far}; a click shows a file's columns"
+        return f"{counted(len(outline.root.order), 'live file')}{so_far}; a click shows a file's columns"
     manifests = outline.root.open.get(0)
-    count = f"{len(manifests.order):,} of {manifests.row_count:,} manifests; " if manifests is not None else ""
+    count = f"{len(manifests.order):,} of {counted(manifests.row_count, 'manifest')}; " if manifests is not None else ""
     return f"{count}a click marks a manifest, ▸ or → opens one, a click on a file shows its columns"
 
 
