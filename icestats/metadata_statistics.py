@@ -141,7 +141,7 @@ def build_partition_statistics(
     columns = found.statistics.columns
     file = PartitionFile(snapshot.snapshot_id, file_format, data, len(table), tuple(column.name for column in columns))
     if found.base_snapshot_id is None:
-        how = f"{counted(found.manifests_read, 'manifest')} read, all that there are: {found.reason}"
+        how = f"all of {counted(found.manifests_read, 'manifest')} read: {found.reason}"
     else:
         read = counted(found.manifests_read, "manifest")
         how = f"added to the file of snapshot {found.base_snapshot_id}: {read} read"

@@ -25,13 +25,16 @@ class ColumnView(View):
 
     def draw(self) -> None:
         """Show the columns."""
+        if not self.state.has_part and self.grid.row_count and not self.state.notes.get("part"):
+            self.grid.selected = self._selected()
+            return
         columns = self.to_arrow()
         schema = self.state.table.schema
         if columns is None:
             rows = build_pending_cards(schema, "…" if self.is_loading else "unknown")
         else:
             rows = build_column_cards(columns, {} if self.state.selection is not None else self.state.sparks)
-        self.grid.selected = [row["key"] for row in rows if row["cells"][0]["t"] == self.state.column]
+        self.grid.selected = self._selected()
         self.grid.show_rows(ListedRows(rows), "" if rows else "The table has no columns of its own.")
         if self.note:
             self.say(self.note)
@@ -42,6 +45,10 @@ class ColumnView(View):
             self.say(
                 f"{counted(len(rows), 'column')}{part}; a click shows a distribution, a pointed figure says its source"
             )
+
+    def _selected(self) -> list[str]:
+        fields = self.state.table.schema.columns
+        return [f"c{number}" for number, field in enumerate(fields) if field.name == self.state.column]
 
     @property
     def _is_part(self) -> bool:

@@ -144,14 +144,16 @@ class Grid(anywidget.AnyWidget):
             if note is not None:
                 self.note = note
             self.row_count = self._rows.row_count
-            self._send_page(offset, count)
+            rows = self._rows.window(offset, count)
+            if (offset, rows) != (self.page["offset"], self.page["rows"]):
+                self._send_page(offset, rows)
 
     def receive(self, message: dict[str, Any]) -> None:
         """Take what the browser says: which rows it shows, and what a person does with them."""
         kind = message.get("kind")
         if kind == "window":
             self._seen = (max(0, int(message["offset"])), max(1, min(int(message["count"]), MOST_ROWS_SENT)))
-            self._send_page(*self._seen)
+            self._send_page(self._seen[0], self._rows.window(*self._seen))
         elif kind == "select" and self.on_select is not None:
             self.on_select(str(message["key"]), Seen(bool(message.get("is_selected")), bool(message.get("is_open"))))
         elif kind == "toggle" and self.on_toggle is not None:
@@ -171,6 +173,6 @@ class Grid(anywidget.AnyWidget):
         if self.on_sort is not None:
             self.on_sort(column, descending)
 
-    def _send_page(self, offset: int, count: int) -> None:
+    def _send_page(self, offset: int, rows: list[Row]) -> None:
         self._number += 1
-        self.page = {"offset": offset, "rows": self._rows.window(offset, count), "number": self._number}
+        self.page = {"offset": offset, "rows": rows, "number": self._number}

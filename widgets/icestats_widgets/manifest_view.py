@@ -45,7 +45,9 @@ class ManifestView(View):
         key = find_key(table) if overview.key_ranges else None
         marked = self._marked()
         if self.figure is not None and self._drawn is overview:
-            self._fade(marked)
+            # What stood out before stays until it is known what does now.
+            if self.state.has_part or marked is not None:
+                self._fade(marked)
             return
         self._drawn = overview
         picture = build_manifest_figure(manifest_files, overview.key_ranges, key, marked)

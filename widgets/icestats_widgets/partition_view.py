@@ -59,12 +59,10 @@ class PartitionView(View):
 
     def _shown(self, partitions: pa.Table) -> pa.Table:
         # Marked partitions are framed; of a marked manifest its own partitions are shown, once they have been read.
-        selection, part = self.state.selection, self.state.part
-        if selection is None or selection.ranges:
-            return partitions
-        if part is not None and part.selection == selection:
-            return part.partitions
-        return partitions if self.figure is None else self._drawn[0]
+        selection = self.state.selection
+        if not self.state.has_part:
+            return partitions if self.figure is None else self._drawn[0]
+        return partitions if selection is None or selection.ranges else self.state.part.partitions
 
     def _show(self, figure: Any, board: Board, value: str) -> None:
         before = self.figure

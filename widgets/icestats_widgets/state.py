@@ -239,6 +239,11 @@ class ExplorerState(HasTraits):
         self._changing = threading.RLock()
         super().__init__(**traits)
 
+    @property
+    def has_part(self) -> bool:
+        """Whether `part` is what the selection holds, and not what an earlier one did; True where nothing is marked."""
+        return self.selection is None or (self.part is not None and self.part.selection == self.selection)
+
     def set_note(self, part: str, text: str | None) -> None:
         """Say why a part shows nothing, or take that back; from any thread."""
         with self._changing:

@@ -31,6 +31,7 @@ class TreeCoordinator:
         self._background = background
         self._reader = TreeReader()
         self._is_telling = False
+        self._wished: TreeWish | None = None
         state.observe(lambda _: self.read(), list(_FOLLOWED))
 
     def wish(self) -> TreeWish:
@@ -41,18 +42,26 @@ class TreeCoordinator:
             is_there = state.part is not None and state.part.selection == state.selection
             paths = state.part.manifest_paths if is_there else None
         manifests = state.manifests if state.manifests is not None else state.table.manifest_files()
+        # In the tree a marked manifest is highlighted: no row is another.
+        is_apart = state.selection is not None and (state.tree_mode == "files" or bool(state.selection.ranges))
         return TreeWish(
             table=state.table, overview=state.overview, manifests=manifests, mode=state.tree_mode, column=state.column,
-            sort=state.tree_sort, words=state.tree_words, selection=state.selection, marked_paths=paths,
-            opened=state.tree_opened,
+            sort=state.tree_sort, words=state.tree_words, selection=state.selection if is_apart else None,
+            marked_paths=paths, opened=state.tree_opened,
         )  # fmt: skip
 
     def read(self) -> None:
         """Read what of the tree is wanted, in the background."""
-        if self._state.overview is None:
+        state = self._state
+        is_waiting = not state.has_part and bool(state.selection.ranges) and "part" not in state.notes
+        if state.overview is None or is_waiting:
             return
+        wish = self.wish()
+        if self._wished is not None and wish.is_same(self._wished):
+            return
+        self._wished = wish
         self._state.set_loading(PART, loading=True)
-        work = partial(self._reader.read, self.wish(), self._show_part)
+        work = partial(self._reader.read, wish, self._show_part)
         self._background.run("outline", work, self._show, self._excuse)
 
     def _show_part(self, outline: Outline | None, done: int, total: int) -> bool:
@@ -76,6 +85,7 @@ class TreeCoordinator:
         self._state.set_loading(PART, loading=False)
 
     def _excuse(self, error: Exception) -> None:
+        self._wished = None
         self._stop_telling()
         self._state.set_note(PART, explain_error(error))
         self._state.set_loading(PART, loading=False)

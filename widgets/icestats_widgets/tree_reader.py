@@ -60,6 +60,14 @@ class TreeWish:
         """The selected column."""
         return next((f for f in self.table.schema.columns if f.name == self.column), None)
 
+    def is_same(self, other: TreeWish) -> bool:
+        """Return whether it is another's; tables are compared by identity, as comparing them would take long."""
+        large = ("table", "overview", "manifests")
+        small = ("mode", "column", "sort", "words", "selection", "marked_paths", "opened")
+        return all(getattr(self, name) is getattr(other, name) for name in large) and all(
+            getattr(self, name) == getattr(other, name) for name in small
+        )
+
     def toggled(self, path: Path) -> TreeWish:
         """Return the wish with a row opened, or closed."""
         return replace(self, opened=self.opened - {path} if path in self.opened else self.opened | {path})
