@@ -103,7 +103,8 @@ class Explorer(ipywidgets.VBox):
         super().__init__([style, self.summary, self.selection, grid])
         self.add_class("icestats-explorer")
         self._tree.read()
-        self._is_started = False
+        self._starting = threading.Lock()
+        self._is_started = self._is_reading = False
         self._start_soon()
 
     def code(self) -> str:
@@ -122,20 +123,38 @@ class Explorer(ipywidgets.VBox):
             loop = asyncio.get_running_loop()
         except RuntimeError:
             self._start()
+            self._read()
         else:
             self.tree.grid.on_shown = self._start
             loop.call_later(_LONGEST_HEAD_START_SECONDS, self._start)
 
     def _start(self) -> None:
-        if not self._is_started:
+        with self._starting:
+            if self._is_started:
+                return
             self._is_started = True
-            self._background.run("figures", find_bundle, self._draw, self._draw)
-            self._coordinator.read_rollups()
+        self._background.run("figures", find_bundle, self._draw, self._draw)
+        # Nor does reading take them from the chart of the manifests, which needs the manifest list only.
+        late = threading.Timer(_LONGEST_HEAD_START_SECONDS, self._read)
+        late.daemon = True
+        late.start()
 
     def _draw(self, _: object) -> None:
         self.state.is_drawing = True
+        if self.manifests.figure is None:
+            self._read()
+        else:
+            self.manifests.figure.on_shown = self._read
+
+    def _read(self) -> None:
+        with self._starting:
+            if self._is_reading:
+                return
+            self._is_reading = True
+        self._coordinator.read_rollups()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until everything that is being read is there; return whether that came in time."""
         self._start()
+        self._read()
         return self._background.wait(timeout_s)

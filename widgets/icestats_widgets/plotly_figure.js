@@ -222,6 +222,7 @@ function render({ model, el }) {
       model.send({ kind: "point", trace: curveNumber, point: pointNumber, is_marked });
     });
     brush.draw();
+    painted().then(() => model.send({ kind: "shown" }));
   };
 
   let width = 0;

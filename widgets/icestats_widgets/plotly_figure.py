@@ -76,6 +76,8 @@ class PlotlyFigure(anywidget.AnyWidget):
         """Called with the trace and the point that are clicked, and whether that is seen to be marked."""
         self.on_brush: Callable[[list[float], int], object] | None = None
         """Called with the places that a person has marked, as `mark` has them, and the number of that brush."""
+        self.on_shown: Callable[[], object] | None = None
+        """Called when a browser has painted it."""
         # The page needs these when it opens the figure.
         first = {"label": label, "picture": _encode(figure), "_bundle_id": find_bundle().model_id}
         super().__init__(**first, **traits)
@@ -104,6 +106,8 @@ class PlotlyFigure(anywidget.AnyWidget):
         kind = message.get("kind")
         if kind == "point" and self.on_point is not None:
             self.on_point(int(message["trace"]), int(message["point"]), bool(message.get("is_marked")))
+        elif kind == "shown" and self.on_shown is not None:
+            self.on_shown()
         elif kind == "brush" and self.on_brush is not None:
             self.on_brush([float(place) for place in message["places"]], int(message["number"]))
 
