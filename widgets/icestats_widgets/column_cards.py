@@ -20,14 +20,16 @@ LONGEST_BOUND = 40
 
 
 CARD_COLUMNS = (
-    {"name": "column", "title": "column", "width": "minmax(80px,1.2fr)"},
-    {"name": "shape", "title": "distribution · null · NaN", "width": "minmax(92px,1.1fr)"},
-    {"name": "nulls", "title": "nulls", "width": "minmax(60px,.5fr)", "align": "end"},
-    {"name": "ndv", "title": "distinct", "width": "minmax(78px,.8fr)", "align": "end"},
-    {"name": "bounds", "title": "bounds", "width": "minmax(98px,1.1fr)"},
-    {"name": "median", "title": "median, quartiles", "width": "minmax(98px,1.1fr)"},
-    {"name": "size", "title": "size", "width": "minmax(68px,.6fr)", "align": "end"},
-)
+    {"name": "column", "title": "column", "width": "minmax(96px,1.3fr)"},
+    {"name": "shape", "title": "distribution", "width": "minmax(70px,.8fr)",
+     "about": "the shape of the values, and beside it the shares of nulls and of NaN"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(68px,.5fr)", "align": "end"},
+    {"name": "ndv", "title": "distinct", "width": "minmax(92px,.7fr)", "align": "end"},
+    {"name": "bounds", "title": "bounds", "width": "minmax(92px,1fr)"},
+    {"name": "median", "title": "median", "width": "minmax(92px,1fr)",
+     "about": "and below it the quartiles: half of the values lie between them"},
+    {"name": "size", "title": "size", "width": "minmax(72px,.5fr)", "align": "end"},
+)  # fmt: skip
 
 
 def build_column_cards(columns: pa.Table, sparks: Mapping[str, Spark]) -> list[Row]:

@@ -30,6 +30,7 @@ class PartitionView(View):
         self.set_controls(choice)
         self._drawn: tuple[Any, Any] = (None, None)
         self._board: tuple[Any, Board | None] = (None, None)
+        self._figures: dict[str, Any] = {}
         self._about = ""
         self._answered = 0
         self._marking, self._brushing = threading.Lock(), threading.Lock()
@@ -54,7 +55,7 @@ class PartitionView(View):
         if self.figure is None or self._drawn[0] is not shown or self._drawn[1] != value:
             self._drawn = (shown, value)
             self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to mark some.")
-            self._show(build_partition_figure(board, shown, value), board, value)
+            self._show(self._find_figure(board, shown, value), board, value)
         self._show_mark()
 
     def _shown(self, partitions: pa.Table) -> pa.Table:
@@ -63,6 +64,14 @@ class PartitionView(View):
         if not self.state.has_part:
             return partitions if self.figure is None else self._drawn[0]
         return partitions if selection is None or selection.ranges else self.state.part.partitions
+
+    def _find_figure(self, board: Board, shown: pa.Table, value: str) -> Any:
+        # The table's own are kept: they come back after each marked manifest.
+        if shown is not self._board[0]:
+            return build_partition_figure(board, shown, value)
+        if value not in self._figures:
+            self._figures[value] = build_partition_figure(board, shown, value)
+        return self._figures[value]
 
     def _show(self, figure: Any, board: Board, value: str) -> None:
         before = self.figure
@@ -85,7 +94,7 @@ class PartitionView(View):
         if self._board[0] is not partitions:
             table = self.state.table
             board = build_board(partitions, table.metadata.specs, table.metadata.default_spec_id, table.schema)
-            self._board = (partitions, board)
+            self._board, self._figures = (partitions, board), {}
             self._about = "" if board is None else describe_partitions(board, partitions)
         return self._board[1]
 

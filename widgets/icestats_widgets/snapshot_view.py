@@ -14,14 +14,14 @@ from icestats_widgets.grid import Grid, ListedRows, Row
 from icestats_widgets.view import View
 
 _COLUMNS = (
-    {"name": "when", "title": "committed at", "width": "minmax(152px,1.2fr)"},
+    {"name": "when", "title": "committed at", "width": "minmax(176px,1.2fr)"},
     {"name": "operation", "title": "operation", "width": "minmax(76px,.7fr)"},
     {"name": "records", "title": "records", "width": "minmax(90px,1fr)", "align": "end"},
     {"name": "files", "title": "files", "width": "minmax(64px,.7fr)", "align": "end"},
     {"name": "bytes", "title": "bytes", "width": "minmax(78px,.8fr)", "align": "end"},
     {"name": "total", "title": "records after", "width": "minmax(100px,1fr)", "align": "end"},
     {"name": "notes", "title": "refs, statistics", "width": "minmax(120px,1.2fr)"},
-    {"name": "id", "title": "snapshot id", "width": "minmax(150px,1.1fr)", "align": "end"},
+    {"name": "id", "title": "snapshot id", "width": "minmax(166px,1.1fr)", "align": "end"},
 )
 
 

@@ -23,11 +23,11 @@ _COLUMNS = (
     {"name": "columns", "title": "column", "width": "minmax(120px,1.2fr)"},
     {"name": "what", "title": "what", "width": "minmax(160px,1.3fr)"},
     {"name": "ndv", "title": "distinct", "width": "minmax(84px,.8fr)", "align": "end"},
-    {"name": "age", "title": "since then", "width": "minmax(190px,1.8fr)"},
-    {"name": "used", "title": "used by", "width": "minmax(150px,1.4fr)"},
-    {"name": "listed", "title": "listed in", "width": "minmax(96px,.8fr)"},
+    {"name": "age", "title": "since then", "width": "minmax(160px,1.4fr)"},
+    {"name": "used", "title": "used by", "width": "minmax(160px,1.6fr)"},
+    {"name": "listed", "title": "listed in", "width": "minmax(110px,.8fr)"},
     {"name": "size", "title": "size", "width": "minmax(68px,.6fr)", "align": "end"},
-    {"name": "snapshot", "title": "for snapshot", "width": "minmax(150px,1.2fr)", "align": "end"},
+    {"name": "snapshot", "title": "for snapshot", "width": "minmax(166px,1.1fr)", "align": "end"},
 )
 
 
