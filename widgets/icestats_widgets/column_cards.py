@@ -21,8 +21,8 @@ LONGEST_BOUND = 40
 
 CARD_COLUMNS = (
     {"name": "column", "title": "column", "width": "minmax(96px,1.3fr)"},
-    {"name": "shape", "title": "distribution", "width": "minmax(70px,.8fr)",
-     "about": "the shape of the values, and beside it the shares of nulls and of NaN"},
+    {"name": "shape", "title": "shape", "width": "minmax(70px,.8fr)",
+     "about": "how the values are distributed, and beside it the shares of nulls and of NaN"},
     {"name": "nulls", "title": "nulls", "width": "minmax(68px,.5fr)", "align": "end"},
     {"name": "ndv", "title": "distinct", "width": "minmax(92px,.7fr)", "align": "end"},
     {"name": "bounds", "title": "bounds", "width": "minmax(92px,1fr)"},
