@@ -166,7 +166,8 @@ class TableMetadata:
     snapshots: Mapping[int, Snapshot]
     current_snapshot_id: int | None
     snapshot_log: tuple[tuple[int, int], ...]
-    """When which snapshot became the current one: milliseconds since 1970 and snapshot id, oldest first."""
+    """When which snapshot became the current one, in that order: milliseconds since 1970 and snapshot id. As clocks of
+    writers differ, times may repeat or go back."""
     refs: Mapping[str, SnapshotRef]
     properties: Mapping[str, str]
     statistics: tuple[StatisticsFile, ...]
@@ -208,7 +209,7 @@ class TableMetadata:
         return self.snapshots[snapshot_id]
 
     def find_snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
-        """Return the snapshot that was the current one at a point in time.
+        """Return the snapshot that was the current one at a point in time: as Iceberg has it, the last one by then.
 
         Parameters
         ----------

@@ -134,9 +134,7 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
         default_spec_id=int(doc.get("default-spec-id", next(iter(specs)))),
         snapshots={int(s["snapshot-id"]): _snapshot(s) for s in doc.get("snapshots") or []},
         current_snapshot_id=current,
-        snapshot_log=tuple(
-            sorted((int(e["timestamp-ms"]), int(e["snapshot-id"])) for e in doc.get("snapshot-log") or [])
-        ),
+        snapshot_log=tuple((int(e["timestamp-ms"]), int(e["snapshot-id"])) for e in doc.get("snapshot-log") or []),
         refs=refs,
         properties={str(k): str(v) for k, v in (doc.get("properties") or {}).items()},
         statistics=tuple(_statistics(s) for s in doc.get("statistics") or []),

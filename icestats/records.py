@@ -18,7 +18,7 @@ from icestats.metadata import PartitionSpec, Schema
 from icestats.schemas import STATISTICS, SUMMED_STATISTICS
 from icestats.types import decode_json, json_value
 
-_IDENTIFIERS = frozenset({"added_snapshot_id", "snapshot_id", "last_updated_snapshot_id"})
+_IDENTIFIERS = frozenset({"added_snapshot_id", "snapshot_id", "parent_snapshot_id", "last_updated_snapshot_id"})
 _MAP_NAMES = {
     "column_sizes": "total_column_sizes",
     "value_counts": "total_value_counts",

@@ -24,6 +24,7 @@ from icestats.read.manifests import (
     read_files,
     read_rollups,
 )
+from icestats.read.partition_columns import PartitionColumn
 from icestats.read.partition_history import read_committed_partitions
 from icestats.read.partition_sketches import MergedSketches, partitions_kll, read_merged_sketches, read_partition_index
 from icestats.read.rollup_cache import Reader, read_cached_rollups
@@ -62,6 +63,14 @@ class SnapshotReader:
     def manifest_files(self) -> pa.Table:
         """The manifest list, `schemas.MANIFEST_FILES`."""
         return read_manifest_list(self.source.storage, self.snapshot)
+
+    @cached_property
+    def partition_columns(self) -> tuple[PartitionColumn, ...]:
+        """The partition fields of all specs; manifests are read for those only that no schema tells the type of."""
+        return find_partition_types(self._list_manifests(), self.source.metadata, self.source.storage)
+
+    def _list_manifests(self) -> Iterator[ManifestToRead]:
+        yield from manifests_to_read(self.manifest_files)
 
     @cached_property
     def manifest_list_bytes(self) -> int:
@@ -145,8 +154,8 @@ class SnapshotReader:
         metadata, storage = self.source.metadata, self.source.storage
         if self.snapshot is None or not metadata.partition_statistics:
             return None
-        partition = find_partition_types(manifests_to_read(self.manifest_files), metadata, storage)
-        found = read_committed_partitions(metadata, storage, self.snapshot, partition, self.schema.columns)
+        columns = self.schema.columns
+        found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns)
         nothing = pa.schema([]).empty_table()
         return None if found is None else RollUps(nothing, nothing, *found, nothing)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from icestats.errors import CallError
+
+_READING_WORDS = ("explain", "from", "pivot", "select", "with")
 
 Reader = Callable[[list[str] | None, Any], pa.Table]
 """Reads a view's rows for some columns (None: all) and an Arrow expression (None: no filter)."""
@@ -47,14 +49,14 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
     Parameters
     ----------
     query : str
-        One SELECT statement of DuckDB's dialect.
+        One SELECT statement of DuckDB's dialect, or EXPLAIN of one.
     views : mapping of str to LazyView
         The views by name.
 
     Raises
     ------
     CallError
-        The query is wrong.
+        The query is wrong, or is not one statement that reads.
     IcestatsError
         What reading a view failed with.
     """
@@ -66,9 +68,8 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         connection.execute("set timezone = 'UTC'")
         for name, view in views.items():
             connection.register(name, view)
+        _check_selects(query, connection.extract_statements(query))
         relation = connection.sql(query)
-        if relation is None:
-            raise CallError(f"the query {_line(query)!r} has no rows to give: expected a SELECT")
         return relation.to_arrow_table()
     except Exception as error:
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
@@ -79,6 +80,17 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         raise
     finally:
         connection.close()
+
+
+def _check_selects(query: str, statements: Sequence[Any]) -> None:
+    """Refuse what is not one statement that reads: COPY writes files, ATTACH makes them."""
+    if len(statements) != 1:
+        raise CallError(f"the query {_line(query)!r} has {len(statements)} statements: expected one SELECT")
+    kind = statements[0].type.name
+    # PIVOT is made of several statements inside; so is what writes its rows.
+    is_pivot = kind == "MULTI" and query.split(maxsplit=1)[0].lower() in _READING_WORDS
+    if kind not in ("SELECT", "EXPLAIN") and not is_pivot:
+        raise CallError(f"the query {_line(query)!r} does more than to read: expected a SELECT")
 
 
 def _line(text: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icestats.metadata import TableMetadata
 from icestats.read.manifest_ranges import select_manifests
-from icestats.read.partition_columns import partition_type
+from icestats.read.partition_columns import struct_type
 from icestats.schemas import COLUMNS, MANIFESTS, REFS, SNAPSHOTS, files_schema, partitions_schema
 from icestats.snapshot_reader import SnapshotReader
 from icestats.sql import LazyView
@@ -29,7 +29,7 @@ def build_views(reader: SnapshotReader) -> dict[str, LazyView]:
         Reads what the views show.
     """
     metadata = reader.source.metadata
-    partition = partition_type(metadata.specs, metadata.schemas.values())
+    partition = struct_type(reader.partition_columns)
     return {
         "manifests": _whole_view(MANIFESTS, reader.read_manifests),
         "files": _files_view(files_schema(partition), reader),
@@ -48,10 +48,13 @@ def _files_view(view_schema: pa.Schema, reader: SnapshotReader) -> LazyView:
     specs, schema = reader.source.metadata.specs, reader.schema
 
     def read(columns: list[str] | None, row_filter: Any) -> pa.Table:
-        manifests = select_manifests(reader.manifest_files, row_filter, view_schema, specs, schema)
+        partition = reader.partition_columns
+        manifests = select_manifests(reader.manifest_files, row_filter, view_schema, specs, partition)
         # A filter may need statistics that the query does not return; Arrow does not say which columns it names.
         needs_metrics = columns is None or row_filter is not None or not _METRICS.isdisjoint(columns)
-        return reader.read_files([field.field_id for field in schema.columns] if needs_metrics else [], manifests)
+        found = reader.read_files([field.field_id for field in schema.columns] if needs_metrics else [], manifests)
+        # These manifests alone may not tell the type of a partition field that no schema has any more.
+        return found.cast(view_schema)
 
     return LazyView(view_schema, read)
 

@@ -194,7 +194,7 @@ class Contents(Facet):
         Raises
         ------
         CallError
-            The query is wrong.
+            The query is wrong, or does more than to read.
 
         Notes
         -----

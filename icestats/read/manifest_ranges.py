@@ -6,7 +6,7 @@ where nothing is left of it, the manifest need not be read. Source: Iceberg spec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
-from icestats.metadata import PartitionSpec, Schema
-from icestats.partition_values import partition_field_type
+from icestats.metadata import PartitionSpec
+from icestats.read.partition_columns import PartitionColumn
 from icestats.types import decode_value, to_arrow_type
+
+_UNSAFE_TYPES = frozenset({"uuid"})
+"""Java ordered UUIDs as two signed numbers: its summaries bound other sets of values than their bytes do."""
 
 
 def select_manifests(
@@ -24,7 +27,7 @@ def select_manifests(
     row_filter: pc.Expression | None,
     files_schema: pa.Schema,
     specs: Mapping[int, PartitionSpec],
-    schema: Schema,
+    partition: Sequence[PartitionColumn],
 ) -> pa.Table:
     """Return the manifests that may hold files which match.
 
@@ -38,8 +41,8 @@ def select_manifests(
         The schema of `Table.files`.
     specs : mapping of int to PartitionSpec
         The table's partition specs.
-    schema : Schema
-        The schema that partition fields get their types from.
+    partition : sequence of PartitionColumn
+        The fields of `partition` in `files_schema`: a spec may call one otherwise, or another one so.
 
     Returns
     -------
@@ -48,11 +51,12 @@ def select_manifests(
     """
     if row_filter is None or not manifest_files.num_rows:
         return manifest_files
+    columns = {column.field_id: column for column in partition}
     parquet, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
     rows = manifest_files.to_pylist()
     # Fragments of files that are never opened: they carry the guarantees.
     fragments = [
-        parquet.make_fragment(str(i), local, partition_expression=_guarantee(row, files_schema, specs, schema))
+        parquet.make_fragment(str(i), local, partition_expression=_guarantee(row, specs, columns))
         for i, row in enumerate(rows)
     ]
     kept = ds.FileSystemDataset(fragments, files_schema, parquet, local).get_fragments(filter=row_filter)
@@ -60,24 +64,23 @@ def select_manifests(
 
 
 def _guarantee(
-    row: Mapping[str, Any], files_schema: pa.Schema, specs: Mapping[int, PartitionSpec], schema: Schema
+    row: Mapping[str, Any], specs: Mapping[int, PartitionSpec], columns: Mapping[int, PartitionColumn]
 ) -> pc.Expression:
     known = pc.field("spec_id") == pa.scalar(row["partition_spec_id"], pa.int32())
     known &= pc.field("manifest_path") == row["manifest_path"]
     if row["content"] == "data":
         known &= pc.field("content") == "data"
     spec = specs.get(row["partition_spec_id"])
-    present = files_schema.field("partition").type
     for field, summary in zip(spec.fields if spec else (), row["partitions"] or (), strict=False):
-        type_text = partition_field_type(field, schema)
-        if type_text is None or present.get_field_index(field.name) < 0 or summary["contains_null"]:
+        column = columns[field.field_id]
+        if column.type is None or column.type in _UNSAFE_TYPES or summary["contains_null"]:
             continue
-        if summary["contains_nan"] is not False and type_text in ("float", "double"):
+        if summary["contains_nan"] is not False and column.type in ("float", "double"):
             continue
         for side, bound in (("lower", summary["lower_bound"]), ("upper", summary["upper_bound"])):
-            value = _scalar(type_text, bound)
+            value = _scalar(column.type, bound)
             if value is not None:
-                reference = pc.field("partition", field.name)
+                reference = pc.field("partition", column.name)
                 known &= reference >= value if side == "lower" else reference <= value
     return known
 

@@ -59,6 +59,26 @@ def test_a_point_in_time_is_the_snapshot_that_was_current_then(small_table, cata
         open_as_of(as_of="2001-01-01", ref="main")
 
 
+@pytest.mark.parametrize(("times", "expected"), [((100, 100), "last"), ((100, 90), "last"), ((90, 100), "first")])
+def test_of_times_that_repeat_or_go_back_the_last_one_counts(small_table, tmp_path, times, expected):
+    """Clocks differ between writers: as in Iceberg, the log's last entry that is not later than the time counts."""
+    path = local_path(small_table.metadata_location)
+    assert path is not None
+    for ids in ((1, 2), (2, 1)):
+        document = json.loads(path.read_text())
+        for snapshot, snapshot_id in zip(document["snapshots"], ids, strict=True):
+            snapshot["snapshot-id"] = snapshot_id
+        document |= {"current-snapshot-id": ids[1], "refs": {}, "statistics": []}
+        document["snapshot-log"] = [
+            {"timestamp-ms": ms, "snapshot-id": snapshot_id} for ms, snapshot_id in zip(times, ids, strict=True)
+        ]
+        changed = tmp_path / f"{ids[0]}.metadata.json"
+        changed.write_text(json.dumps(document))
+        moment = dt.datetime.fromtimestamp(max(times) / 1000 if expected == "last" else times[0] / 1000, dt.UTC)
+        found = icestats.load(str(changed), as_of=moment).snapshot
+        assert found.snapshot_id == ids[1 if expected == "last" else 0]
+
+
 def test_wrong_calls_say_what_exists(small_table, catalog_properties, tmp_path, monkeypatch):
     """Each message is one line and names what there is."""
     monkeypatch.setenv("ICESTATS_HOME", str(tmp_path / "home"))

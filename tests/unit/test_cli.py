@@ -56,6 +56,14 @@ def test_manifests_as_json_follow_the_contract(run, location, small_table):
     assert first["total_null_value_counts"]["4"] == 20
 
 
+def test_ids_of_snapshots_are_text_in_json(run, location, small_table):
+    """A reader whose numbers are doubles must not round them."""
+    query = "select snapshot_id, parent_snapshot_id from snapshots where parent_snapshot_id is not null"
+    code, out, _ = run("sql", location, query, "--format", "json")
+    first, second = (entry.snapshot_id for entry in small_table.history())
+    assert (code, json.loads(out)) == (0, [{"snapshot_id": str(second), "parent_snapshot_id": str(first)}])
+
+
 def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, location, catalog_properties, small_table):
     """In the table for people; JSON has it as `below` and `above`."""
     opened = icestats.load("db.small", catalog=catalog_properties)

@@ -80,6 +80,16 @@ def test_what_was_read_once_is_not_read_again(small_table, load, folder):
     assert differing(read(table), expected) == []
 
 
+def test_what_the_cache_gives_is_aligned_as_arrow_wants_it(small_table, load, folder):
+    """Arrow's engine prints a warning over each array whose numbers begin at odd addresses."""
+    read(load())
+    cached = read(load())
+    chunks = [chunk for f in fields(RollUps) for column in getattr(cached, f.name).columns for chunk in column.chunks]
+    addresses = [buffer.address for chunk in chunks for buffer in chunk.buffers() if buffer is not None]
+    assert addresses
+    assert [address for address in addresses if address % 8] == []
+
+
 def test_after_a_commit_only_its_manifest_is_read(small_table, load, folder):
     before = load()
     read(before)

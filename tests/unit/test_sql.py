@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType
 
 import icestats
 from icestats.storage import local_path
@@ -60,3 +66,84 @@ def test_local_variables_are_no_views(table):
     assert refs_of_mine.num_rows == 1
     with pytest.raises(icestats.CallError):
         table.sql("select * from refs_of_mine")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "copy (select 1 as a) to '{}'",
+        "copy (pivot files on content using count(*)) to '{}'",
+        "attach '{}'",
+        "create table mine as select 1",
+        "drop view files",
+        "select 1; select 2",
+        "select 1; copy (select 1) to '{}'",
+        "",
+        "-- nothing",
+    ],
+)
+def test_a_query_does_no_more_than_read(table, tmp_path, query):
+    """What would write a file, change the views or run several statements is refused before it runs."""
+    target = tmp_path / "written"
+    with pytest.raises(icestats.CallError, match=r"expected (a|one) SELECT"):
+        table.sql(query.format(target))
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("query", ["pivot files on content using count(*)", "explain from files", "summarize refs"])
+def test_every_way_to_read_is_one(table, query):
+    assert table.sql(query).num_rows > 0
+
+
+@pytest.fixture
+def evolved_table(catalog):
+    """Specs that call other partition fields by the same name `p`, and source columns that were promoted."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "cat", StringType(), required=False),
+        NestedField(3, "n", IntegerType(), required=False),
+        NestedField(4, "d", DecimalType(9, 2), required=False),
+    )
+    table = catalog.create_table("db.evolved", schema)
+    first = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "cat": ["a", "b"],
+            "n": pa.array([-7, 7], pa.int32()),
+            "d": pa.array([Decimal("-1.25"), Decimal("1.25")], pa.decimal128(9, 2)),
+        }
+    )
+    fields = (("id", BucketTransform(4)), ("cat", IdentityTransform()), ("id", BucketTransform(8)))
+    for number, (source, transform) in enumerate(fields):
+        if number:
+            table.update_spec().remove_field("p").commit()
+        table.update_spec().add_field(source, transform, "p").commit()
+        table.append(first)
+    table.update_spec().add_field("n", IdentityTransform(), "n").add_field("d", IdentityTransform(), "d").commit()
+    table.append(first)
+    table.update_schema().update_column("n", LongType()).update_column("d", DecimalType(20, 2)).commit()
+    second = first.cast(pa.schema([*list(first.schema)[:2], ("n", pa.int64()), ("d", pa.decimal128(20, 2))]))
+    table.append(second.set_column(2, "n", pa.array([8_000_000_000, None], pa.int64())))
+    return icestats.load(str(local_path(table.metadata_location)))
+
+
+def test_filters_on_partition_fields_of_evolved_specs_find_what_a_look_at_every_file_finds(evolved_table):
+    """Whatever a spec called the field, and whatever type its column had then, no manifest with a match is left out."""
+    rows = evolved_table.files().to_pylist()
+    assert list(rows[0]["partition"]) == ["p_1000", "p_1001", "p", "n", "d"]
+    asked = 0
+    for name in rows[0]["partition"]:
+        values = {row["partition"][name] for row in rows}
+        for value in values:
+            test = "is null" if value is None else f"= '{value}'"
+            expected = sorted(row["file_path"] for row in rows if row["partition"][name] == value)
+            query = f'select file_path from files where partition."{name}" {test} order by 1'
+            assert [row["file_path"] for row in evolved_table.sql(query).to_pylist()] == expected, query
+            asked += 1
+    assert asked > 12
+
+
+def test_the_views_of_an_evolved_table_are_its_tables(evolved_table):
+    for name in ("partitions", "files"):
+        found = evolved_table.sql(f"select partition, spec_id from {name}").to_pylist()
+        assert found == getattr(evolved_table, name)().select(["partition", "spec_id"]).to_pylist()
