@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from icestats.counts import counted
 from icestats.findings import Finding
 from icestats.plan.file_set import FileSet
 from icestats.plan.layout_figures import FieldLayout, LateData, Spread, predict_manifest_depth
@@ -133,7 +134,6 @@ def _find_deletes(count: int, spread: Spread, maintenance: Maintenance) -> Itera
         yield Finding(
             "note",
             "Delete files are read together with the data files that they apply to",
-            f"{count:,} delete file{'s' if count > 1 else ''} beside {spread.file_count:,} data "
-            f"file{'s' if spread.file_count > 1 else ''}",
+            f"{counted(count, 'delete file')} beside {counted(spread.file_count, 'data file')}",
             maintenance.apply_deletes(),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from icestats.counts import counted
 from icestats.findings import Finding
 from icestats.plan.depth import Depth
 from icestats.plan.layout_figures import FieldLayout, LateData, Spread
@@ -94,11 +95,12 @@ def _spread_lines(spread: Spread, late: LateData | None) -> list[str]:
     if not spread.file_count:
         return ["no data files: nothing to measure"]
     lines = [
-        f"{spread.file_count:,} data files, {spread.manifest_count:,} manifests, {spread.partition_count:,} partitions",
+        f"{counted(spread.file_count, 'data file')}, {counted(spread.manifest_count, 'manifest')}, "
+        f"{counted(spread.partition_count, 'partition')}",
         f"a partition is spread over {spread.manifests_per_partition_mean:.1f} manifests "
         f"({spread.manifests_per_partition_max:,} at most), a manifest holds "
         f"{spread.partitions_per_manifest_mean:.1f} partitions ({spread.partitions_per_manifest_max:,} at most)",
     ]
     if late is not None:
-        lines.append(f"{late.file_count:,} files ({late.share:.1%}) came late by {late.field}")
+        lines.append(f"{counted(late.file_count, 'file')} ({late.share:.1%}) came late by {late.field}")
     return lines

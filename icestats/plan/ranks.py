@@ -64,6 +64,21 @@ def count_members(numbers: Longs) -> Longs:
     return counts[counts > 0]
 
 
+def order_within(groups: Longs, values: npt.NDArray[np.float64]) -> Longs:
+    """Return the order of values by group, then by value; groups are small numbers, not negative.
+
+    Examples
+    --------
+    >>> order_within(np.array([1, 0, 1]), np.array([5.0, 9.0, 2.0])).tolist()
+    [1, 2, 0]
+    """
+    order = np.argsort(values)
+    chosen = groups[order]
+    # Numbers of 16 bits are sorted by counting.
+    narrow = chosen.astype(np.uint16) if int(chosen.max(initial=0)) < 1 << 16 else chosen
+    return order[np.argsort(narrow, kind="stable")]
+
+
 def sum_weights(numbers: Longs, weights: npt.NDArray[np.float64], count: int = 0) -> npt.NDArray[np.float64]:
     """Return for each number from 0 on, up to `count` or to the greatest one, the sum of the weights that it has.
 

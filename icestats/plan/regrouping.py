@@ -16,6 +16,7 @@ from icestats.errors import CallError
 from icestats.plan.figures import MISSING, ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
 from icestats.plan.keys import Keys, Longs
+from icestats.plan.ranks import order_within
 
 _POINTS = 8
 """The rows of a file are taken to lie at this many places, evenly from its lower to its upper bound."""
@@ -142,7 +143,7 @@ def _deal(
     points = (low[:, None] + (high - low)[:, None] * steps).ravel()
     weights = np.repeat(files.record_counts[usable] / _POINTS, _POINTS)
     owner = np.repeat(partitions, _POINTS)
-    order = np.lexsort((points, owner))
+    order = order_within(owner, points)
     points, weights, owner = points[order], weights[order], owner[order]
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     totals = np.add.reduceat(weights, starts)
