@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, expect
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import DateType, NestedField
 
 from benchmarks.explorer_page import PROCESS, ExplorerPage, open_explorer
 
@@ -144,3 +151,31 @@ def test_choices_made_while_the_kernel_is_busy_count(opened: ExplorerPage) -> No
     expect(panel.locator(".icestats-caption")).to_contain_text("statistics of manifests are made")
     expect(panel.locator(".icestats-caption")).not_to_contain_text("partitions")
     assert opened.complaints == []
+
+
+@pytest.fixture
+def days(catalog: SqlCatalog) -> str:
+    """A table with 40 days, a partition each, and no other partition field; its metadata.json."""
+    schema = Schema(NestedField(1, "day", DateType(), required=False))
+    spec = PartitionSpec(PartitionField(1, 1000, DayTransform(), "on_day"))
+    table = catalog.create_table("db.days", schema, partition_spec=spec)
+    table.append(pa.table({"day": [dt.date(2026, 1, 5) + dt.timedelta(days=i) for i in range(40)]}))
+    return str(catalog.load_table("db.days").metadata_location)
+
+
+def test_a_calendar_takes_the_keys_as_it_is_drawn(chromium: Browser, lab: str, lab_folder: Path, days: str) -> None:
+    """Down is the next day and right the next week, however quickly; a mark over weeks holds whole ones."""
+    cells = ("import icestats", f"icestats.load({days!r}).explore()")
+    found = open_explorer(chromium, lab, lab_folder, "days.ipynb", cells)
+    keys, chosen = found.page.keyboard, found.part("selection")
+    found.part("partitions").locator("[role=application]").first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown"):
+        keys.press(key)
+    expect(chosen).to_contain_text("on_day 2026-01-14: 1 record, 1 data file")
+    for key in ("ArrowUp", "ArrowUp", "Shift+ArrowDown", "Shift+ArrowDown"):
+        keys.press(key)
+    expect(chosen).to_contain_text("on_day 2026-01-12 to 2026-01-14: 3 records")
+    keys.press("Shift+ArrowRight")
+    expect(chosen).to_contain_text("on_day 2026-01-12 to 2026-01-25: 14 records")
+    assert found.complaints == []
+    found.page.close()

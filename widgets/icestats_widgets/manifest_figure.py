@@ -240,7 +240,7 @@ def _layout(row_count: int, key: Key | None) -> dict[str, Any]:
             "itemclick": False,
             "itemdoubleclick": False,
         },
-        xaxis=build_axis(title, type=kind, domain=[0.0, max(0.0, split - 0.03)], visible=key is not None),
+        xaxis=build_axis(title, type=kind, domain=[0.0, max(0.01, split - 0.03)], visible=key is not None),
         xaxis2=build_axis("records", domain=[split, 1.0], rangemode="tozero", tickformat="~s", nticks=4),
         yaxis=build_axis(
             range=[max(row_count, 1) - 0.4, -0.6],

@@ -4,6 +4,7 @@ const PATIENCE_MS = 10_000;
 const CONFIG = { displayModeBar: false, displaylogo: false, typesetMath: false, showTips: false };
 const HELD_MS = 100;
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+const LINE_PIXELS = 4;
 const FRAME = "0 0 0 2px #fff, 0 0 0 4px rgba(0, 0, 0, 0.75)";
 const VEIL = "0 0 0 4000px color-mix(in srgb, var(--icestats-back, var(--jp-layout-color1, #fff)) 70%, transparent)";
 
@@ -82,8 +83,12 @@ function make_brushable(model, el, plot) {
     };
     const ends = (axis, one, other) =>
       [Math.min(one, other) - 0.5, Math.max(one, other) + 0.5].map((at) => axis.l2p(at)).sort((a, b) => a - b);
-    put(area, [xaxis._offset, xaxis._offset + xaxis._length], [yaxis._offset, yaxis._offset + yaxis._length]);
-    put(frame, ends(xaxis, mark[0], mark[1]), is_bars() ? [0, yaxis._length] : ends(yaxis, mark[2], mark[3]));
+    // The frame's line lies outside of it, and is seen at the edge of the map too.
+    const line = is_bars() ? 0 : LINE_PIXELS;
+    const within = (axis) => [axis._offset - line, axis._offset + axis._length + line];
+    put(area, within(xaxis), within(yaxis));
+    const [across, down] = [ends(xaxis, mark[0], mark[1]), is_bars() ? [0, yaxis._length] : ends(yaxis, mark[2], mark[3])];
+    put(frame, across.map((at) => at + line), down.map((at) => at + line));
     frame.style.boxShadow = is_bars() ? VEIL : FRAME;
   };
 
@@ -139,7 +144,8 @@ function make_brushable(model, el, plot) {
     const [width, height] = model.get("places");
     const [x0, x1, y0, y1] = find_mark();
     if (x0 === undefined) return [0, 0, 0, 0];
-    const down = plot._fullLayout?.yaxis?.autorange === "reversed" ? -step[1] : step[1];
+    const [bottom, top] = plot._fullLayout?.yaxis?.range ?? [0, 1];
+    const down = bottom > top ? -step[1] : step[1];
     const [x, y] = [clamp(x1 + step[0], width), clamp(y1 + down, height)];
     return is_stretched ? fill([x0, x, y0, y]) : [x, x, y, y];
   };
