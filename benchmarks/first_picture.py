@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
+import icestats
 from benchmarks.measuring import print_table, run_fresh, spread
 
 _NO_JVM = "import sys; assert 'pyspark' not in sys.modules and 'py4j' not in sys.modules"
@@ -18,5 +20,9 @@ CASES = {
 
 def main(options: Sequence[str] = ()) -> None:
     argparse.ArgumentParser("python -m benchmarks first_picture").parse_args(options)
+    try:
+        icestats.load("demo.events")
+    except icestats.IcestatsError as error:
+        sys.exit(f"benchmarks: {error}")
     print("First picture of demo.events, wall seconds of a whole fresh process: median (least to most) of 5\n")
     print_table(("what", "seconds"), [(what, spread(run_fresh(code))) for what, code in CASES.items()])
