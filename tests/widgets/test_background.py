@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 from icestats.errors import CallError
@@ -72,3 +74,23 @@ def test_a_part_is_delivered_only_while_it_is_wanted() -> None:
     assert background.wait(30)
     assert wanted == [True, False]
     assert sorted(shown) == ["first part", "new"]
+
+
+def test_a_process_that_ends_meanwhile_ends_well() -> None:
+    """Work that is inside DuckDB when Python ends is waited for, and its result dropped, without an abort."""
+    code = """
+import threading
+import duckdb
+from icestats_widgets.background import Background
+
+started = threading.Event()
+
+def work():
+    started.set()
+    return duckdb.sql("select count(*) from range(200000000) t(a) where a % 7 = 3").fetchall()
+
+Background().run("count", work, print, print)
+started.wait()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -14,6 +16,7 @@ from icestats_widgets.memory import release_memory
 
 T = TypeVar("T")
 
+_LONGEST_EXIT_SECONDS = 5.0
 _logger = logging.getLogger(__name__)
 
 
@@ -24,6 +27,7 @@ class Background:
         self._lock = threading.RLock()
         self._newest: dict[str, int] = {}
         self._threads: dict[threading.Thread, tuple[str, int]] = {}
+        _running.add(self)
 
     def run(
         self, kind: str, work: Callable[[], T], deliver: Callable[[T], object], fail: Callable[[Exception], object]
@@ -76,6 +80,13 @@ class Background:
             if thread.is_alive():
                 return False
 
+    def stop(self, timeout_s: float = 60.0) -> bool:
+        """Drop what is under way, and wait as `wait` does."""
+        with self._lock:
+            for kind in self._newest:
+                self._newest[kind] += 1
+        return self.wait(timeout_s)
+
     def _work(
         self,
         kind: str,
@@ -100,6 +111,16 @@ class Background:
                 is_last = not self._threads
             if is_last:
                 release_memory()
+
+
+_running: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    # A daemon thread that Python kills inside Arrow or DuckDB takes the process down with an abort.
+    for background in list(_running):
+        background.stop(_LONGEST_EXIT_SECONDS)
 
 
 def explain_error(error: Exception) -> str:
