@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,16 @@ class SelectedPart:
     """Manifests that are marked, or that may hold files of the marked partitions."""
     partitions: pa.Table
     """One row a partition: `partition`, `spec_id`, and the sums that are drawn."""
-    columns: pa.Table
-    """`schemas.COLUMNS` of the part."""
     record_count: int
     file_count: int
     size_bytes: int
+    build_columns: Callable[[], pa.Table] = field(repr=False, compare=False)
+    """Makes `columns`: that takes longer than all the rest, which need not wait for it."""
+
+    @cached_property
+    def columns(self) -> pa.Table:
+        """`schemas.COLUMNS` of the part."""
+        return self.build_columns()
 
 
 def read_part(table: Table, selection: Selection) -> SelectedPart:
@@ -120,5 +126,5 @@ def _part(
     selection: Selection, paths: frozenset[str], partitions: pa.Table, groups: pa.Table, schema: Schema
 ) -> SelectedPart:
     totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
-    columns = build_part_columns(groups, schema, totals[1])
-    return SelectedPart(selection, paths, partitions, columns, totals[0], totals[1], totals[2])
+    build = partial(build_part_columns, groups, schema, totals[1])
+    return SelectedPart(selection, paths, partitions, totals[0], totals[1], totals[2], build)
