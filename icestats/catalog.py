@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from icestats.storage import Storage, local_path
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table as IcebergTable
+
+_HADOOP_VERSION = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII)
 
 DEMO_CATALOG = "icestats"
 DEMO_NAMESPACE = "demo"
@@ -120,7 +123,7 @@ def _open_in_catalog(
 
 
 def _is_location(name: str) -> bool:
-    return "/" in name or "\\" in name or name.endswith((".json", ".json.gz"))
+    return name in (".", "..") or "/" in name or "\\" in name or name.endswith((".json", ".json.gz"))
 
 
 def _location_properties(catalog: str | Mapping[str, str] | None) -> Mapping[str, str]:
@@ -145,18 +148,32 @@ def _open_location(location: str, properties: Mapping[str, str]) -> Source:
 
 def _find_metadata(folder: Path) -> Path:
     metadata = folder if folder.name == "metadata" else folder / "metadata"
+    versions = _numbered_versions(metadata)
     hint = metadata / "version-hint.text"
-    if hint.is_file():
-        version = hint.read_text().strip()
-        for name in (f"v{version}.metadata.json", f"v{version}.gz.metadata.json", f"{version}.metadata.json", version):
-            if (metadata / name).is_file():
-                return metadata / name
-    versions = sorted(metadata.glob("*.metadata.json"))
-    if not versions:
+    named = hint.read_text(errors="replace").strip() if hint.is_file() else ""
+    if named.isdecimal() and int(named) in versions:
+        # The hint is written after the version, and may be late: those that follow without a gap are the table's too.
+        version = int(named)
+        while version + 1 in versions:
+            version += 1
+        return versions[version]
+    for name in (f"{named}.metadata.json", named):
+        if named and (metadata / name).is_file():
+            return metadata / name
+    if versions:
+        return versions[max(versions)]
+    found = sorted(metadata.glob("*.metadata.json"))
+    if not found:
         raise TableNotFoundError(f"no table in {folder}: expected metadata/*.metadata.json below it")
     raise TableNotFoundError(
-        f"{folder} has {len(versions)} metadata files and no valid version-hint.text: name one, such as {versions[-1]}"
+        f"{folder} has {len(found)} metadata files and no valid version-hint.text: name one, such as {found[-1]}"
     )
+
+
+def _numbered_versions(metadata: Path) -> dict[int, Path]:
+    """Return the versions of a Hadoop table: `v7.metadata.json`, `v7.gz.metadata.json`, `v7.metadata.json.gz`."""
+    matches = ((_HADOOP_VERSION.fullmatch(path.name), path) for path in metadata.glob("v*"))
+    return {int(match[1]): path for match, path in matches if match is not None}
 
 
 def _resolve(name: str, catalog: str | Mapping[str, str] | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
@@ -216,7 +233,11 @@ def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[st
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError) as error:
         raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
     except (ValidationError, PydanticValidationError) as error:
-        raise MetadataError(f"PyIceberg cannot read the metadata: {_one_line(error)}", full_name) from error
+        raise MetadataError(
+            f"PyIceberg cannot read the metadata: {_one_line(error)[:160]}; give the location of its "
+            "metadata.json instead",
+            full_name,
+        ) from error
     except FileNotFoundError as error:
         raise MetadataError(
             f"the catalog points to a metadata file that is gone: {_one_line(error)}", full_name

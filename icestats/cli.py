@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
@@ -16,6 +17,8 @@ from icestats.verbs import contents, estimates, lifecycle, planning, statistics,
 
 def main() -> None:
     """Run the command line and exit."""
+    # Without a handler, Python prints what PyIceberg logs; what went wrong is in the error line.
+    logging.getLogger("pyiceberg").addHandler(logging.NullHandler())
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:

@@ -25,7 +25,7 @@ class LazyView(ds.Dataset):
     def __init__(self, schema: pa.Schema, read: Reader) -> None:
         self._view_schema = schema
         self._read = read
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         """What reading failed with: DuckDB passes on no more than its text."""
 
     @property
@@ -37,7 +37,7 @@ class LazyView(ds.Dataset):
         """Read what a scan asks for."""
         try:
             rows = self._read(columns, filter)
-        except Exception as error:
+        except BaseException as error:
             self.failure = error
             raise
         return ds.Scanner.from_batches(rows.to_batches(), schema=rows.schema, columns=columns, filter=filter)
@@ -77,8 +77,12 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
             raise failure from error
         if isinstance(error, duckdb.Error):
             raise CallError(f"the query failed: {_line(str(error))}; the views are {', '.join(views)}") from error
+        if isinstance(error, RuntimeError) and "interrupted" in str(error):
+            raise KeyboardInterrupt from error
         raise
     finally:
+        # An interrupt may reach Python and not DuckDB, whose threads would go on.
+        connection.interrupt()
         connection.close()
 
 

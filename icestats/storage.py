@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -78,7 +79,10 @@ class Storage:
         if scheme not in self._file_ios:
             from pyiceberg.io import load_file_io
 
-            self._file_ios[scheme] = load_file_io(self.properties, location)
+            with warnings.catch_warnings():
+                # That a scheme is unknown is said by the error that follows.
+                warnings.simplefilter("ignore")
+                self._file_ios[scheme] = load_file_io(self.properties, location)
         return self._file_ios[scheme]
 
 
@@ -96,9 +100,11 @@ def local_path(location: str) -> Path | None:
         return Path(location)
     parsed = urlparse(location)
     if parsed.scheme == "file":
-        path = Path(parsed.path)
-        # Java writes blanks and the like as they are, other writers percent-encode them.
-        return path if "%" not in parsed.path or path.exists() else Path(unquote(parsed.path))
+        # Java writes blanks, `#`, `?` and the like as they are, other writers percent-encode them.
+        text = location.partition(":")[2]
+        text = "/" + text[2:].partition("/")[2] if text.startswith("//") else text
+        path = Path(text)
+        return path if "%" not in text or path.exists() else Path(unquote(text))
     if parsed.scheme and "://" in location:
         return None
     return Path(location)

@@ -36,12 +36,13 @@ Reader = Callable[[Sequence[ManifestToRead], Progress | None], RollUps]
 """Reads the roll-ups of manifests."""
 
 MAGIC = b"ICESTAT1"
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 LEAST_SHARE_WRITTEN = 0.02
 """A part of the manifests that is smaller, in bytes, is read again rather than the whole roll-up written again."""
 MOST_ENTRIES_A_TABLE = 3
 MOST_CACHE_BYTES = 2 << 30
 """The least recently used entries are removed beyond this."""
+_Key = tuple[str, int, int | None]
 _HEAD = len(MAGIC) + 32 + 32 + 8
 
 
@@ -49,7 +50,7 @@ _HEAD = len(MAGIC) + 32 + 32 + 8
 class _Header:
     """What an entry is of: manifests, and the snapshots that the table's metadata had when they were read."""
 
-    manifests: frozenset[tuple[str, int]]
+    manifests: frozenset[_Key]
     snapshot_ids: frozenset[int]
     newest: tuple[int, int]
     size_bytes: int
@@ -106,10 +107,10 @@ def read_cached_rollups(
     if folder is None or not manifests:
         return read(manifests)
     folder = folder / _fingerprint(metadata, schema)
-    wanted = frozenset((manifest.path, manifest.length) for manifest in manifests)
+    wanted = frozenset(map(_key, manifests))
     paths = [manifest.path for manifest in manifests]
     for path, header in _find_entries(folder, wanted, metadata):
-        missing = [m for m in manifests if (m.path, m.length) not in header.manifests]
+        missing = [m for m in manifests if _key(m) not in header.manifests]
         known, new = _read_both(path, metadata, missing, read)
         if known is None:
             continue
@@ -142,10 +143,15 @@ def find_cached_rollups(manifests: Sequence[ManifestToRead], metadata: TableMeta
     folder = cache_folder()
     if folder is None or not manifests:
         return None
-    wanted = frozenset((manifest.path, manifest.length) for manifest in manifests)
+    wanted = frozenset(map(_key, manifests))
     entries = _find_entries(folder / _fingerprint(metadata, schema), wanted, metadata)
     loaded = (_load_entry(path, metadata) for path, _ in entries)
     return next((found for found in loaded if found is not None), None)
+
+
+def _key(manifest: ManifestToRead) -> _Key:
+    # A table that was dropped and made again may have the same names, but not the same snapshots.
+    return manifest.path, manifest.length, manifest.added_snapshot_id
 
 
 def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
@@ -160,9 +166,7 @@ def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def _find_entries(
-    folder: Path, wanted: frozenset[tuple[str, int]], metadata: TableMetadata
-) -> list[tuple[Path, _Header]]:
+def _find_entries(folder: Path, wanted: frozenset[_Key], metadata: TableMetadata) -> list[tuple[Path, _Header]]:
     """Return the entries of a part of the wanted manifests, the largest first; what is damaged is removed."""
     found: list[tuple[Path, _Header]] = []
     for path in folder.glob("*.rollup"):
@@ -217,7 +221,7 @@ def _read_header(file: BinaryIO) -> _Header:
     if _digest(data) != head[8:40]:
         raise ValueError("the header's checksum is wrong")
     header = json.loads(data)
-    manifests = frozenset((path, length) for path, length in header["manifests"])
+    manifests = frozenset(map(tuple, header["manifests"]))
     return _Header(manifests, frozenset(header["snapshot_ids"]), tuple(header["newest"]), size)
 
 
@@ -241,9 +245,7 @@ def _read_entry(path: Path) -> RollUps:
     return RollUps(**tables)
 
 
-def _write_entry(
-    folder: Path, manifests: frozenset[tuple[str, int]], rollups: RollUps, metadata: TableMetadata
-) -> None:
+def _write_entry(folder: Path, manifests: frozenset[_Key], rollups: RollUps, metadata: TableMetadata) -> None:
     """Write an entry beside its name and put it in place whole; a cache that cannot be written is no error."""
     listed = sorted(manifests)
     newest = max(map(_age, metadata.snapshots.values()), default=(0, 0))

@@ -30,6 +30,56 @@ def test_a_metadata_file_is_found_by_its_location(small_table, tmp_path, form):
     assert icestats.load(location).snapshot.snapshot_id == small_table.current_snapshot().snapshot_id
 
 
+@pytest.mark.parametrize(
+    ("hint", "names", "expected"),
+    [
+        (
+            "2",
+            ("v1.metadata.json", "v2.metadata.json", "v3.metadata.json", "v4.gz.metadata.json"),
+            "v4.gz.metadata.json",
+        ),
+        ("2", ("v2.metadata.json", "v4.metadata.json"), "v2.metadata.json"),
+        (None, ("v9.metadata.json", "v10.metadata.json"), "v10.metadata.json"),
+        ("no number", ("v1.metadata.json", "v2.metadata.json.gz"), "v2.metadata.json.gz"),
+    ],
+)
+def test_a_folder_opens_its_newest_version(small_table, tmp_path, hint, names, expected):
+    """The hint is written after the version, by some never: as in Iceberg, later versions count, one after another."""
+    document = json.loads(local_path(small_table.metadata_location).read_text())
+    folder = tmp_path / "hadoop" / "metadata"
+    folder.mkdir(parents=True)
+    for name in names:
+        data = json.dumps(document | {"properties": {"name": name}}).encode()
+        (folder / name).write_bytes(gzip.compress(data) if "gz" in name else data)
+    if hint is not None:
+        (folder / "version-hint.text").write_text(hint)
+    assert icestats.load(str(folder.parent)).metadata.properties["name"] == expected
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b=c", "a%20b", "a b", "a:b"])
+def test_any_name_of_a_folder_can_be_in_a_location(small_table, tmp_path, name):
+    """Java writes them into locations as they are."""
+    folder = tmp_path / name
+    folder.mkdir()
+    path = folder / "v1.metadata.json"
+    path.write_bytes(local_path(small_table.metadata_location).read_bytes())
+    for location in (str(path), f"file:{path}", f"file://{path}"):
+        assert icestats.load(location).snapshot.snapshot_id == small_table.current_snapshot().snapshot_id
+
+
+def test_a_table_that_pyiceberg_cannot_read_can_be_opened_by_its_location(small_table, catalog_properties):
+    """PyIceberg does not know the type variant; the message says which way is left."""
+    path = local_path(small_table.metadata_location)
+    document = json.loads(path.read_text())
+    document["format-version"], document["next-row-id"] = 3, 0
+    document["schemas"][0]["fields"].append({"id": 9, "name": "v", "type": "variant", "required": False})
+    path.write_text(json.dumps(document))
+    with pytest.raises(icestats.MetadataError, match="give the location of its") as caught:
+        icestats.load("db.small", catalog=catalog_properties)
+    assert "\n" not in str(caught.value)
+    assert icestats.load(str(path)).columns().num_rows == 5
+
+
 def test_a_gzipped_metadata_file_is_read(small_table, tmp_path):
     path = local_path(small_table.metadata_location)
     packed = tmp_path / "v1.gz.metadata.json"

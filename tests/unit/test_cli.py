@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import sys
 
 import pyarrow.parquet as pq
@@ -62,6 +63,12 @@ def test_ids_of_snapshots_are_text_in_json(run, location, small_table):
     code, out, _ = run("sql", location, query, "--format", "json")
     first, second = (entry.snapshot_id for entry in small_table.history())
     assert (code, json.loads(out)) == (0, [{"snapshot_id": str(second), "parent_snapshot_id": str(first)}])
+
+
+def test_what_libraries_log_does_not_come_between(run, location):
+    """PyIceberg logs a warning for a bucket whose region it cannot find, which Python prints where nobody listens."""
+    run("show", location)
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("pyiceberg").handlers)
 
 
 def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, location, catalog_properties, small_table):
@@ -140,6 +147,8 @@ def test_files_that_a_filter_rules_out_are_left_out(run, location, small_table):
         (["manifests", "/nowhere/v1.metadata.json"], 1, ["no file /nowhere/v1.metadata.json"]),
         (["manifests", "nowhere.db.t", "--format", "yaml"], 2, ["'yaml' is not one of"]),
         (["manifests", "nocatalog.db.t"], 1, ["catalog"]),
+        (["manifests", "http://localhost:1/v1.metadata.json"], 1, ["http://localhost:1", "cannot be read"]),
+        (["manifests", "."], 1, ["no table in", "expected metadata/*.metadata.json below it"]),
         (["show", "demo.events"], 1, ["run `icestats demo`"]),
         (["histogram", "{}", "prize"], 2, ["no column 'prize'", "id, at, price, name"]),
         (["histogram", "{}", "price"], 1, ["no KLL sketch of column 'price'", "compute"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,17 @@ def test_what_the_cache_gives_is_aligned_as_arrow_wants_it(small_table, load, fo
     addresses = [buffer.address for chunk in chunks for buffer in chunk.buffers() if buffer is not None]
     assert addresses
     assert [address for address in addresses if address % 8] == []
+
+
+def test_a_manifest_of_the_same_name_that_another_snapshot_added_is_read(small_table, load, folder):
+    """A table may be dropped and made again at the same place with the same names: its manifests are others."""
+    manifests, *rest = what_to_read(load())
+    read_cached_rollups(manifests, *rest)
+    spoil(manifest_paths(load()))
+    read_cached_rollups(manifests, *rest)
+    remade = [replace(manifest, added_snapshot_id=7) for manifest in manifests]
+    with pytest.raises(icestats.MetadataError):
+        read_cached_rollups(remade, *rest)
 
 
 def test_after_a_commit_only_its_manifest_is_read(small_table, load, folder):
@@ -233,7 +244,7 @@ def test_an_entry_under_another_name_or_of_another_table_is_not_taken(small_tabl
 
 READER = """
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import icestats

@@ -11,6 +11,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType
 
 import icestats
+from icestats.sql import LazyView, run_query
 from icestats.storage import local_path
 
 
@@ -93,6 +94,16 @@ def test_a_query_does_no_more_than_read(table, tmp_path, query):
 @pytest.mark.parametrize("query", ["pivot files on content using count(*)", "explain from files", "summarize refs"])
 def test_every_way_to_read_is_one(table, query):
     assert table.sql(query).num_rows > 0
+
+
+def test_an_interrupt_while_a_view_is_read_stops_the_query_as_it_stops_python():
+    """DuckDB makes an error of its own of it, which is no wrong query."""
+
+    def read(*_: object) -> pa.Table:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_query("select * from v", {"v": LazyView(pa.schema([("a", pa.int64())]), read)})
 
 
 @pytest.fixture
