@@ -23,7 +23,7 @@ CARD_COLUMNS = (
     {"name": "column", "title": "column", "width": "minmax(96px,1.3fr)"},
     {"name": "shape", "title": "shape", "width": "minmax(64px,.8fr)",
      "about": "how the values are distributed, and beside it the shares of nulls and of NaN"},
-    {"name": "nulls", "title": "nulls", "width": "minmax(70px,.5fr)", "align": "end"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(80px,.5fr)", "align": "end"},
     {"name": "ndv", "title": "distinct", "width": "minmax(92px,.7fr)", "align": "end"},
     {"name": "bounds", "title": "bounds", "width": "minmax(98px,1.1fr)"},
     {"name": "median", "title": "median", "width": "minmax(92px,1fr)",
