@@ -41,7 +41,9 @@ def write_output(output: Output, output_format: str, path: Path | None) -> None:
         import pyarrow.parquet as pq
 
         buffer = io.BytesIO()
-        pq.write_table(output.table, buffer)
+        # Parquet has no structs without fields, as the partition of an unpartitioned table is.
+        fieldless = [f.name for f in output.table.schema if pa.types.is_struct(f.type) and not f.type.num_fields]
+        pq.write_table(output.table.drop_columns(fieldless), buffer)
         _write(buffer.getvalue(), path)
         return
     if output_format == "json" and output.document is not None:

@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -130,6 +131,20 @@ def test_csv_and_parquet_hold_the_same_rows(run, location, verb, tmp_path):
     target = tmp_path / "rows.parquet"
     assert run(verb, location, "--format", "parquet", "--output", str(target))[:2] == (0, b"")
     assert pq.read_table(target).num_rows == len(rows)
+
+
+@pytest.mark.parametrize("arguments", [["partitions"], ["files"], ["sql", "from files"]])
+def test_an_unpartitioned_table_can_be_written_to_parquet(run, empty_table, arguments, tmp_path):
+    """Parquet has no structs without fields: the column `partition`, which says nothing there, is left out."""
+    empty_table.append(pa.table({"id": pa.array([1, 2], pa.int64())}))
+    location = str(local_path(empty_table.refresh().metadata_location))
+    path = tmp_path / "rows.parquet"
+    verb, *rest = arguments
+    code, out, err = run(verb, location, *rest, "--format", "parquet", "--output", str(path))
+    assert (code, out, err) == (0, b"", "")
+    found = pq.read_table(path)
+    assert found.num_rows == 1
+    assert "partition" not in found.column_names
 
 
 def test_files_that_a_filter_rules_out_are_left_out(run, location, small_table):
