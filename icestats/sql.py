@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -69,8 +70,7 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         for name, view in views.items():
             connection.register(name, view)
         _check_selects(query, connection.extract_statements(query))
-        relation = connection.sql(query)
-        return relation.to_arrow_table()
+        return _with_unique_names(connection.sql(query).to_arrow_table())
     except Exception as error:
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
         if failure is not None:
@@ -84,6 +84,18 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         # An interrupt may reach Python and not DuckDB, whose threads would go on.
         connection.interrupt()
         connection.close()
+
+
+def _with_unique_names(rows: pa.Table) -> pa.Table:
+    known, taken = set(rows.column_names), set[str]()
+    names = []
+    for name in rows.column_names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        unique = name if name not in taken else next(other for other in numbered if other not in known)
+        known.add(unique)
+        taken.add(name)
+        names.append(unique)
+    return rows.rename_columns(names)
 
 
 def _check_selects(query: str, statements: Sequence[Any]) -> None:

@@ -189,7 +189,7 @@ class Contents(Facet):
         Returns
         -------
         pyarrow.Table
-            The rows of the query.
+            The rows of the query. Of columns of one name the later ones get a number: `a`, `a_1`.
 
         Raises
         ------

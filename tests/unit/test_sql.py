@@ -96,6 +96,13 @@ def test_every_way_to_read_is_one(table, query):
     assert table.sql(query).num_rows > 0
 
 
+def test_columns_of_one_name_are_told_apart(table):
+    """Rows as dictionaries, JSON and CSV would keep one of them and drop the others without a word."""
+    assert table.sql("select 1 as a, 2 as a, 3 as a_1, 4 as a").to_pylist() == [{"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}]
+    joined = table.sql("from files join manifests using (manifest_path)")
+    assert len(joined.to_pylist()[0]) == joined.num_columns
+
+
 def test_an_interrupt_while_a_view_is_read_stops_the_query_as_it_stops_python():
     """DuckDB makes an error of its own of it, which is no wrong query."""
 
