@@ -56,7 +56,7 @@ def write_output(output: Output, output_format: str, path: Path | None) -> None:
     if output_format == "json":
         write_json(records, path)
     elif output_format == "csv":
-        _write(_csv(records), path)
+        _write(_csv(records, [] if output.table is None else output.table.column_names), path)
     elif output_format == "parquet":
         write_output(Output(pa.Table.from_pylist(records)), output_format, path)
     else:
@@ -81,15 +81,15 @@ def _write(data: bytes, path: Path | None) -> None:
     sys.stdout.buffer.flush()
 
 
-def _csv(records: list[dict[str, Any]]) -> bytes:
+def _csv(records: list[dict[str, Any]], names: list[str]) -> bytes:
     import csv
 
     text = io.StringIO()
-    if records:
-        writer = csv.DictWriter(text, list(records[0]))
+    writer = csv.DictWriter(text, list(records[0]) if records else names)
+    if writer.fieldnames:
         writer.writeheader()
-        for record in records:
-            writer.writerow({name: _cell(value) for name, value in record.items()})
+    for record in records:
+        writer.writerow({name: _cell(value) for name, value in record.items()})
     return text.getvalue().encode()
 
 

@@ -122,6 +122,11 @@ def test_text_names_partitions_and_tells_unknown_from_not_applicable(run, locati
     assert "unknown" in rows["price"]
 
 
+def test_csv_without_rows_has_its_head(run, location):
+    code, out, err = run("sql", location, "select manifest_path, content from manifests where false", "--format", "csv")
+    assert (code, out.decode().splitlines(), err) == (0, ["manifest_path,content"], "")
+
+
 @pytest.mark.parametrize("verb", ["manifests", "partitions", "columns", "files"])
 def test_csv_and_parquet_hold_the_same_rows(run, location, verb, tmp_path):
     rows = json.loads(run(verb, location, "--format", "json")[1])
