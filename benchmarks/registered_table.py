@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pyiceberg.catalog.sql import SqlCatalog
 
+from benchmarks.peers.table_location import metadata_path
+
 CATALOG, NAME = "benchmark", "db.generated"
 
 
@@ -32,7 +34,7 @@ def register_table(location: str, folder: Path) -> dict[str, str]:
     """
     metadata = folder / "table" / "metadata"
     metadata.mkdir(parents=True)
-    document = json.loads(Path(location, "metadata", "v1.metadata.json").read_bytes())
+    document = json.loads(Path(metadata_path(location)).read_bytes())
     document["location"] = f"file://{folder}/table"
     document.setdefault("refs", {"main": {"snapshot-id": document["current-snapshot-id"], "type": "branch"}})
     copy = metadata / "00000-copy.metadata.json"

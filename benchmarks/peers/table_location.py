@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 
 def metadata_path(location: str) -> str:
-    """Return the table's metadata.json."""
-    return f"{location}/metadata/v1.metadata.json"
+    """Return the table's metadata.json; end with one line where it is not there."""
+    path = f"{location}/metadata/v1.metadata.json"
+    if not Path(path).exists():
+        sys.exit(f"benchmarks: no table in {location}: expected a folder with metadata/v1.metadata.json")
+    return path
 
 
 def manifest_list_path(location: str) -> str:
