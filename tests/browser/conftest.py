@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from benchmarks.explorer_page import ExplorerPage, open_explorer
 from benchmarks.lab import LabError, open_chromium, run_lab
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -36,3 +37,12 @@ def lab(demo_statistics: Path, lab_folder: Path, tmp_path_factory: pytest.TempPa
     environment = {"ICESTATS_HOME": str(demo_statistics)}
     with run_lab(lab_folder, tmp_path_factory.mktemp("lab"), environment) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def opened(request: pytest.FixtureRequest, chromium: Browser, lab: str, lab_folder: Path) -> Iterator[ExplorerPage]:
+    """A page on a notebook of the module's `CELLS`, which its tests share."""
+    name = Path(request.module.__file__).stem
+    found = open_explorer(chromium, lab, lab_folder, f"{name}.ipynb", request.module.CELLS)
+    yield found
+    found.page.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,13 +20,6 @@ MINUTE_MS = 60_000
 CELLS = ("import icestats", "explorer = icestats.load('demo.events').explore()\nexplorer", PROCESS)
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 expect.set_options(timeout=MINUTE_MS)
-
-
-@pytest.fixture(scope="module")
-def opened(chromium: Browser, lab: str, lab_folder: Path) -> Iterator[ExplorerPage]:
-    found = open_explorer(chromium, lab, lab_folder, "busy.ipynb", CELLS)
-    yield found
-    found.page.close()
 
 
 def test_no_key_on_the_partitions_is_lost_while_the_kernel_is_busy(opened: ExplorerPage) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from benchmarks.explorer_page import HEIGHT, ExplorerPage, open_explorer
+from benchmarks.explorer_page import HEIGHT, ExplorerPage
 
 MINUTE_MS = 60_000
 CELLS = ("import icestats", "explorer = icestats.load('demo.events').explore()\nexplorer")
@@ -20,13 +18,6 @@ PARTS = (
 )
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 expect.set_options(timeout=MINUTE_MS)
-
-
-@pytest.fixture(scope="module")
-def opened(chromium: Browser, lab: str, lab_folder: Path) -> Iterator[ExplorerPage]:
-    found = open_explorer(chromium, lab, lab_folder, "explorer.ipynb", CELLS)
-    yield found
-    found.page.close()
 
 
 def test_every_part_is_drawn(opened: ExplorerPage) -> None:
