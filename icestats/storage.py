@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ from icestats.errors import MetadataError
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
+
+_opening = threading.Lock()
 
 
 class FileReader(Protocol):
@@ -76,13 +79,15 @@ class Storage:
 
     def _file_io(self, location: str) -> FileIO:
         scheme = urlparse(location).scheme
-        if scheme not in self._file_ios:
-            from pyiceberg.io import load_file_io
+        # Filters of warnings are the process's: threads that change them at one time may leave them changed.
+        with _opening:
+            if scheme not in self._file_ios:
+                from pyiceberg.io import load_file_io
 
-            with warnings.catch_warnings():
-                # That a scheme is unknown is said by the error that follows.
-                warnings.simplefilter("ignore")
-                self._file_ios[scheme] = load_file_io(self.properties, location)
+                with warnings.catch_warnings():
+                    # That a scheme is unknown is said by the error that follows.
+                    warnings.simplefilter("ignore")
+                    self._file_ios[scheme] = load_file_io(self.properties, location)
         return self._file_ios[scheme]
 
 
