@@ -1,6 +1,7 @@
 """Plans and estimates of one filter, and layouts: seconds of each call, as JSON. `WAY LOCATION FILTER`.
 
-WAY is one of `WAYS`; for estimates LOCATION is the folder of `registered_table`, with manifest statistics committed.
+WAY is one of `WAYS`; LOCATION is the folder of `registered_table`, for estimates with manifest statistics committed;
+for `plan_location` it is the table's own folder.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ def main() -> None:
     print(json.dumps({"seconds": seconds, "counts": counts}))
 
 
-def _icestats(location: str, row_filter: str) -> Callable[[], int]:
+def _plan(location: str, row_filter: str) -> Callable[[], int]:
+    table = _load_registered(location)
+    return lambda: len(table.plan(row_filter).kept_file_paths())
+
+
+def _plan_location(location: str, row_filter: str) -> Callable[[], int]:
     import icestats
 
     table = icestats.load(metadata_path(location))
@@ -37,16 +43,16 @@ def _icestats(location: str, row_filter: str) -> Callable[[], int]:
 
 
 def _layout(location: str, _: str) -> Callable[[], int]:
-    import icestats
-
-    table = icestats.load(metadata_path(location))
+    table = _load_registered(location)
     return lambda: table.layout().spread.file_count
 
 
 def _pyiceberg(location: str, row_filter: str) -> Callable[[], int]:
-    from pyiceberg.table import StaticTable
+    from pyiceberg.catalog.sql import SqlCatalog
 
-    table = StaticTable.from_metadata(metadata_path(location))
+    from benchmarks.registered_table import CATALOG, NAME, catalog_properties
+
+    table = SqlCatalog(CATALOG, **catalog_properties(Path(location))).load_table(NAME)
     return lambda: sum(1 for _ in table.scan(row_filter).plan_files())
 
 
@@ -77,7 +83,8 @@ def _ask(table: Table, row_filter: str) -> int:
 
 
 WAYS = {
-    "icestats": _icestats,
+    "plan": _plan,
+    "plan_location": _plan_location,
     "pyiceberg": _pyiceberg,
     "layout": _layout,
     "estimate": _estimate,
