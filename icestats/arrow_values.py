@@ -1,10 +1,9 @@
-"""Python's values as Arrow's and back, by buffers: pyarrow's own ways import pandas (apache/arrow#34994)."""
+"""Python's values as Arrow's and back, by nanoarrow: pyarrow's own way imports pandas (apache/arrow#34994)."""
 
 from __future__ import annotations
 
 import datetime as dt
 import uuid
-from array import array as packed
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
@@ -14,23 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from icestats.arrays import combine, pack_bits, to_arrow
-from icestats.value_numbers import time_number, unscaled_number
+from icestats.arrays import combine, to_arrow
 
-Values = Sequence[Any]
-
-_INTEGERS: dict[Any, str] = {
-    pa.int8(): "b",
-    pa.int16(): "h",
-    pa.int32(): "i",
-    pa.int64(): "q",
-    pa.uint8(): "B",
-    pa.uint16(): "H",
-    pa.uint32(): "I",
-    pa.uint64(): "Q",
-}
-_FLOATS: dict[Any, str] = {pa.float32(): "f", pa.float64(): "d"}
 _EXACT = 2**53
+_FLAGS = (bool, np.bool_)
+_BYTES = (bytes, bytearray, memoryview)
 
 
 def from_values(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
@@ -67,10 +54,11 @@ def from_values(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
     items = values if isinstance(values, list) else list(values)
     try:
         return _build(items, kind)
-    except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError) as error:
-        if isinstance(error, pa.ArrowException):
+    except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+        if isinstance(error, pa.ArrowNotImplementedError):
             raise
-        raise pa.ArrowInvalid(f"values that do not fit the type {kind}: {error}") from error
+        what = str(error).rpartition("\n")[2].strip()
+        raise pa.ArrowInvalid(f"values that do not fit the type {kind}: {what}") from error
 
 
 def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
@@ -102,6 +90,19 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def from_columns(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Return columns of Arrow's, NumPy's or Python's values as a table of a schema, as `pyarrow.table` does.
+
+    Raises
+    ------
+    KeyError
+        A column is missing.
+    pyarrow.ArrowInvalid
+        As `from_values` and `to_arrow`.
+    """
+    return pa.Table.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
+
+
 def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return an Arrow array as Python's values, as `to_pylist` does, timestamps of a zone and structs of them too.
 
@@ -120,6 +121,12 @@ def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     return cast(list[Any], array.to_pylist())
 
 
+def _column(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values if values.type == kind else values.cast(kind)
+    return to_arrow(values, kind) if isinstance(values, np.ndarray) else from_values(values, kind)
+
+
 def _build(values: list[Any], kind: pa.DataType) -> pa.Array:
     for holds, build in _BUILDERS:
         if holds(kind):
@@ -127,20 +134,25 @@ def _build(values: list[Any], kind: pa.DataType) -> pa.Array:
     raise pa.ArrowNotImplementedError(f"values of the type {kind} are not built from Python's")
 
 
+def _build_plain(values: list[Any], kind: pa.DataType) -> pa.Array:
+    from nanoarrow import c_array
+
+    return pa.array(c_array(values, kind))
+
+
 def _build_nulls(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if any(value is not None for value in values):
-        raise TypeError("expected None alone")
+    _check(values, ())
     return pa.nulls(len(values), kind)
 
 
 def _build_booleans(values: list[Any], kind: pa.DataType) -> pa.Array:
-    _check(values, (bool, np.bool_))
-    return _from_buffers(kind, values, _bits(value is not None and bool(value) for value in values))
+    _check(values, _FLAGS)
+    return _build_plain(values, kind)
 
 
 def _build_integers(values: list[Any], kind: pa.DataType) -> pa.Array:
-    _refuse(values, (bool, np.bool_))
-    return _from_buffers(kind, values, pa.py_buffer(packed(_INTEGERS[kind], _filled(values, 0))))
+    _refuse(values, _FLAGS)
+    return _build_plain(values, kind)
 
 
 def _build_floats(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -148,63 +160,52 @@ def _build_floats(values: list[Any], kind: pa.DataType) -> pa.Array:
     for value in values:
         if isinstance(value, int) and abs(value) > _EXACT:
             raise ValueError(f"{value} has no exact floating point number")
-    return _from_buffers(kind, values, pa.py_buffer(packed(_FLOATS[kind], _filled(values, 0.0))))
-
-
-def _build_texts(values: list[Any], kind: pa.DataType) -> pa.Array:
-    _check(values, str)
-    filled = _filled(values, "")
-    text = "".join(filled)
-    if text.isascii():
-        return _from_buffers(kind, values, _offsets(filled), pa.py_buffer(text.encode()))
-    encoded = [value.encode() for value in filled]
-    return _from_buffers(kind, values, _offsets(encoded), pa.py_buffer(b"".join(encoded)))
-
-
-def _build_binaries(values: list[Any], kind: pa.DataType) -> pa.Array:
-    _check(values, (bytes, bytearray, memoryview))
-    filled = [bytes(value) for value in _filled(values, b"")]
-    return _from_buffers(kind, values, _offsets(filled), pa.py_buffer(b"".join(filled)))
+    return _build_plain(values, kind)
 
 
 def _build_fixed(values: list[Any], kind: pa.DataType) -> pa.Array:
-    width = kind.byte_width
     plain = [value.bytes if isinstance(value, uuid.UUID) else value for value in values]
-    _check(plain, (bytes, bytearray, memoryview))
-    filled = _filled(plain, bytes(width))
-    if any(len(value) != width for value in filled):
-        raise ValueError(f"expected {width} bytes each")
-    return _from_buffers(kind, values, pa.py_buffer(b"".join(filled)))
+    _check(plain, _BYTES)
+    return _build_plain(plain, pa.binary()).cast(kind)
 
 
 def _build_decimals(values: list[Any], kind: pa.DataType) -> pa.Array:
     _check(values, (int, Decimal))
-    words = (unscaled_number(value, kind.precision, kind.scale) for value in _filled(values, 0))
-    content = b"".join(word.to_bytes(kind.byte_width, "little", signed=True) for word in words)
-    return _from_buffers(kind, values, pa.py_buffer(content))
+    return _build_plain(_texts(values, str), pa.string()).cast(kind)
 
 
 def _build_times(values: list[Any], kind: pa.DataType) -> pa.Array:
-    unit = None if kinds.is_date32(kind) else kind.unit
-    numbers = [None if value is None else time_number(value, unit) for value in values]
-    return _build_integers(numbers, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    if kinds.is_date32(kind):
+        days = [value.date() if isinstance(value, dt.datetime) else value for value in values]
+        if any(isinstance(day, dt.date) for day in days):
+            _check(days, dt.date)
+            return _build_plain(_texts(days, dt.date.isoformat), pa.string()).cast(kind)
+    elif any(isinstance(value, dt.datetime) for value in values):
+        _check(values, dt.datetime)
+        moments = [value and (value if value.tzinfo else value.replace(tzinfo=dt.UTC)) for value in values]
+        texts = _build_plain(_texts(moments, dt.datetime.isoformat), pa.string())
+        return texts.cast(pa.timestamp("us", "UTC")).cast(kind)
+    elif any(isinstance(value, dt.time) for value in values):
+        _check(values, dt.time)
+        day = [value and dt.datetime.combine(dt.date(1970, 1, 1), value) for value in values]
+        return _build_times(day, pa.timestamp("us")).cast(kind)
+    return _build_integers(values, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
 
 
 def _build_lists(values: list[Any], kind: pa.DataType) -> pa.Array:
     _refuse(values, (str, bytes, Mapping))
     lists = [() if value is None else list(value) for value in values]
     items = _build([item for items in lists for item in items], kind.value_type)
-    return _nested(kind, values, lists, items)
+    return pa.ListArray.from_arrays(_offsets(lists), items, type=kind, mask=_nulls(values))
 
 
 def _build_maps(values: list[Any], kind: pa.DataType) -> pa.Array:
-    pairs = [list(value.items() if isinstance(value, Mapping) else value) for value in _filled(values, ())]
+    pairs = [list(value.items() if isinstance(value, Mapping) else value or ()) for value in values]
     keys = [key for value in pairs for key, _ in value]
     if None in keys:
         raise ValueError("a map has a null key")
     columns = [_build(keys, kind.key_type), _build([item for value in pairs for _, item in value], kind.item_type)]
-    entries = pa.StructArray.from_arrays(columns, fields=[kind.key_field, kind.item_field])
-    return _nested(kind, values, pairs, entries)
+    return pa.MapArray.from_arrays(_offsets(pairs), *columns, type=kind, mask=_nulls(values))
 
 
 def _build_structs(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -212,7 +213,7 @@ def _build_structs(values: list[Any], kind: pa.DataType) -> pa.Array:
     if any(isinstance(value, tuple) and len(value) != kind.num_fields for value in values):
         raise ValueError(f"expected {kind.num_fields} values each")
     columns = [_build([_member(value, field.name, i) for value in values], field.type) for i, field in enumerate(kind)]
-    return pa.Array.from_buffers(kind, len(values), [_validity(values)], children=columns)
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_nulls(values))
 
 
 def _member(value: Any, name: str, place: int) -> Any:
@@ -225,50 +226,36 @@ def _build_extension(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.ExtensionArray.from_storage(kind, _build(values, kind.storage_type))
 
 
-def _nested(kind: pa.DataType, values: Values, items: Values, children: pa.Array) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [_validity(values), _offsets(items)], children=[children])
+def _texts(values: list[Any], text: Callable[[Any], str]) -> list[str | None]:
+    return [None if value is None else text(value) for value in values]
 
 
-def _offsets(values: Values) -> pa.Buffer:
-    ends = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
-    return to_arrow(ends, pa.int32()).buffers()[1]
+def _offsets(values: Sequence[Sequence[Any]]) -> pa.Array:
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    return to_arrow(ends, pa.int32())
 
 
-def _from_buffers(kind: pa.DataType, values: Values, *buffers: pa.Buffer) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [_validity(values), *buffers])
+def _nulls(values: list[Any]) -> pa.Array | None:
+    return to_arrow(np.array([value is None for value in values], np.bool_)) if None in values else None
 
 
-def _validity(values: Values) -> pa.Buffer | None:
-    return _bits(value is not None for value in values) if None in values else None
-
-
-def _bits(flags: Iterable[bool]) -> pa.Buffer:
-    return pack_bits(np.fromiter(flags, np.bool_))
-
-
-def _filled(values: list[Any], filler: Any) -> list[Any]:
-    return [filler if value is None else value for value in values] if None in values else values
-
-
-def _check(values: Values, expected: Any) -> None:
+def _check(values: Iterable[Any], expected: Any) -> None:
     for found in set(map(type, values)) - {type(None)}:
         if not issubclass(found, expected):
             raise TypeError(f"a value of type {found.__name__} was given")
 
 
-def _refuse(values: Values, refused: tuple[type, ...]) -> None:
+def _refuse(values: Iterable[Any], refused: tuple[type, ...]) -> None:
     for found in set(map(type, values)):
         if issubclass(found, refused):
             raise TypeError(f"a value of type {found.__name__} was given")
 
 
 _BUILDERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[list[Any], pa.DataType], pa.Array]], ...] = (
-    (_INTEGERS.__contains__, _build_integers),
-    (_FLOATS.__contains__, _build_floats),
+    (kinds.is_integer, _build_integers),
+    (lambda kind: kind in (pa.float32(), pa.float64()), _build_floats),
     (kinds.is_boolean, _build_booleans),
-    (kinds.is_string, _build_texts),
-    (kinds.is_binary, _build_binaries),
+    (lambda kind: kind in (pa.string(), pa.binary()), _build_plain),
     (kinds.is_fixed_size_binary, _build_fixed),
     (kinds.is_decimal128, _build_decimals),
     (lambda kind: kinds.is_timestamp(kind) or kinds.is_time(kind) or kinds.is_date32(kind), _build_times),
