@@ -180,9 +180,34 @@ class TableMetadata:
         """The current schema."""
         return self.schemas[self.current_schema_id]
 
-    def schema_of(self, snapshot: Snapshot | None) -> Schema:
-        """Return the schema that a snapshot is read with: its own, or the current one for the current snapshot."""
-        if snapshot is None or snapshot.snapshot_id == self.current_snapshot_id or snapshot.schema_id is None:
+    def find_schema(self, snapshot_id: int | None = None, ref: str | None = None) -> Schema:
+        """Return the schema that what `find_snapshot` gives is read with, as Iceberg has it.
+
+        Parameters
+        ----------
+        snapshot_id : int, optional
+            A snapshot, which is read with its own schema, even if it is the current one.
+        ref : str, optional
+            A tag, which is read with its snapshot's schema, or a branch, which is read with the table's current one.
+
+        Returns
+        -------
+        Schema
+            The current one where neither is given, or where the snapshot's own is not known: snapshots of early writers
+            name none.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            As `find_snapshot`.
+
+        Notes
+        -----
+        As `SnapshotUtil.schemaFor` of Iceberg's Java library. PyIceberg 0.12 reads a branch with its snapshot's schema.
+        """
+        snapshot = self.find_snapshot(snapshot_id, ref)
+        follows_table = self.refs[ref].type == "branch" if ref is not None else snapshot_id is None
+        if follows_table or snapshot is None or snapshot.schema_id is None:
             return self.schema
         return self.schemas.get(snapshot.schema_id, self.schema)
 

@@ -32,7 +32,7 @@ def load(
     snapshot : int or str, optional
         A snapshot's id; by default the current one.
     ref : str, optional
-        A branch or a tag instead.
+        A branch or a tag instead; `main` is a branch.
     as_of : str or datetime.datetime, optional
         A point in time instead, ISO 8601 where text, UTC where it names no zone: the snapshot that was current then.
 
@@ -40,6 +40,13 @@ def load(
     ------
     CatalogError, TableNotFoundError, MetadataError, SnapshotNotFoundError, CallError
         What does not exist or cannot be read, in one line.
+
+    Notes
+    -----
+    The schema follows Iceberg's rule (`SnapshotUtil.schemaFor`, `VERSION AS OF` in Spark): without a pin and with a
+    branch it is the table's current one, with which the rows of every branch are read, whatever schema they were written
+    with; with a tag, a snapshot's id or a time it is the one that the snapshot was made with, even where the snapshot is
+    the current one. PyIceberg 0.12 itself reads a branch with the schema of its last snapshot.
 
     Examples
     --------

@@ -75,7 +75,9 @@ class Overview:
         return document
 
 
-def build_overview(name: str, metadata: TableMetadata, snapshot: Snapshot | None, manifest_files: pa.Table) -> Overview:
+def build_overview(
+    name: str, metadata: TableMetadata, snapshot: Snapshot | None, schema: Schema, manifest_files: pa.Table
+) -> Overview:
     """Build the overview of a snapshot.
 
     Parameters
@@ -86,13 +88,15 @@ def build_overview(name: str, metadata: TableMetadata, snapshot: Snapshot | None
         The table.
     snapshot : Snapshot or None
         The snapshot; None gives zeros.
+    schema : Schema
+        The schema that the snapshot is read with.
     manifest_files : pyarrow.Table
         `schemas.MANIFEST_FILES` of that snapshot.
     """
     is_data = pc.equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
     age, columns = _statistics(metadata, snapshot)
-    key_field, ranges = _key_ranges(manifest_files, metadata, metadata.schema_of(snapshot))
+    key_field, ranges = _key_ranges(manifest_files, metadata, schema)
     overview = Overview(
         name=name,
         location=metadata.location,

@@ -99,7 +99,7 @@ def _count_rows(
     files = funnel.files.take(pa.array(funnel.kept_files))
     total = steps[-1].kept_rows or 0
     if read:
-        kept: int | None = count_rows(reader.source, reader.snapshot, text)
+        kept: int | None = count_rows(reader.source, reader.snapshot, reader.schema, text)
         note = "counted in the data, row-level deletes applied"
     else:
         sure = all_rows_match(row_filter.condition, column_figures(row_filter, files, reader.schema), files.num_rows)

@@ -10,7 +10,7 @@ from icestats.catalog import Source
 from icestats.commit_report import CommitReport
 from icestats.counts import counted
 from icestats.errors import StatisticsMissingError
-from icestats.metadata import Field, Snapshot
+from icestats.metadata import Schema, Snapshot
 from icestats.read.committed_columns import find_sketched_fields
 from icestats.read.statistics_age import THETA
 from icestats.read.statistics_files import CommittedBlob
@@ -90,7 +90,7 @@ class RefreshedStatistics(Statistics):
 def refresh_statistics(
     source: Source,
     snapshot: Snapshot | None,
-    fields: Sequence[Field],
+    schema: Schema,
     blobs: Sequence[CommittedBlob],
     *,
     columns: Sequence[str] | None,
@@ -103,6 +103,7 @@ def refresh_statistics(
     from icestats.spark.scan_plan import select_columns
     from icestats.spark.statistics_refresh import refresh_table_statistics
 
+    fields = schema.top_level
     select_columns(fields, columns)
     asked = find_sketched_fields(blobs, fields) if columns is None else [f for f in fields if f.name in columns]
     if not asked:
@@ -110,7 +111,7 @@ def refresh_statistics(
             f"{source.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
             "run table.compute().commit(), or `icestats compute --commit`, once"
         )
-    found, refreshed = refresh_table_statistics(spark, source, snapshot, blobs, asked, progress=progress)
+    found, refreshed = refresh_table_statistics(spark, source, snapshot, schema, blobs, asked, progress=progress)
     return RefreshedStatistics(
         source,
         found,

@@ -280,9 +280,9 @@ class SnapshotReader:
         from icestats.plan.partition_selection import describe_partition_fields, select_partitions
 
         committed = read_partition_index(self.source.storage, self.blobs, field)
-        selection = select_partitions(self.source, row_filter, committed.index.partitions)
+        selection = select_partitions(self.source, self.schema, row_filter, committed.index.partitions)
         if selection.partial and partial == "refuse":
-            known = describe_partition_fields(self.source.metadata.specs, self.source.metadata.schema)
+            known = describe_partition_fields(self.source.metadata.specs, self.schema)
             raise FilterError(
                 f"the filter {str(row_filter)!r} selects parts of {len(selection.partial):,} partitions, whose "
                 f"sketches tell of whole ones only: choose by {known}",

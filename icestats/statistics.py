@@ -13,7 +13,7 @@ from icestats.catalog import Source, load_writable_table
 from icestats.commit_report import CommitReport, build_partition_report, build_report, find_hidden_ndv, join_reports
 from icestats.counts import counted
 from icestats.errors import CallError, CommitError, StatisticsMissingError
-from icestats.metadata import Field, Snapshot
+from icestats.metadata import Field, Schema, Snapshot
 from icestats.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile
 from icestats.schemas import COMPUTED
 from icestats.stats.histogram import Histogram, Kind, build_histogram
@@ -211,7 +211,10 @@ class Statistics:
     ) -> CommitReport:
         from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 
-        plan = prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=list_ndv)
+        # Names are those of the schema that was read with, which the table's current one need not have.
+        own = self.found.columns
+        listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
+        plan = prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=listed)
         hidden = find_hidden_ndv(self._source.metadata, plan.after)
         return build_report(plan, None if dry_run else commit_statistics(plan, on_step=on_step), hidden)
 
@@ -248,6 +251,7 @@ def no_scan(source: Source, snapshot: Snapshot | None) -> TableStatistics:
 def compute_statistics(
     source: Source,
     snapshot: Snapshot | None,
+    schema: Schema,
     *,
     columns: Sequence[str] | None,
     k: int,
@@ -270,7 +274,7 @@ def compute_statistics(
     from icestats.spark.session import get_session
     from icestats.spark.table_statistics import run_scan
 
-    plan = plan_scan(source, snapshot, columns, by_partition=partitions is not None)
+    plan = plan_scan(source, snapshot, schema, columns, by_partition=partitions is not None)
     if partitions is not None:
         partitions.check(plan.fields, list(plan.partition_row_counts.values()), *sizes[-1])
     session = get_session() if spark is None else spark

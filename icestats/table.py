@@ -52,7 +52,7 @@ class Table(Contents, StatisticsFiles, StatisticsLifecycle, Estimating, Planning
 
     def overview(self) -> Overview:
         """Return the figures that the manifest list and metadata.json give: what a table draws of itself."""
-        return build_overview(self.name, self.metadata, self.snapshot, self._reader.manifest_files)
+        return build_overview(self.name, self.metadata, self.snapshot, self.schema, self._reader.manifest_files)
 
     def __repr__(self) -> str:
         return render_text(self.overview())

@@ -88,7 +88,7 @@ class NoTextKll(ScanJob):
 def scan_without_text_kll(table: icestats.Table, spark: Any) -> None:
     if table.snapshot is None:
         raise SystemExit("the table of the benchmark is empty")
-    plan = plan_scan(table._source, table.snapshot)
+    plan = plan_scan(table._source, table.snapshot, table.schema)
     sizes = Sizes(200, 12, 200, 12)
     job = NoTextKll(plan.fields, sizes, None)
     merged = job.new_accumulators()

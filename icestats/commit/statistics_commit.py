@@ -60,7 +60,7 @@ def prepare_commit(
     blobs: Sequence[NewBlob],
     *,
     snapshot_id: int | None = None,
-    list_ndv: Collection[str] | None = None,
+    list_ndv: Collection[str | int] | None = None,
     carry_over: bool = True,
 ) -> CommitPlan:
     """Plan the commit of blobs to a snapshot's statistics file. Nothing is written.
@@ -73,9 +73,9 @@ def prepare_commit(
         Made for that snapshot. One replaces those of the same type and fields in the snapshot's present file.
     snapshot_id : int, optional
         By default the current snapshot.
-    list_ndv : collection of str, optional
-        Names of the columns whose NDV metadata.json lists, so that engines see it; by default all that have a Theta
-        sketch here. Columns listed by others stay listed.
+    list_ndv : collection of str or int, optional
+        The columns whose NDV metadata.json lists, so that engines see it, by name in the current schema or by field id;
+        by default all that have a Theta sketch here. Columns listed by others stay listed.
     carry_over : bool
         Whether the other blobs of the snapshot's present file go into the new one, byte for byte.
 
@@ -181,17 +181,17 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
     )
 
 
-def _field_ids(table: Table, names: Collection[str], blobs: Sequence[NewBlob]) -> frozenset[int]:
-    columns = {column.name: field_id for field_id, column in describe_columns(table).items()}
+def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:
+    columns: dict[str | int, int] = {column.name: field_id for field_id, column in describe_columns(table).items()}
     sketched = {field_id for blob in blobs if blob.type == THETA for field_id in blob.field_ids}
     for name in names:
-        if name not in columns:
-            raise ColumnNotFoundError(name, tuple(columns))
-        if columns[name] not in sketched:
+        if isinstance(name, str) and name not in columns:
+            raise ColumnNotFoundError(name, tuple(str(column) for column in columns))
+        if columns.get(name, name) not in sketched:
             raise CallError(
                 f"list_ndv names {name!r}, of which there is no Theta sketch here: compute it, or leave it out"
             )
-    return frozenset(columns[name] for name in names)
+    return frozenset(columns[name] if isinstance(name, str) else name for name in names)
 
 
 def _prepare(

@@ -40,7 +40,7 @@ def count_join(
     begin = time.perf_counter()
     rows = count_join_rows(
         *(
-            (e.reader.source, e.reader.snapshot, q.expression, k.name)
+            (e.reader.source, e.reader.snapshot, e.reader.schema, q.expression, k.name)
             for e, q, k in zip((left, right), questions, keys, strict=True)
         )
     )

@@ -49,7 +49,7 @@ def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession
     begin = time.perf_counter()
     by = "PyIceberg, over the files that the filter leaves"
     try:
-        rows = count_rows(reader.source, reader.snapshot, question.expression)
+        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.expression)
     except UnsupportedError:
         from icestats.spark.optimizer import count_with_spark
         from icestats.spark.session import get_session
@@ -57,7 +57,8 @@ def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession
         if reader.snapshot is None:
             raise
         condition = build_sql(question.predicate, "spark", exact=True)
-        rows = count_with_spark(spark or get_session(), reader.source, reader.snapshot, condition)
+        session = spark or get_session()
+        rows = count_with_spark(session, reader.source, reader.snapshot, reader.schema, condition)
         by = "Spark, as PyIceberg cannot read the table"
     return rows, SourceEstimate(
         "actual",
@@ -113,7 +114,7 @@ def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession |
     condition = build_sql(question.predicate, "spark")
     try:
         session = spark or get_session()
-        statistics = explain_with_spark(session, reader.source, reader.snapshot, condition, columns)
+        statistics = explain_with_spark(session, reader.source, reader.snapshot, reader.schema, condition, columns)
     except (UnsupportedError, SparkUnavailableError) as error:
         return [SourceEstimate(name, reason=str(error)) for name in names]
     said = ("cost-based optimizer off", "cost-based optimizer on, with the NDV that metadata.json lists")

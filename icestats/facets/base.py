@@ -21,8 +21,8 @@ class Facet:
         self._pin = (snapshot_id, ref)
         self.snapshot: Snapshot | None = source.metadata.find_snapshot(snapshot_id, ref)
         """The snapshot that everything is about; None for a table that has none yet."""
-        self.schema: Schema = source.metadata.schema_of(self.snapshot)
-        """The schema that the snapshot is read with."""
+        self.schema: Schema = source.metadata.find_schema(snapshot_id, ref)
+        """The schema that the snapshot is read with: a branch's is the current one, a tag's and an id's its own."""
         self._reader = SnapshotReader(source, self.snapshot, self.schema)
 
     @cached_property

@@ -166,7 +166,7 @@ class Estimating(Facet):
             self.estimate(one, sources=sources, double_filtering=double_filtering, engines=engines, spark=spark)
             for one in chosen
         ]
-        counts = count_rows_of_many(self._source, self.snapshot, chosen)
+        counts = count_rows_of_many(self._source, self.snapshot, self.schema, chosen)
         counted = [answer.with_actual(count) for answer, count in zip(answers, counts, strict=True)]
         return Workload(self.name, None if filters is not None else seed, tuple(counted))
 

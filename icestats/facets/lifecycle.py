@@ -70,7 +70,7 @@ class StatisticsLifecycle(Facet):
         return refresh_statistics(
             self._source,
             self.snapshot,
-            self.schema.top_level,
+            self.schema,
             self._reader.blobs,
             columns=columns,
             spark=spark,

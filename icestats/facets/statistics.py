@@ -174,6 +174,7 @@ class StatisticsFiles(Facet):
         scanned = compute_statistics(
             self._source,
             self.snapshot,
+            self.schema,
             columns=columns,
             k=k,
             lg_k=lg_k,

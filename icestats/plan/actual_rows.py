@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icestats.catalog import Source, load_iceberg_table
+from icestats.catalog import Source
 from icestats.errors import UnsupportedError
-from icestats.metadata import Snapshot
+from icestats.metadata import Schema, Snapshot
 from icestats.plan.filters import parse_row_filter
+from icestats.plan.snapshot_scan import open_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 18
 
 
-def count_rows(source: Source, snapshot: Snapshot | None, row_filter: str | BooleanExpression) -> int:
+def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: str | BooleanExpression) -> int:
     """Count the live rows that satisfy a filter, in the files that it leaves; deletes are applied.
 
     Parameters
@@ -27,6 +28,8 @@ def count_rows(source: Source, snapshot: Snapshot | None, row_filter: str | Bool
         The table.
     snapshot : Snapshot or None
         The snapshot; None: no rows.
+    schema : Schema
+        The schema that the snapshot is read with.
     row_filter : str or pyiceberg.expressions.BooleanExpression
         The filter.
 
@@ -41,26 +44,26 @@ def count_rows(source: Source, snapshot: Snapshot | None, row_filter: str | Bool
         return 0
     from pyiceberg.expressions.visitors import bind, rewrite_not
 
-    scan = load_iceberg_table(source).scan(snapshot_id=snapshot.snapshot_id)
+    scan = open_scan(source, snapshot, schema)
     expression = rewrite_not(parse_row_filter(row_filter, scan.projection()))
     bound = bind(scan.projection(), expression, case_sensitive=True)
     try:
         return _count(scan.filter(expression).select(*_columns([bound], scan.projection())))
     except TypeError:
         # PyIceberg compares null partition values of truncate with literals: read without planning by the filter.
-        return count_rows_of_many(source, snapshot, [row_filter])[0]
+        return count_rows_of_many(source, snapshot, schema, [row_filter])[0]
     except (NotImplementedError, ValueError, OSError) as error:
         raise UnsupportedError(_message(source, error)) from error
 
 
 def count_rows_of_many(
-    source: Source, snapshot: Snapshot | None, row_filters: Sequence[str | BooleanExpression]
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filters: Sequence[str | BooleanExpression]
 ) -> list[int]:
     """Count the live rows that satisfy each of some filters, reading their columns of the whole table once.
 
     Parameters
     ----------
-    source, snapshot
+    source, snapshot, schema
         As in `count_rows`.
     row_filters : sequence of str or pyiceberg.expressions.BooleanExpression
         The filters.
@@ -75,14 +78,14 @@ def count_rows_of_many(
     from pyiceberg.expressions.visitors import bind, rewrite_not
     from pyiceberg.io.pyarrow import expression_to_pyarrow
 
-    scan = load_iceberg_table(source).scan(snapshot_id=snapshot.snapshot_id)
-    schema = scan.projection()
-    rewritten = [rewrite_not(parse_row_filter(one, schema)) for one in row_filters]
-    bound = [bind(schema, one, case_sensitive=True) for one in rewritten]
-    conditions = [expression_to_pyarrow(one, schema) for one in bound]
+    scan = open_scan(source, snapshot, schema)
+    projection = scan.projection()
+    rewritten = [rewrite_not(parse_row_filter(one, projection)) for one in row_filters]
+    bound = [bind(projection, one, case_sensitive=True) for one in rewritten]
+    conditions = [expression_to_pyarrow(one, projection) for one in bound]
     counts = [0] * len(conditions)
     try:
-        for table in _tables(scan.select(*_columns(bound, schema)).to_arrow_batch_reader()):
+        for table in _tables(scan.select(*_columns(bound, projection)).to_arrow_batch_reader()):
             for place, condition in enumerate(conditions):
                 counts[place] += table.filter(condition).num_rows
     except (NotImplementedError, ValueError, OSError) as error:
@@ -99,8 +102,8 @@ def _excludes(expression: Any) -> bool:
     return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith)
 
 
-JoinInput = tuple[Source, Snapshot | None, "BooleanExpression", str]
-"""Table, snapshot, filter and key column of one side of a join."""
+JoinInput = tuple[Source, Snapshot | None, Schema, "BooleanExpression", str]
+"""Table, snapshot, schema, filter and key column of one side of a join."""
 
 
 def count_join_rows(left: JoinInput, right: JoinInput) -> int:
@@ -118,17 +121,19 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
     try:
         keys = other["key"].cast(one["key"].type)
     except pa.ArrowException as error:
-        raise UnsupportedError(f"{left[3]} and {right[3]} cannot be compared: {error}") from error
+        raise UnsupportedError(f"{left[-1]} and {right[-1]} cannot be compared: {error}") from error
     both = one.join(pa.table({"key": keys, "other_count": other["count"]}), "key", join_type="inner")
     return int(pc.sum(pc.multiply(both["count"], both["other_count"])).as_py() or 0)
 
 
-def _key_counts(source: Source, snapshot: Snapshot | None, row_filter: BooleanExpression, key: str) -> pa.Table:
+def _key_counts(
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: BooleanExpression, key: str
+) -> pa.Table:
     import pyarrow as pa
 
     if snapshot is None:
         return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
-    scan = load_iceberg_table(source).scan(row_filter, snapshot_id=snapshot.snapshot_id, selected_fields=(key,))
+    scan = open_scan(source, snapshot, schema).filter(row_filter).select(key)
     try:
         column = scan.to_arrow()[key].combine_chunks().drop_null()
     except (NotImplementedError, ValueError, OSError) as error:

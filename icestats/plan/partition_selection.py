@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icestats.catalog import Source, load_iceberg_table
+from icestats.catalog import Source
 from icestats.metadata import PartitionSpec, Schema
 from icestats.plan.filters import parse_row_filter
 from icestats.plan.interval_tests import Booleans
 from icestats.plan.partition_ranges import SpecRanges, build_key_ranges, explain_leaf
 from icestats.plan.predicates import Condition, Constant, Predicate, build_condition
+from icestats.plan.row_filter import read_filter_schema
 from icestats.plan.value_predicates import Leaf, build_tree
 from icestats.stats.partition_sketches import PartitionEntry
 
@@ -37,14 +38,16 @@ class PartitionSelection:
 
 
 def select_partitions(
-    source: Source, row_filter: str | BooleanExpression, partitions: Sequence[PartitionEntry]
+    source: Source, schema: Schema, row_filter: str | BooleanExpression, partitions: Sequence[PartitionEntry]
 ) -> PartitionSelection:
     """Return which partitions a row filter selects.
 
     Parameters
     ----------
     source : Source
-        The table: its current schema, and its partition specs.
+        The table.
+    schema : Schema
+        The schema that the snapshot is read with.
     row_filter : str or pyiceberg.expressions.BooleanExpression
         The filter.
     partitions : sequence of PartitionEntry
@@ -60,10 +63,10 @@ def select_partitions(
     Never wrong, rather undecided: a partition is `whole` or left out only where its values prove it. NaN is undecided
     (engines order it differently), and so are times before 1970, which early writers rounded the wrong way.
     """
-    schema = load_iceberg_table(source).schema()
-    condition = build_condition(_exclude_null(parse_row_filter(row_filter, schema)), schema)
-    ranges = build_key_ranges([entry.key for entry in partitions], source.metadata.specs, source.metadata.schema)
-    may, must = _judge(condition, _Partitions(len(partitions), ranges, schema))
+    bound = read_filter_schema(source, schema.schema_id).schema
+    condition = build_condition(_exclude_null(parse_row_filter(row_filter, bound)), bound)
+    ranges = build_key_ranges([entry.key for entry in partitions], source.metadata.specs, schema)
+    may, must = _judge(condition, _Partitions(len(partitions), ranges, bound))
     return PartitionSelection(
         tuple(partitions[i] for i in np.flatnonzero(must).tolist()),
         tuple(partitions[i] for i in np.flatnonzero(may & ~must).tolist()),

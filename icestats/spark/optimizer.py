@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
 from icestats.errors import UnsupportedError
-from icestats.metadata import Snapshot
+from icestats.metadata import Schema, Snapshot
 from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
+from icestats.spark.versions import find_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +41,7 @@ def explain_with_spark(
     spark: SparkSession,
     source: Source,
     snapshot: Snapshot,
+    schema: Schema,
     condition: str,
     columns: Sequence[str] | None,
     *,
@@ -55,6 +57,8 @@ def explain_with_spark(
         The table.
     snapshot : Snapshot
         The snapshot that is asked about: statistics committed for it are used with CBO on.
+    schema : Schema
+        The schema that it is read with.
     condition : str
         Of a WHERE clause, in Spark's SQL.
     columns : sequence of str or None
@@ -73,8 +77,9 @@ def explain_with_spark(
         Spark cannot open the table.
     """
     selected = ", ".join(columns) if columns else "*"
-    with open_in_spark(spark, source, "to ask its optimizer") as (session, name):
-        query = f"select {selected} from {name} version as of {snapshot.snapshot_id} where {condition}"  # noqa: S608 - names and literals are quoted
+    version = find_version(source.metadata, snapshot, schema)
+    with open_in_spark(spark, source, "to ask its optimizer", version) as (session, name):
+        query = f"select {selected} from {name} {version.clause} where {condition}"  # noqa: S608 - names and literals are quoted
         found = []
         for enabled in cbo:
             with active(session), _settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
@@ -82,8 +87,8 @@ def explain_with_spark(
         return found
 
 
-def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, condition: str) -> int:
-    """Count the live rows of a snapshot that satisfy a condition of Spark's SQL.
+def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, schema: Schema, condition: str) -> int:
+    """Count the live rows of a snapshot, read with a schema, that satisfy a condition of Spark's SQL.
 
     Raises
     ------
@@ -93,8 +98,9 @@ def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, co
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    with open_in_spark(spark, source, "to count its rows") as (session, name):
-        query = f"select count(*) from {name} version as of {snapshot.snapshot_id} where {condition}"  # noqa: S608 - names and literals are quoted
+    version = find_version(source.metadata, snapshot, schema)
+    with open_in_spark(spark, source, "to count its rows", version) as (session, name):
+        query = f"select count(*) from {version.select_all(name)} where {version.restrict(condition)}"  # noqa: S608 - names and literals are quoted
         with _settings(session, {"spark.sql.session.timeZone": "UTC"}):
             try:
                 row = session.sql(query).first()
@@ -104,10 +110,13 @@ def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, co
         return int(row[0]) if row is not None else 0
 
 
-def explain_join_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, column: str) -> str:
+def explain_join_with_spark(
+    spark: SparkSession, source: Source, snapshot: Snapshot, schema: Schema, column: str
+) -> str:
     """Return the error with which Spark's cost-based optimizer fails on a join of the table; empty: it does not."""
-    with open_in_spark(spark, source, "to ask its optimizer") as (session, name):
-        at = f"{name} version as of {snapshot.snapshot_id}"
+    version = find_version(source.metadata, snapshot, schema)
+    with open_in_spark(spark, source, "to ask its optimizer", version) as (session, name):
+        at = f"{name} {version.clause}"
         query = f"select count(*) from {at} a join {at} b on a.{column} = b.{column}"  # noqa: S608 - names are quoted
         with _settings(session, {_CBO: "true", _COLUMN_STATISTICS: "true"}):
             return _explain(session, query).error

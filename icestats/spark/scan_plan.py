@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from icestats.catalog import Source, load_iceberg_table
+from icestats.catalog import Source
 from icestats.errors import CallError, ColumnNotFoundError, UnsupportedError
-from icestats.metadata import Field, Snapshot, TableMetadata
+from icestats.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.plan.snapshot_scan import open_scan
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifests import manifests_to_read, read_files
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
@@ -23,7 +24,7 @@ from icestats.types import encode_value
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema as IcebergSchema
-    from pyiceberg.table import FileScanTask
+    from pyiceberg.table import DataScan, FileScanTask
     from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 
 _READABLE = frozenset({"PARQUET"})
@@ -35,6 +36,8 @@ class ScanPlan:
 
     source: Source
     snapshot: Snapshot
+    read_schema: Schema
+    """The schema that the snapshot is read with."""
     fields: tuple[Field, ...]
     """The columns that get statistics."""
     skipped: Mapping[str, str]
@@ -47,6 +50,7 @@ class ScanPlan:
     metadata: IcebergMetadata
     io: FileIO
     schema: IcebergSchema
+    """The columns of it that get statistics."""
     partitions: Mapping[str, PartitionKey] | None
     """The partition of each data file by its path; None where statistics by partition are not asked for."""
     partition_row_counts: Mapping[PartitionKey, int]
@@ -80,6 +84,7 @@ def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tu
 def plan_scan(
     source: Source,
     snapshot: Snapshot,
+    schema: Schema,
     columns: Sequence[str] | None = None,
     *,
     by_partition: bool = False,
@@ -93,6 +98,8 @@ def plan_scan(
         The table.
     snapshot : Snapshot
         The snapshot whose live rows are read.
+    schema : Schema
+        The schema to read it with.
     columns : sequence of str, optional
         Top-level columns; by default all.
     by_partition : bool
@@ -106,22 +113,22 @@ def plan_scan(
         The table has no such column.
     CallError
         Statistics by partition are asked for, and the table is not partitioned.
+    SnapshotNotFoundError
+        The table has the snapshot no more.
     UnsupportedError
         `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
     """
-    fields, skipped = select_columns(source.metadata.schema_of(snapshot).top_level, columns)
+    fields, skipped = select_columns(schema.top_level, columns)
     if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
         raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
-    table = load_iceberg_table(source)
+    scan = open_scan(source, snapshot, schema)
     fallback: str | None = None
     if tasks is None:
-        tasks, fallback = _plan_tasks(table.scan(snapshot_id=snapshot.snapshot_id))
+        tasks, fallback = _plan_tasks(scan)
     elif (reason := _find_unreadable(tasks)) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
     files = _read_data_files(source, snapshot) if by_partition or fallback is not None else None
     partitions = _find_partitions(files, source.metadata) if files is not None and by_partition else None
-    current = snapshot.snapshot_id == source.metadata.current_snapshot_id
-    schema = table.metadata.schema() if current else table.scan(snapshot_id=snapshot.snapshot_id).projection()
     counts: Counter[PartitionKey] = Counter()
     if files is not None and partitions is not None:
         for path, row_count in zip(files["file_path"].to_pylist(), files["record_count"].to_pylist(), strict=True):
@@ -129,22 +136,23 @@ def plan_scan(
     return ScanPlan(
         source=source,
         snapshot=snapshot,
+        read_schema=schema,
         fields=fields,
         skipped=skipped,
         file_count=len(tasks) if fallback is None or files is None else files.num_rows,
         tasks=tuple(tasks),
         fallback=fallback,
-        metadata=table.metadata,
-        io=table.io,
-        schema=schema.select(*(field.name for field in fields)),
+        metadata=scan.table_metadata,
+        io=scan.io,
+        schema=scan.projection().select(*(field.name for field in fields)),
         partitions=partitions,
         partition_row_counts=counts,
     )
 
 
-def _plan_tasks(scan: object) -> tuple[Sequence[FileScanTask], str | None]:
+def _plan_tasks(scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
     try:
-        tasks: list[FileScanTask] = list(scan.plan_files())  # type: ignore[attr-defined]  # PyIceberg's classes are many
+        tasks: list[FileScanTask] = list(scan.plan_files())
     except (NotImplementedError, ValueError) as error:
         if "equality deletes" in str(error):
             return (), "the table has equality deletes, which PyIceberg cannot apply"

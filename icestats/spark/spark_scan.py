@@ -18,6 +18,7 @@ from icestats.errors import UnsupportedError
 from icestats.spark.scan_job import FILE_COLUMN
 from icestats.spark.scan_plan import ScanPlan
 from icestats.spark.session import add_catalogs, spark_catalog_properties
+from icestats.spark.versions import Version
 from icestats.storage import local_path
 
 if TYPE_CHECKING:
@@ -31,12 +32,15 @@ _folders: dict[str, Path] = {}
 
 
 @contextmanager
-def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[tuple[SparkSession, str]]:
+def open_in_spark(
+    spark: SparkSession, source: Source, reason: str, version: Version
+) -> Iterator[tuple[SparkSession, str]]:
     """Give a session that knows a table, and the table's name there, until the block ends.
 
     A table of a catalog that Spark knows too (of the same name in the session, and with this very snapshot of it; or
-    REST, Hive, Glue) is read through it. Any other is registered, for the time of the block, by its metadata.json in a
-    catalog of its own, in a temporary folder: nothing of the table or of its catalog is written.
+    REST, Hive, Glue) is read through it; where the version is a branch, only if the catalog has this very version of
+    the metadata, as branches and the current schema change. Any other is registered, for the time of the block, by its
+    metadata.json in a catalog of its own, in a temporary folder: nothing of the table or of its catalog is written.
 
     Parameters
     ----------
@@ -46,6 +50,8 @@ def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[
         The table.
     reason : str
         Why Spark has to read it, for messages.
+    version : Version
+        What of the table is to be read.
 
     Raises
     ------
@@ -55,7 +61,7 @@ def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    known = _find_catalog(spark, source)
+    known = _find_catalog(spark, source, version)
     if known is not None:
         session, name = known
         yield session, _quoted(name, *(source.identifier or ()))
@@ -77,17 +83,17 @@ def open_in_spark(spark: SparkSession, source: Source, reason: str) -> Iterator[
         session.sql(f"drop table if exists {identifier}")
 
 
-def read_rows(session: SparkSession, identifier: str, plan: ScanPlan) -> DataFrame:
+def read_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFrame:
     """Return the live rows of a snapshot: a column `c<field id>` a field, and `_file` for sketches by partition.
 
     Parameters
     ----------
     session : SparkSession
         A session that knows the table.
-    identifier : str
-        The table's name there, quoted.
+    relation : str
+        The table's name there, quoted, and its version.
     plan : ScanPlan
-        Snapshot and columns.
+        Columns.
 
     Raises
     ------
@@ -97,36 +103,31 @@ def read_rows(session: SparkSession, identifier: str, plan: ScanPlan) -> DataFra
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    # Spark reads a snapshot with the schema that the snapshot was made with: columns may have had other names.
-    metadata, snapshot = plan.source.metadata, plan.snapshot
-    schema = metadata.schemas.get(-1 if snapshot.schema_id is None else snapshot.schema_id, metadata.schema)
-    selected = []
-    for field in plan.fields:
-        known = schema.get(field.field_id)
-        value = "null" if known is None else _quoted(known.name)
-        selected.append(f"{value} as c{field.field_id}")
+    selected = [f"{_quoted(field.name)} as c{field.field_id}" for field in plan.fields]
     if plan.partitions is not None:
         selected.append(FILE_COLUMN)
-    query = f"select {', '.join(selected)} from {identifier} version as of {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
+    query = f"select {', '.join(selected)} from {relation}"  # noqa: S608 - names are quoted
     try:
         return session.sql(query)
     except (PySparkException, Py4JError) as error:
         raise _unsupported(plan.source, plan.fallback or "", error) from error
 
 
-def _find_catalog(spark: SparkSession, source: Source) -> tuple[SparkSession, str] | None:
+def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tuple[SparkSession, str] | None:
     name = source.catalog_name
     if source.identifier is None or name is None:
         return None
-    if spark.conf.get(f"spark.sql.catalog.{name}", None) is not None and _knows_snapshot(spark, source, name):
+    if spark.conf.get(f"spark.sql.catalog.{name}", None) is not None and _knows(spark, source, name, version):
         return spark, name
     properties = spark_catalog_properties(source.catalog_properties)
     if properties is None or properties["type"] not in _SERVED:
         return None
-    return add_catalogs(spark, {name: properties}), name
+    session = add_catalogs(spark, {name: properties})
+    # A snapshot is the same wherever it is found.
+    return (session, name) if version.is_snapshot or _knows(session, source, name, version) else None
 
 
-def _knows_snapshot(spark: SparkSession, source: Source, catalog: str) -> bool:
+def _knows(spark: SparkSession, source: Source, catalog: str, version: Version) -> bool:
     """Say whether a catalog of the session has this table: another of the same name may have one of the same name."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -135,13 +136,18 @@ def _knows_snapshot(spark: SparkSession, source: Source, catalog: str) -> bool:
     if snapshot is None or snapshot.manifest_list is None:
         return False
     table = _quoted(catalog, *(source.identifier or ()))
+    wanted = snapshot.manifest_list
     query = f"select manifest_list from {table}.snapshots where snapshot_id = {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
+    if not version.is_snapshot:
+        wanted = source.metadata_location
+        query = f"select file from {table}.metadata_log_entries"  # noqa: S608 - names are quoted
     try:
         spark.sql(f"refresh table {table}")
-        lists = [row[0] for row in spark.sql(query).collect()]
+        found = [str(row[0]) for row in spark.sql(query).collect()]
     except (PySparkException, Py4JError):
         return False
-    return snapshot.manifest_list.rpartition("/")[2] in [path.rpartition("/")[2] for path in lists]
+    # Of the metadata's versions the last one is the catalog's own.
+    return [path.rpartition("/")[2] for path in found[-1:]] == [wanted.rpartition("/")[2]]
 
 
 def _registering_session(spark: SparkSession, source: Source) -> tuple[str, SparkSession]:

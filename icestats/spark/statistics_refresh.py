@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from icestats.catalog import Source, load_iceberg_table
 from icestats.errors import MetadataError
-from icestats.metadata import Field, Snapshot
+from icestats.metadata import Field, Schema, Snapshot
 from icestats.read.committed_columns import read_committed_column
 from icestats.read.statistics_files import CommittedBlob
 from icestats.spark.appended_files import find_appended_files
@@ -47,6 +47,7 @@ def refresh_table_statistics(
     spark: SparkSession | None,
     source: Source,
     snapshot: Snapshot,
+    schema: Schema,
     blobs: Sequence[CommittedBlob],
     fields: Sequence[Field],
     *,
@@ -63,6 +64,8 @@ def refresh_table_statistics(
         The table.
     snapshot : Snapshot
         The snapshot that the statistics are to be of.
+    schema : Schema
+        The schema that it is read with.
     blobs : sequence of CommittedBlob
         The table's committed blobs, seen from that snapshot.
     fields : sequence of Field
@@ -87,7 +90,7 @@ def refresh_table_statistics(
     started = time.perf_counter()
     skipped = {f.name: reason for f in fields if (reason := can_sketch(f)) is not None}
     wanted = [f for f in fields if f.name not in skipped]
-    run = _Refresh(spark, source, snapshot, progress)
+    run = _Refresh(spark, source, snapshot, schema, progress)
     run.read_bases(blobs, wanted)
     for (base_id, k), names in run.groups().items():
         run.add(base_id, k, names)
@@ -115,11 +118,13 @@ class _Refresh:
         spark: SparkSession | None,
         source: Source,
         snapshot: Snapshot,
+        schema: Schema,
         progress: Progress | None,
     ) -> None:
         self.spark = spark
         self.source = source
         self.snapshot = snapshot
+        self.schema = schema
         self.progress = progress
         self.bases: dict[str, tuple[int, int | None, ColumnStatistics]] = {}
         self.columns: dict[str, ColumnStatistics] = {}
@@ -175,7 +180,7 @@ class _Refresh:
 
     def read(self, tasks: Sequence[FileScanTask], names: Sequence[str], sizes: Sizes) -> TableStatistics:
         """Read some files: on Spark's executors, or here where they are one task and no session is given."""
-        plan = plan_scan(self.source, self.snapshot, names, tasks=tasks)
+        plan = plan_scan(self.source, self.snapshot, self.schema, names, tasks=tasks)
         if self.spark is None and is_small(plan):
             return scan_here(plan, sizes)
         return run_scan(self.session(), plan, sizes, progress=self.progress)
@@ -188,7 +193,7 @@ class _Refresh:
         """Read some columns of all live files."""
         if not names:
             return
-        plan = plan_scan(self.source, self.snapshot, names)
+        plan = plan_scan(self.source, self.snapshot, self.schema, names)
         found = run_scan(self.session(), plan, Sizes(self.k, self.lg_k, self.k, self.lg_k), progress=self.progress)
         self.columns.update(found.columns)
         self.scanned_file_count = found.file_count

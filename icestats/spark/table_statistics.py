@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
-from icestats.metadata import Snapshot
+from icestats.metadata import Schema, Snapshot
 from icestats.spark.job_errors import explained_errors
 from icestats.spark.scan_job import (
     PARTIAL,
@@ -36,6 +36,7 @@ from icestats.spark.scan_plan import ScanPlan, build_statistics, plan_scan
 from icestats.spark.session import watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, read_rows
+from icestats.spark.versions import find_version
 from icestats.stats.column_accumulator import ColumnStatistics
 from icestats.stats.partition_sketches import PartitionKey
 from icestats.stats.table_statistics import PartitionStatistics, TableStatistics
@@ -57,6 +58,7 @@ def compute_table_statistics(
     spark: SparkSession,
     source: Source,
     snapshot: Snapshot,
+    schema: Schema,
     *,
     columns: Sequence[str] | None = None,
     k: int = 200,
@@ -74,6 +76,8 @@ def compute_table_statistics(
         The table.
     snapshot : Snapshot
         The snapshot whose live rows are read.
+    schema : Schema
+        The schema to read it with.
     columns : sequence of str, optional
         Top-level columns; by default all.
     k : int
@@ -96,7 +100,7 @@ def compute_table_statistics(
     IcestatsError
         The job was cancelled, or a data file could not be read.
     """
-    plan = plan_scan(source, snapshot, columns, tasks=tasks)
+    plan = plan_scan(source, snapshot, schema, columns, tasks=tasks)
     return run_scan(spark, plan, Sizes(k, lg_k, k, lg_k), progress=progress)
 
 
@@ -176,8 +180,9 @@ def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[Pa
         job = replace(job, divided=_find_divided(bundles, plan.partitions))
         yield from _collect(_scan_with_pyiceberg(spark, plan, job, bundles), len(bundles), job)
         return
-    with open_in_spark(spark, plan.source, plan.fallback) as (session, identifier):
-        rows = read_rows(session, identifier, plan)
+    version = find_version(plan.source.metadata, plan.snapshot, plan.read_schema)
+    with open_in_spark(spark, plan.source, plan.fallback, version) as (session, identifier):
+        rows = read_rows(session, f"{identifier} {version.clause}", plan)
         partials = rows.mapInArrow(functools.partial(scan_rows, job), PARTIAL)
         yield from _collect(partials, rows.rdd.getNumPartitions(), job)
 

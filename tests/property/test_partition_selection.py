@@ -129,7 +129,7 @@ def test_no_row_contradicts_what_is_said_of_its_partition(source: Any, data: st.
         expression = (StartsWith if kind == "starts" else NotStartsWith)(column, first)
     else:
         expression = kind(column, first)
-    selection = select_partitions(source[0], expression, [partition_of(source, name, value)])
+    selection = select_partitions(source[0], source[0].metadata.schema, expression, [partition_of(source, name, value)])
     if selection.whole:
         assert matches(source[1], expression, column, value)
     elif not selection.partial:
@@ -164,7 +164,9 @@ def test_whole_days_months_and_years_are_decided(
     source: Any, name: str, value: Any, row_filter: str, expected: str
 ) -> None:
     field = next(field for field, case in NAMES.items() if case == ("t", name))
-    selection = select_partitions(source[0], row_filter, [partition_of(source, field, value)])
+    selection = select_partitions(
+        source[0], source[0].metadata.schema, row_filter, [partition_of(source, field, value)]
+    )
     assert ("whole" if selection.whole else "partial" if selection.partial else "none") == expected
 
 
@@ -191,5 +193,7 @@ def test_whole_days_months_and_years_are_decided(
 )
 def test_what_one_value_proves_is_decided(source: Any, case: Any, value: Any, row_filter: str, expected: str) -> None:
     field = next(field for field, found in NAMES.items() if found == case)
-    selection = select_partitions(source[0], row_filter, [partition_of(source, field, value)])
+    selection = select_partitions(
+        source[0], source[0].metadata.schema, row_filter, [partition_of(source, field, value)]
+    )
     assert ("whole" if selection.whole else "partial" if selection.partial else "none") == expected

@@ -199,7 +199,7 @@ def test_statistics_of_a_dropped_column_are_a_finding(spark, namespace):
     assert finding.severity == "error"
     assert "joins of this table fail" in finding.title
     assert any("joins of this table fail" in text for text in table.overview().findings)
-    assert explain_join_with_spark(spark, table._source, table.snapshot, "id")
+    assert explain_join_with_spark(spark, table._source, table.snapshot, table.schema, "id")
 
 
 def test_equality_deletes_are_filters_or_ignored_and_spark_counts(spark, namespace, delete_equal):

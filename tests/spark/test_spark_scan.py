@@ -180,7 +180,7 @@ def test_files_that_pyiceberg_cannot_read_are_not_scanned_apart(spark, namespace
     table = icestats.load(f"{NAMESPACE}.apart")
     tasks = list(load_iceberg_table(table._source).scan().plan_files())
     with pytest.raises(icestats.UnsupportedError, match="cannot be read alone: it has data files in ORC"):
-        plan_scan(table._source, table.snapshot, tasks=tasks)
+        plan_scan(table._source, table.snapshot, table.schema, tasks=tasks)
 
 
 def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace, delete_equal):

@@ -9,9 +9,16 @@ import json
 from pathlib import Path
 
 import pytest
+from pyiceberg.types import LongType
 
 import icestats
+from icestats.spark.scan_job import Sizes
+from icestats.spark.scan_plan import plan_scan
+from icestats.spark.small_scan import scan_here
+from icestats.statistics import Statistics
 from icestats.storage import is_local, local_path
+
+SIZES = Sizes(200, 12, 200, 12)
 
 
 def test_a_table_is_found_by_catalog_properties(small_table, catalog_properties):
@@ -92,6 +99,45 @@ def test_snapshots_branches_and_tags_are_found(small_table, catalog_properties):
     small_table.manage_snapshots().create_tag(first, "first").commit()
     assert icestats.load("db.small", catalog=catalog_properties, ref="first").snapshot.snapshot_id == first
     assert icestats.load("db.small", catalog=catalog_properties, snapshot=str(first)).snapshot.snapshot_id == first
+
+
+def test_a_branch_has_the_current_schema_and_a_tag_its_own(small_table, catalog_properties):
+    """As Iceberg's Java library reads them; a snapshot's id gives its own schema, even of the current snapshot."""
+    current = small_table.current_snapshot().snapshot_id
+    small_table.manage_snapshots().create_tag(current, "tagged").commit()
+    small_table.manage_snapshots().create_branch(small_table.history()[0].snapshot_id, "branch").commit()
+    with small_table.update_schema() as update:
+        update.rename_column("name", "title")
+        update.delete_column("price")
+        update.add_column("added", LongType())
+    new, old = ["id", "at", "title", "added"], ["id", "at", "price", "name"]
+    pins = [{}, {"ref": "main"}, {"ref": "branch"}, {"ref": "tagged"}, {"snapshot": current}, {"as_of": "2999-01-01"}]
+    for pin, names in zip(pins, [new, new, new, old, old, old], strict=True):
+        table = icestats.load("db.small", catalog=catalog_properties, **pin)
+        assert [field.name for field in table.schema.top_level] == names, pin
+        assert table.columns()["name"].to_pylist() == names, pin
+        renamed = "title" if names == new else "name"
+        rows = sum(row % 20 == 1 for row in range(100 if pin == {"ref": "branch"} else 200))
+        assert table.plan(f"{renamed} = 'n1'", rows=True).steps[-1].kept == rows, pin
+        assert list(scan_here(plan_scan(table._source, table.snapshot, table.schema), SIZES).columns) == names, pin
+        assert table.refresh().schema == table.schema, pin
+
+
+def test_the_ndv_of_a_tag_is_listed_by_the_names_that_it_was_read_by(small_table, catalog_properties):
+    """A column that was renamed since is found by its id; of one that was dropped nothing is listed, with a warning."""
+    small_table.manage_snapshots().create_tag(small_table.current_snapshot().snapshot_id, "tagged").commit()
+    with small_table.update_schema() as update:
+        update.rename_column("name", "title")
+        update.delete_column("price")
+    table = icestats.load("db.small", catalog=catalog_properties, ref="tagged")
+    found = scan_here(plan_scan(table._source, table.snapshot, table.schema), SIZES)
+    names = ["name", "price"]
+    assert "field 3 is not in the current" in str(Statistics(table._source, found).commit(list_ndv=names, dry_run=True))
+    Statistics(table._source, found).commit(list_ndv=names)
+    (registered,) = small_table.refresh().metadata.statistics
+    assert [blob.fields for blob in registered.blob_metadata] == [[4]]
+    with pytest.raises(icestats.ColumnNotFoundError, match="nothing"):
+        Statistics(table._source, found).commit(list_ndv=["nothing"])
 
 
 def test_a_point_in_time_is_the_snapshot_that_was_current_then(small_table, catalog_properties):
