@@ -43,10 +43,10 @@ def load(
 
     Notes
     -----
-    The schema follows Iceberg's rule (`SnapshotUtil.schemaFor`, `VERSION AS OF` in Spark): without a pin and with a
-    branch it is the table's current one, with which the rows of every branch are read, whatever schema they were written
-    with; with a tag, a snapshot's id or a time it is the one that the snapshot was made with, even where the snapshot is
-    the current one. PyIceberg 0.12 itself reads a branch with the schema of its last snapshot.
+    The schema follows Iceberg's rule (`SnapshotUtil.schemaFor`, `VERSION AS OF` in Spark). Without a pin and with a
+    branch it is the table's current one: the rows of every branch are read with it, whatever they were written with.
+    With a tag, a snapshot's id or a time it is the one that the snapshot was made with, even where the snapshot is the
+    current one. PyIceberg 0.12 itself reads a branch with the schema of its last snapshot.
 
     Examples
     --------
