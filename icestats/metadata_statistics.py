@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, to_numpy
+from icestats.arrow_values import from_values, scalar
 from icestats.commit.manifest_statistics_blob import build_manifest_statistics_blob
 from icestats.commit.partition_statistics_file import (
     FileFormat,
@@ -102,7 +104,7 @@ def build_manifest_statistics(
         Whose columns the cells have.
     """
     blob = build_manifest_statistics_blob(snapshot, manifest_files, rollups, schema.columns)
-    count = pc.sum(pc.equal(manifest_files["content"], "data")).as_py() or 0
+    count = pc.sum(pc.equal(manifest_files["content"], scalar("data", pa.string()))).as_py() or 0
     what = f"{counted(count, 'data manifest')}, {counted(len(schema.columns), 'column')}"
     lines = [f"{what}: {len(blob.payload):,} bytes uncompressed"]
     unknown = [
@@ -167,7 +169,7 @@ def build_lengths(
     from icestats.spark.scan_plan import encode_fields
 
     groups = found.statistics.groups
-    encoded = encode_fields(groups["partition"].combine_chunks(), metadata)
+    encoded = encode_fields(combine(groups["partition"]), metadata)
     wanted = {column.field_id for column in found.statistics.columns}
     maps: dict[str, list[list[tuple[int, int]]]] = {"avg_lengths": [], "max_lengths": []}
     for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
@@ -177,7 +179,7 @@ def build_lengths(
         columns = [column for column in columns if column.field_id in wanted]
         maps["avg_lengths"].append([(c.field_id, round(c.avg_length)) for c in columns if c.avg_length is not None])
         maps["max_lengths"].append([(c.field_id, c.max_length) for c in columns if c.max_length is not None])
-    return {name: pa.array(entries, pa.map_(pa.int32(), pa.int64())) for name, entries in maps.items()}
+    return {name: from_values(entries, pa.map_(pa.int32(), pa.int64())) for name, entries in maps.items()}
 
 
 def _file_format(metadata: TableMetadata) -> tuple[FileFormat, list[str]]:
@@ -196,8 +198,8 @@ def _missing_lines(table: pa.Table, found: SnapshotPartitions) -> list[str]:
     for name in table.column_names:
         if not name.endswith("_missing_files"):
             continue
-        entries: Any = table[name].combine_chunks()
-        rows = int((np.diff(entries.offsets.to_numpy()) > 0).sum())
+        entries: Any = combine(table[name])
+        rows = int((np.diff(to_numpy(entries.offsets)) > 0).sum())
         lacking = [names[field_id] for field_id in sorted(entries.keys.unique().to_pylist())]
         if rows:
             more = f" and {len(lacking) - _MOST_NAMES} more" if len(lacking) > _MOST_NAMES else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import to_numpy
+from icestats.arrow_values import scalar
 from icestats.metadata import Schema
 from icestats.read.manifests import RollUps
 from icestats.read.partition_statistics import PartitionStatistics
@@ -18,8 +19,8 @@ from icestats.stats.column_maps import build_column_maps
 def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) -> pa.Table:
     """Build `schemas.MANIFESTS` from the manifest list and its roll-up."""
     groups = rollups.manifests
-    is_data = np.asarray(pc.equal(manifest_files["content"], "data"), np.bool_)
-    maps = build_column_maps(rollups.manifest_cells, schema.columns, groups["live_file_count"].to_numpy(), is_data)
+    is_data = to_numpy(pc.equal(manifest_files["content"], scalar("data", pa.string())))
+    maps = build_column_maps(rollups.manifest_cells, schema.columns, to_numpy(groups["live_file_count"]), is_data)
     columns = {name: manifest_files[name] for name in manifest_files.column_names}
     columns |= {name: groups[name] for name in groups.column_names if name in MANIFESTS.names}
     columns["total_record_count"] = groups["record_count"]
@@ -30,7 +31,7 @@ def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) 
 def build_partitions(rollups: RollUps, schema: Schema) -> pa.Table:
     """Build `schemas.partitions_schema` from the roll-up by partition."""
     groups = rollups.partitions
-    maps = build_column_maps(rollups.partition_cells, schema.columns, groups["data_file_count"].to_numpy())
+    maps = build_column_maps(rollups.partition_cells, schema.columns, to_numpy(groups["data_file_count"]))
     columns = {name: groups[name] for name in groups.column_names} | maps
     return pa.table(columns, schema=partitions_schema(groups.schema.field("partition").type))
 
@@ -41,7 +42,7 @@ def build_partition_file_rows(found: PartitionStatistics, schema: Schema) -> pa.
     kind = partitions_schema(groups.schema.field("partition").type)
     columns = {name: groups[name] for name in groups.column_names}
     if found.columns:
-        columns |= build_column_maps(found.cells, schema.columns, groups["data_file_count"].to_numpy())
+        columns |= build_column_maps(found.cells, schema.columns, to_numpy(groups["data_file_count"]))
     return pa.table({f.name: columns.get(f.name, pa.nulls(len(groups), f.type)) for f in kind}, schema=kind)
 
 
@@ -50,7 +51,7 @@ def build_column_table(
 ) -> pa.Table:
     """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics."""
     live_file_counts = rollups.manifests["live_file_count"]
-    is_data = pc.equal(manifest_files["content"], "data")
+    is_data = pc.equal(manifest_files["content"], scalar("data", pa.string()))
     return build_columns(
         rollups.table_cells,
         schema.columns,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from icestats.arrays import empty_table
 from icestats.catalog import Source
 from icestats.errors import FilterError, MetadataError
 from icestats.metadata import Field, Schema, Snapshot
@@ -156,7 +157,7 @@ class SnapshotReader:
             return None
         columns = self.schema.columns
         found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns)
-        nothing = pa.schema([]).empty_table()
+        nothing = empty_table(pa.schema([]))
         return None if found is None else RollUps(nothing, nothing, *found, nothing)
 
     def fill_rollups(self, progress: Progress | None, spark: SparkSession | None = None) -> None:

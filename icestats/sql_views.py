@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.metadata import TableMetadata
 from icestats.read.manifest_ranges import select_manifests
 from icestats.read.partition_columns import struct_type
@@ -73,9 +74,9 @@ def _snapshots(metadata: TableMetadata) -> pa.Table:
         }
         for snapshot in metadata.snapshots.values()
     ]
-    return pa.Table.from_pylist(rows, schema=SNAPSHOTS)
+    return from_rows(rows, SNAPSHOTS)
 
 
 def _refs(metadata: TableMetadata) -> pa.Table:
     rows = [{"name": name, "type": ref.type, "snapshot_id": ref.snapshot_id} for name, ref in metadata.refs.items()]
-    return pa.Table.from_pylist(rows, schema=REFS)
+    return from_rows(rows, REFS)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import to_numpy
 from icestats.types import parse_type
 
 _NUMBER_WIDTHS = {"int": 4, "date": 4, "float": 4, "long": 8, "time": 8, "double": 8}
@@ -61,7 +62,7 @@ def find_extreme(values: pa.BinaryArray, type_text: str, *, highest: bool) -> by
         return _as_bytes((pc.max if highest else pc.min)(values))
     if name in _NUMBER_WIDTHS:
         width = _NUMBER_WIDTHS[name]
-        numbers = values.cast(pa.binary(width)).view(pa.int32() if width == 4 else pa.int64()).to_numpy()
+        numbers = to_numpy(values.cast(pa.binary(width)).view(pa.int32() if width == 4 else pa.int64()))
         if name in _REAL:
             # As Java orders: -0.0 before 0.0.
             numbers = np.where(numbers < 0, numbers ^ np.iinfo(numbers.dtype).max, numbers)

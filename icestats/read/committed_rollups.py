@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.arrays import empty_table, to_arrow, to_numpy
 from icestats.errors import IcestatsError
 from icestats.metadata import Field
 from icestats.read.manifest_pool import ManifestToRead
@@ -126,7 +127,7 @@ def _match(
     statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read_manifests: ReadManifests
 ) -> _Opened | None:
     place = {path: i for i, path in enumerate(statistics.manifests["manifest_path"].to_pylist())}
-    paths, lengths = manifest_files["manifest_path"].to_pylist(), manifest_files["manifest_length"].to_numpy()
+    paths, lengths = manifest_files["manifest_path"].to_pylist(), to_numpy(manifest_files["manifest_length"])
     # The length behind the last one is that of a manifest which is not there.
     known_lengths = np.array([*statistics.manifest_lengths, -1], np.int64)
     found = np.array([place.get(path, -1) for path in paths], np.int64)
@@ -134,11 +135,11 @@ def _match(
     missing = np.flatnonzero(found < 0)
     if lengths[missing].sum() > (1 - LEAST_SHARE_KNOWN) * lengths.sum():
         return None
-    newer = read_manifests(manifests_to_read(manifest_files.take(pa.array(missing)))) if missing.size else None
+    newer = read_manifests(manifests_to_read(manifest_files.take(to_arrow(missing)))) if missing.size else None
     return _Opened(statistics, found[found >= 0], newer, columns, paths)
 
 
 def _only_manifests(manifests: pa.Table, cells: pa.Table, table_cells: pa.Table | None = None) -> RollUps:
-    nothing = pa.schema([]).empty_table()
-    whole = ROLLUP_CELLS.empty_table() if table_cells is None else table_cells
+    nothing = empty_table(pa.schema([]))
+    whole = empty_table(ROLLUP_CELLS) if table_cells is None else table_cells
     return RollUps(manifests.cast(MANIFEST_GROUPS), cells.cast(ROLLUP_CELLS), nothing, nothing, whole)

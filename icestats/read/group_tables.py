@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.arrays import to_arrow
+from icestats.arrow_values import from_values
 from icestats.errors import UnsupportedError
 from icestats.metadata import Field
 from icestats.read import kernel_layout as k
@@ -28,13 +30,13 @@ def build_manifest_groups(store: GroupStore, order: Words, manifests: Sequence[M
     """Build `schemas.MANIFEST_GROUPS` from the groups in `order`, one a manifest."""
     rows = store.groups.rows[order]
     columns = {
-        "manifest_path": pa.array([m.path for m in manifests], pa.string()),
-        "live_file_count": rows[:, k.FILES],
-        "record_count": rows[:, k.RECORDS],
-        "file_size_in_bytes": rows[:, k.SIZE],
-        "position_delete_file_count": rows[:, k.POSITION_FILES],
-        "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
-        "dv_count": rows[:, k.VECTORS],
+        "manifest_path": from_values([m.path for m in manifests], pa.string()),
+        "live_file_count": to_arrow(rows[:, k.FILES]),
+        "record_count": to_arrow(rows[:, k.RECORDS]),
+        "file_size_in_bytes": to_arrow(rows[:, k.SIZE]),
+        "position_delete_file_count": to_arrow(rows[:, k.POSITION_FILES]),
+        "equality_delete_file_count": to_arrow(rows[:, k.EQUALITY_FILES]),
+        "dv_count": to_arrow(rows[:, k.VECTORS]),
     }
     return pa.table(columns, schema=MANIFEST_GROUPS)
 
@@ -45,18 +47,18 @@ def build_partition_groups(store: GroupStore, order: Words, partitions: pa.Struc
     unknown = rows[:, k.UPDATED_MS] < 0
     columns = {
         "partition": partitions,
-        "spec_id": pa.array(spec_ids.astype(np.int32)),
-        "data_record_count": rows[:, k.DATA_RECORDS],
-        "data_file_count": rows[:, k.DATA_FILES],
-        "total_data_file_size_in_bytes": rows[:, k.DATA_SIZE],
-        "position_delete_record_count": rows[:, k.POSITION_RECORDS],
-        "position_delete_file_count": rows[:, k.POSITION_FILES],
-        "equality_delete_record_count": rows[:, k.EQUALITY_RECORDS],
-        "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
+        "spec_id": to_arrow(spec_ids.astype(np.int32)),
+        "data_record_count": to_arrow(rows[:, k.DATA_RECORDS]),
+        "data_file_count": to_arrow(rows[:, k.DATA_FILES]),
+        "total_data_file_size_in_bytes": to_arrow(rows[:, k.DATA_SIZE]),
+        "position_delete_record_count": to_arrow(rows[:, k.POSITION_RECORDS]),
+        "position_delete_file_count": to_arrow(rows[:, k.POSITION_FILES]),
+        "equality_delete_record_count": to_arrow(rows[:, k.EQUALITY_RECORDS]),
+        "equality_delete_file_count": to_arrow(rows[:, k.EQUALITY_FILES]),
         "total_record_count": pa.nulls(len(order), pa.int64()),
-        "last_updated_at": pa.array(rows[:, k.UPDATED_MS], mask=unknown).cast(pa.timestamp("ms", tz="UTC")),
-        "last_updated_snapshot_id": pa.array(rows[:, k.UPDATED_BY], mask=unknown),
-        "dv_count": rows[:, k.VECTORS],
+        "last_updated_at": to_arrow(rows[:, k.UPDATED_MS], nulls=unknown).cast(pa.timestamp("ms", tz="UTC")),
+        "last_updated_snapshot_id": to_arrow(rows[:, k.UPDATED_BY], nulls=unknown),
+        "dv_count": to_arrow(rows[:, k.VECTORS]),
     }
     return pa.table(columns, schema=partition_groups_schema(partitions.type))
 
@@ -75,11 +77,11 @@ def _cell_batch(groups: Groups, order: Words, field_ids: npt.NDArray[np.int32]) 
     counts: Words = np.empty((len(_COUNT_PLACES), len(order) * len(field_ids)), np.int64)
     write_counts(groups, order, _COUNT_PLACES, counts)
     columns = iter(counts)
-    arrays: list[pa.Array] = [pa.array(np.tile(field_ids, len(order)))]
-    arrays += [pa.array(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
+    arrays: list[pa.Array] = [to_arrow(np.tile(field_ids, len(order)))]
+    arrays += [to_arrow(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
     for side in (k.LOWER, k.UPPER):
-        arrays += [_bounds(groups, order, side), pa.array(next(columns))]
-    arrays.append(pa.array(groups.valueless[order].ravel()))
+        arrays += [_bounds(groups, order, side), to_arrow(next(columns))]
+    arrays.append(to_arrow(groups.valueless[order].ravel()))
     return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.arrays import empty_table
+from icestats.arrow_values import from_rows, from_values
 from icestats.errors import MetadataError
 from icestats.metadata import Snapshot
 from icestats.read.avro_records import read_records
@@ -58,7 +60,7 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
         The file is missing, cut, or not a manifest list.
     """
     if snapshot is None:
-        return MANIFEST_FILES.empty_table()
+        return empty_table(MANIFEST_FILES)
     if snapshot.manifest_list is None:
         return _from_inline(storage, snapshot)
     path = snapshot.manifest_list
@@ -75,7 +77,8 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     for name in ("sequence_number", "min_sequence_number"):
         columns[name] = [value or 0 for value in columns[name]]
     try:
-        return pa.table(columns, schema=MANIFEST_FILES)
+        arrays = [from_values(columns[field.name], field.type) for field in MANIFEST_FILES]
+        return pa.table(arrays, schema=MANIFEST_FILES)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
 
@@ -101,4 +104,4 @@ def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:
         }
         for path in snapshot.manifests
     ]
-    return pa.Table.from_pylist(rows, schema=MANIFEST_FILES)
+    return from_rows(rows, MANIFEST_FILES)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.arrays import empty_table, to_arrow
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.metadata import Field
 from icestats.read.avro_file import parse_schema, read_header
@@ -74,7 +75,7 @@ class ManifestStatistics:
             if (self._records.heads < 0).any():
                 raise ValueError("a length or a count is negative")
             groups = {"manifest_path": _gather(self._records.data, *self._records.paths).cast(pa.string())}
-            groups |= {name: pa.array(values) for name, values in zip(COUNTS, numbers, strict=True)}
+            groups |= {name: to_arrow(values) for name, values in zip(COUNTS, numbers, strict=True)}
             self.manifests = pa.table(groups, schema=MANIFEST_GROUPS)
             """`schemas.MANIFEST_GROUPS`."""
         self.manifest_lengths: tuple[int, ...] = tuple(lengths.tolist())
@@ -104,7 +105,7 @@ class ManifestStatistics:
                     "compute them again"
                 )
         if not columns:
-            return ROLLUP_CELLS.empty_table()
+            return empty_table(ROLLUP_CELLS)
         with _damage_in(self._path):
             return _Cells(self._records, list(self._types), columns).build(self._live)
 
@@ -146,7 +147,7 @@ class _Cells:
         missing: dict[str, Words] = {}
         for statistic, name in SUM_MAPS.items():
             numbers, present = self._numbers(name)
-            values[statistic] = pa.array(numbers, mask=~present)
+            values[statistic] = to_arrow(numbers, nulls=~present)
         for statistic, name in BOUND_MAPS.items():
             values[statistic] = self._bounds(name)
         for statistic, name in MISSING_MAPS.items():

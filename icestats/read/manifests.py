@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from icestats.arrays import empty_table
 from icestats.errors import MetadataError
 from icestats.metadata import Field, Schema, TableMetadata
 from icestats.read.avro_file import parse_schema, read_header
@@ -157,11 +158,11 @@ def _build_rollups(
     store = run.store
     order = np.arange(len(manifests), dtype=np.int64)
     table_cells = build_cells(merge_all(store, order), np.zeros(1, np.int64), columns)
-    groups, cells = MANIFEST_GROUPS.empty_table(), ROLLUP_CELLS.empty_table()
+    groups, cells = empty_table(MANIFEST_GROUPS), empty_table(ROLLUP_CELLS)
     if "manifest" in by:
         groups, cells = build_manifest_groups(store, order, manifests), build_cells(store, order, columns)
-    partitions = partition_groups_schema(struct_type(fields)).empty_table()
-    partition_cells = ROLLUP_CELLS.empty_table()
+    partitions = empty_table(partition_groups_schema(struct_type(fields)))
+    partition_cells = empty_table(ROLLUP_CELLS)
     if "partition" in by:
         places, arrays, spec_ids = merge_partitions(store, run.programs.variants, fields)
         if len(places):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import find_nulls, to_arrow, to_numpy
 from icestats.read import kernel_layout as k
 from icestats.read.group_store import GroupStore
 from icestats.read.group_tables import decode_partitions
@@ -40,7 +41,7 @@ def merge_partitions(
     first[1:] = (ranks[:, 1:] != ranks[:, :-1]).any(axis=0)
     _merge_repeated(store, groups[order], first)
     kept = order[first]
-    indices = pa.array(kept)
+    indices = to_arrow(kept)
     return groups[kept], [array.take(indices) for array in arrays], spec_ids[kept]
 
 
@@ -66,11 +67,11 @@ def rank_values(array: pa.Array) -> Words:
     if pa.types.is_floating(array.type):
         # -0.0 before 0.0, NaN last.
         bits = array.cast(pa.float64()).view(pa.int64())
-        words = bits.fill_null(0).to_numpy()
+        words = to_numpy(bits, null=0)
         words = np.where(words < 0, words ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), words)
-        array = pa.array(words, mask=array.is_null().to_numpy(zero_copy_only=False))
+        array = to_arrow(words, nulls=find_nulls(array))
     codes = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
-    ranks: Words = codes.to_numpy().astype(np.int64)
+    ranks: Words = to_numpy(codes).astype(np.int64)
     return ranks
 
 

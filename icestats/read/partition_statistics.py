@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import empty_table, fill_null, find_nulls, to_arrow, to_numpy
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.metadata import Field
 from icestats.read.partition_columns import PartitionColumn, struct_type
@@ -59,7 +60,7 @@ def merge_partition_statistics(parts: Sequence[PartitionStatistics]) -> Partitio
     if not len(groups):
         return parts[0]
     merged, places = merge_partitions(groups, (LATEST, ADDED))
-    cells = ROLLUP_CELLS.empty_table()
+    cells = empty_table(ROLLUP_CELLS)
     if columns:
         cells = merge_cells([part.cells for part in parts], places, len(merged), columns)
     return PartitionStatistics(merged, cells, columns, all(part.knows_added for part in parts))
@@ -94,8 +95,8 @@ def read_partition_statistics(
     try:
         groups = _build_groups(stored, partition)
         found = _stored_columns(stored, columns)
-        live = groups["data_file_count"].to_numpy()
-        cells = build_known_cells(_known(stored, found, live), found, live) if found else ROLLUP_CELLS.empty_table()
+        live = to_numpy(groups["data_file_count"])
+        cells = build_known_cells(_known(stored, found, live), found, live) if found else empty_table(ROLLUP_CELLS)
     except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
         raise MetadataError(f"not partition statistics: {' '.join(str(error).split())[:200]}", path) from error
     return PartitionStatistics(groups, cells, found, all(c.field_id in stored.by_id for c in ADDED_COLUMNS))
@@ -122,7 +123,7 @@ def _build_groups(stored: StoredTable, partition: Sequence[PartitionColumn]) -> 
     for column in (*iceberg_columns(3), *ADDED_COLUMNS):
         numbers = stored.by_id.get(column.field_id, pa.nulls(count, pa.int64())).cast(pa.int64())
         if column.name.endswith(("_count", "_in_bytes")) and column.name != "total_record_count":
-            numbers = numbers.fill_null(0)
+            numbers = fill_null(numbers, 0)
             if count and pc.min(numbers).as_py() < 0:
                 raise ValueError(f"{column.name} is negative (apache/iceberg#17915)")
         arrays[column.name] = numbers.cast(_TIME) if column.name.endswith("_at") else numbers
@@ -145,11 +146,11 @@ def _known(stored: StoredTable, columns: Sequence[Field], live: _Words) -> Known
     for statistic in STATISTICS:
         values[statistic] = _spread(stored, f"{statistic}s", columns)
         lacking = _spread(stored, f"{statistic}s_missing_files", columns)
-        missing[statistic] = lacking.fill_null(0).to_numpy().astype(np.int64)
+        missing[statistic] = to_numpy(lacking, null=0).astype(np.int64)
         applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
         missing[statistic] = np.where(np.tile(applies, len(live)), missing[statistic], np.repeat(live, len(columns)))
         if statistic in SUMMED_STATISTICS:
-            absent = np.asarray(values[statistic].is_null())
+            absent = find_nulls(values[statistic])
             if (absent & (missing[statistic] == 0) & (np.repeat(live, len(columns)) > 0)).any():
                 raise ValueError(f"{statistic} of a column is neither there nor missing")
     return KnownCells(values, missing)
@@ -160,15 +161,15 @@ def _spread(stored: StoredTable, name: str, columns: Sequence[Field]) -> pa.Arra
     array = stored.by_id[map_ids(name)[0]]
     kind = pa.binary() if map_value_type(name) == "binary" else pa.int64()
     pairs = array.cast(pa.list_(pa.struct([("key", pa.int32()), ("value", kind)])))
-    rows = pc.list_parent_indices(pairs).to_numpy()
+    rows = to_numpy(pc.list_parent_indices(pairs))
     entries = pairs.flatten()
     if not len(entries):
         return pa.nulls(len(array) * len(columns), kind)
     ids = np.array([column.field_id for column in columns], np.int64)
     order = np.argsort(ids)
-    keys = entries.field(0).to_numpy().astype(np.int64)
+    keys = to_numpy(entries.field(0)).astype(np.int64)
     near = order[np.minimum(np.searchsorted(ids[order], keys), len(ids) - 1)]
     wanted = ids[near] == keys
     places = np.full(len(array) * len(columns), -1, np.int64)
     places[rows[wanted] * len(columns) + near[wanted]] = np.flatnonzero(wanted)
-    return entries.field(1).take(pa.array(np.where(places < 0, 0, places), mask=places < 0))
+    return entries.field(1).take(to_arrow(np.where(places < 0, 0, places), nulls=places < 0))

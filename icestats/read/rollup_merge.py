@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from icestats.arrays import combine, find_nulls, to_arrow, to_numpy
+from icestats.arrow_values import from_values
 from icestats.errors import UnsupportedError
 from icestats.metadata import Field
 from icestats.read.bound_order import find_extreme, order_of
@@ -74,14 +75,14 @@ def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width:
     """Return some of the manifests in another order, and their cells, of `width` columns each."""
     if np.array_equal(chosen, np.arange(len(manifests))):
         return manifests, cells
-    return manifests.take(pa.array(chosen)), _take_groups(cells, chosen, width)
+    return manifests.take(to_arrow(chosen)), _take_groups(cells, chosen, width)
 
 
 def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
     """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
     starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
     if len(starts) > MOST_SLICES:
-        return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
+        return cells.take(to_arrow((chosen[:, None] * width + np.arange(width)).ravel()))
     ends = np.append(starts[1:], len(chosen))[: len(starts)]
     slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
     return pa.concat_tables(slices or [cells.slice(0, 0)])
@@ -93,7 +94,7 @@ def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Fie
         return cells
     places = np.array([columns.index(column) for column in wanted], np.int64)
     groups = np.arange(len(cells) // max(len(columns), 1)) * len(columns)
-    return cells.take(pa.array((groups[:, None] + places).ravel()))
+    return cells.take(to_arrow((groups[:, None] + places).ravel()))
 
 
 def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
@@ -107,38 +108,38 @@ def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tup
         Columns of a time and of a snapshot id, of which the latest is kept.
     """
     key, count = _row_keys(groups)
-    merged = groups.take(pa.array(_first_rows(key, count)))
+    merged = groups.take(to_arrow(_first_rows(key, count)))
     for name in groups.column_names:
         if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
-            merged = _replace(merged, name, _sums(groups[name].to_numpy(), key, count))
+            merged = _replace(merged, name, to_arrow(_sums(to_numpy(groups[name]), key, count)))
     for names in latest:
         rows = _latest_rows(groups, key, count, *names)
         for name in names:
-            merged = _replace(merged, name, groups[name].take(pa.array(rows)).combine_chunks())
+            merged = _replace(merged, name, combine(groups[name].take(to_arrow(rows))))
     return merged, key
 
 
 def _row_keys(groups: pa.Table) -> tuple[_Places, int]:
     """Number the partitions in their order: by the partition's fields, nulls first, then by spec."""
-    partition = groups["partition"].combine_chunks()
+    partition = combine(groups["partition"])
     ranks = [rank_values(partition.field(i)) for i in range(partition.type.num_fields)]
-    _, key = np.unique(np.stack([*ranks, groups["spec_id"].to_numpy()], axis=1), axis=0, return_inverse=True)
+    _, key = np.unique(np.stack([*ranks, to_numpy(groups["spec_id"])], axis=1), axis=0, return_inverse=True)
     key = key.reshape(-1).astype(np.int64)
     return key, int(key.max(initial=-1)) + 1
 
 
 def _latest_rows(groups: pa.Table, key: _Places, count: int, at: str, by: str) -> _Places:
-    times = pc.fill_null(groups[at].cast(pa.int64()), -1).to_numpy()
-    ids = pc.fill_null(groups[by], -1).to_numpy()
+    times = to_numpy(groups[at].cast(pa.int64()), null=-1)
+    ids = to_numpy(groups[by], null=-1)
     order = np.lexsort((ids, times, key))
     latest = np.empty(count, np.int64)
     latest[key[order]] = order
     return latest
 
 
-def _replace(table: pa.Table, name: str, values: npt.NDArray[np.int64] | pa.Array) -> pa.Table:
+def _replace(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     index = table.column_names.index(name)
-    return table.set_column(index, table.schema.field(index), pa.array(values))
+    return table.set_column(index, table.schema.field(index), values)
 
 
 def _first_rows(key: _Places, count: int) -> _Places:
@@ -182,12 +183,12 @@ def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Se
 def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
     shape = (len(key), len(columns))
     merged: dict[str, pa.Array] = {
-        "field_id": pa.array(np.tile(np.array([c.field_id for c in columns], np.int32), count))
+        "field_id": to_arrow(np.tile(np.array([c.field_id for c in columns], np.int32), count))
     }
     for name in _SUMMED_CELLS:
-        merged[name] = pa.array(_sums(cells[name].to_numpy().reshape(shape), key, count).ravel())
+        merged[name] = to_arrow(_sums(to_numpy(cells[name]).reshape(shape), key, count).ravel())
     for name, pick in (("lower_bound", min), ("upper_bound", max)):
-        merged[name] = _merge_bounds(cells[name].combine_chunks(), key, count, columns, pick)
+        merged[name] = _merge_bounds(combine(cells[name]), key, count, columns, pick)
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
@@ -202,18 +203,18 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
     width = len(columns)
     groups = len(cells) // max(width, 1)
     first = np.arange(groups) * width
-    merged: dict[str, pa.Array] = {"field_id": pa.array(np.array([c.field_id for c in columns], np.int32))}
+    merged: dict[str, pa.Array] = {"field_id": to_arrow(np.array([c.field_id for c in columns], np.int32))}
     for name in _SUMMED_CELLS:
-        values = cells[name].to_numpy().reshape(groups, width)
+        values = to_numpy(cells[name]).reshape(groups, width)
         _check_sums(values)
-        merged[name] = pa.array(values.sum(axis=0))
+        merged[name] = to_arrow(values.sum(axis=0))
     for name in ("lower_bound", "upper_bound"):
-        bounds = cells[name].combine_chunks()
+        bounds = combine(cells[name])
         extremes = [
-            find_extreme(bounds.take(pa.array(first + place)), column.type, highest=name == "upper_bound")
+            find_extreme(bounds.take(to_arrow(first + place)), column.type, highest=name == "upper_bound")
             for place, column in enumerate(columns)
         ]
-        merged[name] = pa.array(extremes, pa.binary())
+        merged[name] = from_values(extremes, pa.binary())
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
@@ -222,7 +223,7 @@ def _merge_bounds(
 ) -> pa.Array:
     width = len(columns)
     orders = [order_of(column.type) for column in columns]
-    present = np.asarray(bounds.is_valid()).reshape(len(key), width)
+    present = ~find_nulls(bounds).reshape(len(key), width)
     rows = np.arange(len(key))[:, None] * width + np.arange(width)
     first = _first_rows(key, count)
     # The first of each group; then only what another one disputes is decoded and compared.
@@ -236,4 +237,4 @@ def _merge_bounds(
             order = orders[column]
             group[column] = pick(rivals, key=lambda index, order=order: order(bounds[index].as_py()))
     flat = chosen.ravel()
-    return bounds.take(pa.array(np.where(flat < 0, 0, flat), mask=flat < 0))
+    return bounds.take(to_arrow(np.where(flat < 0, 0, flat), nulls=flat < 0))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.metadata import BlobMetadata, Field, Schema, Snapshot, StatisticsFile, TableMetadata
 from icestats.read.puffin import PuffinBlob, read_blob, read_puffin_footer
@@ -146,7 +147,7 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
         }
         for found in blobs
     ]
-    return pa.Table.from_pylist(rows, schema=SKETCHES)
+    return from_rows(rows, SKETCHES)
 
 
 def _users(found: CommittedBlob, nearest: Mapping[tuple[str, tuple[int, ...]], int]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.counts import counted
 from icestats.metadata import Field
 from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
@@ -72,7 +73,7 @@ def build_columns(
             row[name] = None if figure is None else figure.value
             provenance[name] = "unknown: no committed statistics" if figure is None else figure.provenance
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
-    return pa.Table.from_pylist(rows, schema=COLUMNS)
+    return from_rows(rows, COLUMNS)
 
 
 def start_row(field: Field, live_file_count: int) -> dict[str, Any]:

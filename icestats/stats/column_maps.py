@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, to_arrow, to_numpy
+from icestats.arrow_values import scalar
 from icestats.metadata import Field
 from icestats.schemas import BOUNDS, COUNTS, STATISTICS, SUMMED_STATISTICS
 
@@ -45,19 +47,22 @@ def build_column_maps(
         `nan_value_counts` has the columns that know NaN only. One element a group.
     """
     mapped = np.ones(len(live_file_counts), np.bool_) if has_maps is None else has_maps
-    mask = pa.array(~mapped)
+    mask = to_arrow(~mapped)
     out: dict[str, pa.Array] = {}
     for statistic in STATISTICS:
         values, missing = known_values(cells, statistic, np.repeat(live_file_counts, len(columns)))
         kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
         rows = (np.flatnonzero(mapped)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
         if len(rows) < len(values):
-            values, missing = values.take(pa.array(rows)), missing[rows]
-        keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), int(mapped.sum())))
-        offsets = pa.array(np.concatenate([[0], np.cumsum(mapped) * len(kept)]).astype(np.int32))
+            values, missing = values.take(to_arrow(rows)), missing[rows]
+        keys = to_arrow(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), int(mapped.sum())))
+        offsets = to_arrow(np.concatenate([[0], np.cumsum(mapped) * len(kept)]).astype(np.int32))
         kind = COUNTS if statistic in SUMMED_STATISTICS else BOUNDS
-        for name, items, type_ in ((f"{statistic}s", values, kind), (f"{statistic}s_missing_files", missing, COUNTS)):
-            out[name] = pa.MapArray.from_arrays(offsets, keys, pa.array(items), type=type_, mask=mask)
+        for name, items, type_ in (
+            (f"{statistic}s", values, kind),
+            (f"{statistic}s_missing_files", to_arrow(missing), COUNTS),
+        ):
+            out[name] = pa.MapArray.from_arrays(offsets, keys, items, type=type_, mask=mask)
     return out
 
 
@@ -73,8 +78,8 @@ def known_values(cells: pa.Table, statistic: str, live_file_counts: _Counts) -> 
     live_file_counts : numpy.ndarray of int64
         Live data files of each cell's group.
     """
-    missing = live_file_counts - cells[f"{statistic}_file_count"].to_numpy()
+    missing = live_file_counts - to_numpy(cells[f"{statistic}_file_count"])
     if statistic not in SUMMED_STATISTICS:
-        missing = missing - cells["valueless_file_count"].to_numpy()
-    values = cells[statistic].combine_chunks()
-    return pc.if_else(pa.array(missing == 0), values, pa.scalar(None, values.type)), missing
+        missing = missing - to_numpy(cells["valueless_file_count"])
+    values = combine(cells[statistic])
+    return pc.if_else(to_arrow(missing == 0), values, scalar(None, values.type)), missing
