@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.catalog import Source, load_writable_table
 from icestats.commit_report import CommitReport, build_partition_report, build_report, find_hidden_ndv, join_reports
 from icestats.counts import counted
@@ -97,7 +98,7 @@ class Statistics:
                     "kll_size_bytes": None if column.kll is None else len(column.kll),
                 }
             )
-        return pa.Table.from_pylist(rows, schema=COMPUTED)
+        return from_rows(rows, COMPUTED)
 
     def histogram(
         self, column: str, *, bins: int = 40, kind: Kind = "equi-width", lower: Any = None, upper: Any = None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.counts import counted
 from icestats.estimate_schemas import ESTIMATES
 from icestats.findings import Finding
@@ -59,7 +60,7 @@ class Estimates(Sequence[SourceEstimate]):
         pyarrow.Table
             `estimate_schemas.ESTIMATES`: one row a source.
         """
-        return pa.Table.from_pylist([asdict(one) for one in self.estimates], schema=ESTIMATES)
+        return from_rows([asdict(one) for one in self.estimates], ESTIMATES)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return an object a source, as the command line prints it."""

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, to_arrow, to_numpy
+from icestats.arrow_values import from_values, scalar
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.partition_kll import PartitionDistributions
@@ -62,8 +64,8 @@ class Evidence:
     @cached_property
     def _data_manifests(self) -> pa.Table:
         files = self.reader.manifest_files
-        return files.append_column("place", pa.array(range(files.num_rows), pa.int64())).filter(
-            pc.equal(files["content"], "data")
+        return files.append_column("place", to_arrow(np.arange(files.num_rows))).filter(
+            pc.equal(files["content"], scalar("data", pa.string()))
         )
 
     @cached_property
@@ -88,12 +90,12 @@ class Evidence:
         reader, metadata = self.reader, self.reader.source.metadata
         manifests = self._data_manifests
         rollups, columns = reader.read_manifest_rollups(field_ids)
-        places = manifests["place"].to_numpy()
-        groups = rollups.manifests.take(pa.array(places))
+        places = to_numpy(manifests["place"])
+        groups = rollups.manifests.take(to_arrow(places))
         rows = (places[:, None] * len(columns) + np.arange(len(columns))[None, :]).ravel()
         cells = rollups.manifest_cells
         if len(places) != rollups.manifests.num_rows:
-            cells = cells.take(pa.array(rows))
+            cells = cells.take(to_arrow(rows))
         built = build_groups(
             "manifest",
             groups["record_count"],
@@ -110,7 +112,7 @@ class Evidence:
         """Return the partitions with their roll-up."""
         reader = self.reader
         partitions = reader.partition_rollups.partitions
-        partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
+        partitions = partitions.filter(pc.greater(partitions["data_file_count"], scalar(0, pa.int64())))
         built = build_groups(
             "partition",
             partitions["data_record_count"],
@@ -121,8 +123,8 @@ class Evidence:
             field_ids,
         )
         ranges = build_value_ranges(
-            partitions["partition"].combine_chunks(),
-            partitions["spec_id"].to_numpy(),
+            combine(partitions["partition"]),
+            to_numpy(partitions["spec_id"]),
             reader.source.metadata.specs,
             reader.schema,
         )
@@ -130,17 +132,17 @@ class Evidence:
 
     def _partition_cells(self) -> pa.Table:
         rollups, width = self.reader.partition_rollups, len(self.reader.schema.columns)
-        has_data = pc.greater(rollups.partitions["data_file_count"], 0).to_numpy()
+        has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], scalar(0, pa.int64())))
         if has_data.all():
             return rollups.partition_cells
-        return rollups.partition_cells.filter(pa.array(np.repeat(has_data, width)))
+        return rollups.partition_cells.filter(to_arrow(np.repeat(has_data, width)))
 
     def read_table(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the table as one group."""
         rollups, columns = self.reader.read_manifest_rollups(field_ids)
         manifests = rollups.manifests.take(self._data_manifests["place"])
         rows, sizes, files = (
-            pa.array([pc.sum(manifests[name]).as_py() or 0])
+            from_values([pc.sum(manifests[name]).as_py() or 0], pa.int64())
             for name in ("record_count", "file_size_in_bytes", "live_file_count")
         )
         built = build_groups("table", rows, sizes, files, rollups.table_cells, columns, field_ids)
@@ -151,7 +153,7 @@ class Evidence:
         kept = keep_by_partition(question, self.read_manifests(()))
         key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
         if key not in self._files:
-            manifests = self._data_manifests.drop_columns("place").take(pa.array(kept.places))
+            manifests = self._data_manifests.drop_columns("place").take(to_arrow(kept.places))
             self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
         return self._files[key]
 
@@ -171,7 +173,7 @@ class Evidence:
             known = {name: _of_column(files, name, field.field_id) for name in _FILE_STATISTICS}
             columns[field.field_id] = build_column_evidence(field.type, rows, **known)
         ranges = build_value_ranges(
-            files["partition"].combine_chunks(), files["spec_id"].to_numpy(), metadata.specs, reader.schema
+            combine(files["partition"]), to_numpy(files["spec_id"]), metadata.specs, reader.schema
         )
         groups = Groups("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
         read = int(pc.sum(manifests["manifest_length"]).as_py() or 0)
@@ -244,7 +246,7 @@ _FILE_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper
 def _of_column(files: pa.Table, statistic: str, field_id: int) -> pa.Array:
     flat = f"{statistic}_{field_id}"
     if flat in files.column_names:
-        return files[flat].combine_chunks()
+        return combine(files[flat])
     if f"{statistic}s" not in files.column_names:
         return pa.nulls(files.num_rows, pa.int64())
-    return pc.map_lookup(files[f"{statistic}s"].combine_chunks(), pa.scalar(field_id, pa.int32()), "last")
+    return pc.map_lookup(combine(files[f"{statistic}s"]), scalar(field_id, pa.int32()), "last")

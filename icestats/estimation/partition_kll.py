@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, to_numpy
+from icestats.arrow_values import scalar
 from icestats.counts import counted
 from icestats.errors import StatisticsMissingError
 from icestats.metadata import Field
@@ -43,10 +46,10 @@ class PartitionDistributions:
         self._reader = reader
         self._columns: dict[int, _Column | None] = {}
         partitions = reader.partition_rollups.partitions
-        partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
+        partitions = partitions.filter(pc.greater(partitions["data_file_count"], scalar(0, pa.int64())))
         self._keys = build_partition_keys(
-            partitions["partition"].combine_chunks(),
-            partitions["spec_id"].to_numpy(),
+            combine(partitions["partition"]),
+            to_numpy(partitions["spec_id"]),
             reader.source.metadata.specs,
             reader.schema,
         )

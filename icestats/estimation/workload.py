@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.counts import counted
 from icestats.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
 from icestats.estimation.answer import Estimates
@@ -34,7 +35,7 @@ class Workload:
         pyarrow.Table
             `estimate_schemas.WORKLOAD`: one row a filter and source.
         """
-        return pa.Table.from_pylist([_row(answer, one) for answer, one in self._pairs()], schema=WORKLOAD)
+        return from_rows([_row(answer, one) for answer, one in self._pairs()], WORKLOAD)
 
     def summary(self) -> pa.Table:
         """Return the distribution of each source's q-errors.
@@ -48,7 +49,7 @@ class Workload:
         for answer, one in self._pairs():
             by_source.setdefault(one.source, []).append((answer, one))
         rows = [_summarize(source, pairs) for source, pairs in by_source.items()]
-        return pa.Table.from_pylist(rows, schema=WORKLOAD_SUMMARY)
+        return from_rows(rows, WORKLOAD_SUMMARY)
 
     def _pairs(self) -> Iterator[tuple[Estimates, SourceEstimate]]:
         return ((answer, one) for answer in self.answers for one in answer)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icestats.arrays import combine
+from icestats.arrow_values import from_values
 from icestats.catalog import Source
 from icestats.errors import UnsupportedError
 from icestats.metadata import Schema, Snapshot
@@ -132,10 +134,10 @@ def _key_counts(
     import pyarrow as pa
 
     if snapshot is None:
-        return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
+        return pa.table({"key": from_values([], pa.int64()), "count": from_values([], pa.int64())})
     scan = open_scan(source, snapshot, schema).filter(row_filter).select(key)
     try:
-        column = scan.to_arrow()[key].combine_chunks().drop_null()
+        column = combine(scan.to_arrow()[key]).drop_null()
     except (NotImplementedError, ValueError, OSError) as error:
         raise UnsupportedError(_message(source, error)) from error
     counted = column.value_counts()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.arrays import combine, find_nulls, to_arrow, to_numpy
 from icestats.plan.keys import Keys, Longs, Mask, build_keys, build_value_keys
 from icestats.read.manifests import RollUps
 from icestats.stats.column_maps import known_values
@@ -39,7 +40,7 @@ class ColumnFigures:
 
     def take(self, rows: Longs) -> ColumnFigures:
         """Return some groups."""
-        places = pa.array(rows)
+        places = to_arrow(rows)
         return replace(
             self,
             value_counts=self.value_counts[rows],
@@ -101,8 +102,8 @@ def rollup_figures(rollups: RollUps, position: int, column_count: int, type_text
     type_text : str
         The column's type.
     """
-    live = rollups.manifests["live_file_count"].to_numpy()
-    cells = rollups.manifest_cells.take(pa.array(np.arange(len(live)) * column_count + position))
+    live = to_numpy(rollups.manifests["live_file_count"])
+    cells = rollups.manifest_cells.take(to_arrow(np.arange(len(live)) * column_count + position))
     counts = [
         _counts(known_values(cells, name, live)[0]) for name in ("value_count", "null_value_count", "nan_value_count")
     ]
@@ -115,7 +116,7 @@ def rollup_figures(rollups: RollUps, position: int, column_count: int, type_text
         # Java has ordered uuids by signed halves (apache/iceberg#14216): extremes of such bounds mean nothing.
         bounds = [pa.nulls(len(live), pa.binary())] * 2
     found = _build(type_text, counts, bounds)
-    empty = (lacking[0] == 0) & (lacking[1] == 0) & (cells["valueless_file_count"].to_numpy() == live) & (live > 0)
+    empty = (lacking[0] == 0) & (lacking[1] == 0) & (to_numpy(cells["valueless_file_count"]) == live) & (live > 0)
     return replace(found, valueless=found.valueless | empty)
 
 
@@ -130,10 +131,10 @@ def summary_figures(summaries: pa.Array, type_text: str) -> ColumnFigures:
         The type of the partition field's values.
     """
     count = len(summaries)
-    there = ~summaries.is_null().to_numpy(zero_copy_only=False)
+    there = ~find_nulls(summaries)
     null, nan = (_flags(summaries, name) for name in ("contains_null", "contains_nan"))
     bounds = [summaries.field(name) for name in ("lower_bound", "upper_bound")]
-    no_bounds = there & bounds[0].is_null().to_numpy(zero_copy_only=False)
+    no_bounds = there & find_nulls(bounds[0])
     if parse_type(type_text).name not in ("float", "double"):
         nan = np.zeros(count, np.int8)
     # No bounds mean that no value is there that compares, unless the summary denies that there is anything else.
@@ -148,7 +149,7 @@ def summary_figures(summaries: pa.Array, type_text: str) -> ColumnFigures:
 
 def _flags(summaries: pa.Array, name: str) -> Any:
     """Return 0 for False, 1 for True, -1 for unknown."""
-    return summaries.field(name).cast(pa.int8()).fill_null(MISSING).to_numpy()
+    return to_numpy(summaries.field(name).cast(pa.int8()), null=MISSING)
 
 
 def value_figures(values: pa.Array, type_text: str) -> ColumnFigures:
@@ -171,7 +172,7 @@ def value_figures(values: pa.Array, type_text: str) -> ColumnFigures:
 
 def _counts(column: pa.ChunkedArray | pa.Array) -> Longs:
     array = _combined(column)
-    counts: Longs = array.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    counts: Longs = to_numpy(array, null=MISSING)
     # A negative count is none: old writers left such behind.
     return np.maximum(counts, MISSING)
 
@@ -179,4 +180,4 @@ def _counts(column: pa.ChunkedArray | pa.Array) -> Longs:
 def _combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return combine(column)

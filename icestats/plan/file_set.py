@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from icestats.arrays import combine, to_arrow, to_numpy
 from icestats.metadata import Field, PartitionField, Schema, TableMetadata
 from icestats.partition_values import partition_field_type
 from icestats.plan.figures import MISSING, ColumnFigures, file_figures, value_figures
@@ -70,7 +70,7 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
     schema : Schema
         The schema that the snapshot is read with.
     """
-    spec_ids = files["spec_id"].to_numpy().astype(np.int64)
+    spec_ids = to_numpy(files["spec_id"]).astype(np.int64)
     used = sorted(
         files["spec_id"].unique().to_pylist(), key=lambda spec_id: (spec_id != metadata.default_spec_id, -spec_id)
     )
@@ -80,16 +80,16 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
             if field.transform != "void" and partition_field_type(field, schema) is not None:
                 fields.setdefault(field.field_id, field)
     places = partition_places(metadata, schema)
-    partition = files["partition"].combine_chunks()
+    partition = combine(files["partition"])
     wanted = [int(name.rpartition("_")[2]) for name in files.column_names if name.startswith("lower_bound_")]
     columns = [column for field_id in wanted if (column := schema.get(field_id)) is not None]
     return FileSet(
         manifests=manifests,
-        manifest_index=files["manifest_index"].to_numpy().astype(np.int64),
+        manifest_index=to_numpy(files["manifest_index"]).astype(np.int64),
         spec_ids=spec_ids,
-        record_counts=files["record_count"].to_numpy(),
-        sizes=files["file_size_in_bytes"].to_numpy(),
-        sequence_numbers=pc.fill_null(files["sequence_number"], 0).to_numpy(),
+        record_counts=to_numpy(files["record_count"]),
+        sizes=to_numpy(files["file_size_in_bytes"]),
+        sequence_numbers=to_numpy(files["sequence_number"], null=0),
         partition_fields=tuple(fields.values()),
         partition_figures={
             field_id: value_figures(partition.field(places[field_id]), partition_field_type(field, schema) or "unknown")
@@ -167,4 +167,4 @@ def _extremes(figures: ColumnFigures, groups: Longs, count: int, side: str) -> K
     # Of each rank one row stands for all: ranks are dense.
     row_of = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
     row_of[ranks] = rows
-    return Keys(keys.values.take(pa.array(row_of[extremes], mask=~known)), known & ~lacking)
+    return Keys(keys.values.take(to_arrow(row_of[extremes], nulls=~known)), known & ~lacking)

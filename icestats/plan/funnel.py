@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, to_arrow, to_numpy
 from icestats.metadata import Field, Schema, TableMetadata
 from icestats.partition_values import partition_field_type
 from icestats.plan.evaluation import Evaluation, evaluate
@@ -94,13 +95,13 @@ def run_funnel(
     step, kept, found = _by_summaries(row_filter, manifests, kept, metadata, schema)
     steps.append(_with_bytes(step, list_bytes))
     judgements += found
-    rollups = find_rollups(manifests.take(pa.array(kept))) if row_filter.field_ids else None
+    rollups = find_rollups(manifests.take(to_arrow(kept))) if row_filter.field_ids else None
     if rollups is not None:
         step, kept, found = _by_rollups(row_filter, manifests, kept, *rollups)
         steps.append(step)
         judgements += found
     started = time.perf_counter()
-    left = manifests.take(pa.array(kept))
+    left = manifests.take(to_arrow(kept))
     files = read_files(left, row_filter.field_ids)
     read_ms = _milliseconds(started)
     rows = np.arange(files.num_rows)
@@ -116,12 +117,12 @@ def _by_summaries(
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
     found, left, values = [], [np.zeros(0, np.int64)], 0
-    partitions = manifests["partitions"].combine_chunks()
+    partitions = combine(manifests["partitions"])
     for spec_id, rows in specs_of(manifests).items():
         # Of a spec that the table does not have nothing is ruled out: reading the manifest says what is wrong.
         condition = row_filter.by_spec.get(spec_id, Constant(True))
         wanted = [predicate.field_id for predicate in find_predicates(condition)]
-        taken = partitions.take(pa.array(rows))
+        taken = partitions.take(to_arrow(rows))
         figures = build_summary_figures(taken, metadata.specs[spec_id], schema, wanted) if wanted else {}
         evaluation = evaluate(condition, figures, len(rows))
         found.append(Judgement(SUMMARIES, rows, spec_id, evaluation))
@@ -135,7 +136,7 @@ def _by_rollups(
     row_filter: RowFilter, manifests: pa.Table, kept: Longs, rollups: RollUps, columns: Sequence[Field]
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
-    paths = manifests["manifest_path"].combine_chunks().take(pa.array(kept))
+    paths = combine(manifests["manifest_path"]).take(to_arrow(kept))
     places, figures = build_rollup_figures(rollups, columns, paths, row_filter.field_ids)
     evaluation = evaluate(row_filter.condition, figures, len(places))
     rows = kept[places]
@@ -148,7 +149,7 @@ def _by_rollups(
 
 
 def _manifest_step(step: str, manifests: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
-    left = manifests.take(pa.array(rows))
+    left = manifests.take(to_arrow(rows))
     counts = pc.add(left["added_rows_count"], left["existing_rows_count"])
     return PlanStep(
         step=step,
@@ -167,15 +168,15 @@ def _by_tuples(
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
     places = partition_places(metadata, schema)
-    partition: Any = files["partition"].combine_chunks()
-    spec_ids = files["spec_id"].to_numpy()
+    partition: Any = combine(files["partition"])
+    spec_ids = to_numpy(files["spec_id"])
     found, left, values = [], [np.zeros(0, np.int64)], 0
     for spec_id in np.unique(spec_ids).tolist():
         mine = np.flatnonzero(spec_ids == spec_id)
         condition = row_filter.by_spec[spec_id]
         wanted = {predicate.field_id for predicate in find_predicates(condition)}
         fields = [field for field in metadata.specs[spec_id].fields if field.field_id in wanted]
-        taken = partition if len(mine) == files.num_rows else partition.take(pa.array(mine))
+        taken = partition if len(mine) == files.num_rows else partition.take(to_arrow(mine))
         figures = {
             field.field_id: value_figures(
                 taken.field(places[field.field_id]), partition_field_type(field, schema) or ""
@@ -194,17 +195,17 @@ def _by_bounds(
     row_filter: RowFilter, files: pa.Table, rows: Longs, schema: Schema
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
-    taken = files.take(pa.array(rows))
+    taken = files.take(to_arrow(rows))
     figures = column_figures(row_filter, taken, schema)
     evaluation = evaluate(row_filter.condition, figures, len(rows))
     # A file without records holds no row that matches.
-    left = rows[evaluation.kept & (taken["record_count"].to_numpy() > 0)]
+    left = rows[evaluation.kept & (to_numpy(taken["record_count"]) > 0)]
     step = _file_step(BOUNDS, files, len(rows), left, started, 5 * len(figures) * len(rows))
     return step, left, [Judgement(BOUNDS, rows, -1, evaluation)]
 
 
 def _file_step(step: str, files: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
-    left = pa.array(rows)
+    left = to_arrow(rows)
     return PlanStep(
         step=step,
         unit="file",
@@ -244,7 +245,7 @@ def judge_row_groups(
         How much of footers was read.
     """
     evaluation = evaluate(row_filter.condition, column_figures(row_filter, row_groups, schema), row_groups.num_rows)
-    left = row_groups.filter(pa.array(evaluation.kept))
+    left = row_groups.filter(to_arrow(evaluation.kept))
     step = PlanStep(
         step=ROW_GROUPS,
         unit="row group",

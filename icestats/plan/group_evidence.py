@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, find_nulls, to_arrow, to_numpy
+from icestats.arrow_values import scalar
 from icestats.metadata import Field
 from icestats.plan.selectivity import Floats
 from icestats.stats.column_maps import known_values
@@ -93,14 +95,14 @@ def build_groups(
     field_ids : sequence of int
         The columns that are wanted.
     """
-    rows, files = as_floats(row_counts), np.asarray(live_file_counts, np.int64)
+    rows, files = as_floats(row_counts), to_numpy(live_file_counts)
     places = {field.field_id: (place, field) for place, field in enumerate(columns)}
     found: dict[int, ColumnEvidence] = {}
     for field_id in field_ids:
         if field_id not in places:
             continue
         place, field = places[field_id]
-        column = cells.take(pa.array(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
+        column = cells.take(to_arrow(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
         known = {name: known_values(column, name, files)[0] for name in _CELL_STATISTICS}
         found[field_id] = build_column_evidence(field.type, rows, **known)
     return Groups(unit, rows, as_floats(size_bytes), found)
@@ -150,8 +152,8 @@ def build_items(type_text: str, bounds: pa.Array | pa.ChunkedArray) -> tuple[Ite
     tuple of numpy.ndarray and numpy.ndarray of bool
         int64, float64 or objects (long decimals as int; text and binary as bytes), and which of them are known.
     """
-    array = bounds.combine_chunks() if isinstance(bounds, pa.ChunkedArray) else bounds
-    known = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.bool_)
+    array = combine(bounds)
+    known = ~find_nulls(array)
     kind = parse_type(type_text)
     width, dtype = _FIXED.get(kind.name, (8 if kind.is_timestamp else 0, "<i8"))
     if width and _all_long(array, width):
@@ -167,7 +169,7 @@ _FIXED |= {"float": (4, "<f4"), "double": (8, "<f8")}
 
 
 def _all_long(array: pa.Array, width: int) -> bool:
-    return bool(pc.all(pc.equal(pc.binary_length(array), width)).as_py() is not False)
+    return bool(pc.all(pc.equal(pc.binary_length(array), scalar(width, pa.int32()))).as_py() is not False)
 
 
 def _decoded(type_text: str, array: pa.Array, known: Booleans) -> tuple[Items, Booleans]:
@@ -205,5 +207,4 @@ def _python_values(type_text: str, array: pa.Array) -> list[Any]:
 
 def as_floats(array: pa.Array | pa.ChunkedArray) -> Floats:
     """Return numbers as floats; NaN for null."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return np.asarray(pc.cast(whole, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    return to_numpy(pc.cast(array, pa.float64()), null=np.nan)

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import binary_places, find_nulls, to_arrow, to_numpy
+from icestats.arrow_values import from_values, scalar
 from icestats.plan.literals import literal_bytes
 from icestats.types import MICROS_A_DAY, parse_type
 
@@ -48,17 +50,17 @@ class Keys:
         if isinstance(key, int):
             compared: Mask = _COMPARE[operator][0](self.values, key)
             return self.known & compared
-        return self.known & _mask(_COMPARE[operator][1](self.values, pa.scalar(key, self.values.type)))
+        return self.known & _mask(_COMPARE[operator][1](self.values, scalar(key, self.values.type)))
 
     def is_within(self, keys: Sequence[Key]) -> Mask:
         """Say for each row whether its key is known and one of some."""
         if not keys or isinstance(keys[0], int):
             return self.known & np.isin(self.values, np.array(keys, np.int64))
-        return self.known & _mask(pc.is_in(self.values, pa.array(keys, self.values.type)))
+        return self.known & _mask(pc.is_in(self.values, from_values(keys, self.values.type)))
 
     def take(self, rows: Longs) -> Keys:
         """Return some rows."""
-        values = self.values[rows] if isinstance(self.values, np.ndarray) else self.values.take(pa.array(rows))
+        values = self.values[rows] if isinstance(self.values, np.ndarray) else self.values.take(to_arrow(rows))
         return Keys(values, self.known[rows])
 
     def ranks(self, *others: Keys) -> list[Longs]:
@@ -67,7 +69,7 @@ class Keys:
         if isinstance(self.values, np.ndarray):
             return [keys.values for keys in every]
         together = pa.concat_arrays([keys.values.cast(pa.binary()) for keys in every])
-        ranks = pc.rank(together, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense").to_numpy()
+        ranks = to_numpy(pc.rank(together, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense"))
         return np.split(ranks.astype(np.int64), np.cumsum([len(keys.known) for keys in every])[:-1])
 
 
@@ -80,8 +82,7 @@ _COMPARE: dict[str, tuple[Any, Any]] = {
 
 
 def _mask(array: pa.Array) -> Mask:
-    mask: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)
-    return mask
+    return to_numpy(array, null=False)
 
 
 def build_keys(type_text: str, bounds: pa.Array) -> Keys:
@@ -99,7 +100,7 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
     Keys
         Unknown where the value is null, NaN, or not of the type.
     """
-    known = ~_mask(bounds.is_null())
+    known = ~find_nulls(bounds)
     name = parse_type(type_text).name
     if name in _BYTES:
         return Keys(bounds, known)
@@ -107,7 +108,8 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
         return _decimal_keys(bounds, known)
     if name not in _WIDTHS:
         return Keys(np.zeros(len(bounds), np.int64), np.zeros(len(bounds), np.bool_))
-    starts, lengths, data = _buffers(bounds)
+    places, data = binary_places(bounds)
+    starts, lengths = places[:-1], np.diff(places)
     values = np.zeros(len(bounds), np.int64)
     valid = np.zeros(len(bounds), np.bool_)
     for width in _WIDTHS[name]:
@@ -115,12 +117,6 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
         if rows.size:
             values[rows], valid[rows] = _decode(name, _take_raw(data, starts[rows], width))
     return Keys(values, valid)
-
-
-def _buffers(array: pa.Array) -> tuple[Longs, Longs, npt.NDArray[np.uint8]]:
-    _, offsets, data = array.buffers()
-    places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    return places[:-1], np.diff(places), np.frombuffer(data or b"", np.uint8)
 
 
 def _take_raw(data: npt.NDArray[np.uint8], starts: Longs, width: int) -> npt.NDArray[np.uint8]:
@@ -158,7 +154,8 @@ def real_keys(reals: npt.NDArray[np.float64]) -> Longs:
 
 
 def _decimal_keys(bounds: pa.Array, known: Mask) -> Keys:
-    starts, lengths, data = _buffers(bounds)
+    places, data = binary_places(bounds)
+    starts, lengths = places[:-1], np.diff(places)
     valid = known & (lengths > 0) & (lengths <= 16)
     out = np.zeros((len(bounds), 16), np.uint8)
     rows = np.flatnonzero(valid)
@@ -190,7 +187,7 @@ def build_value_keys(type_text: str, values: pa.Array) -> tuple[Keys, Mask, Mask
     is_null, is_nan : numpy.ndarray of bool
         Where it is.
     """
-    is_null = _mask(values.is_null())
+    is_null = find_nulls(values)
     is_nan = np.zeros(len(values), np.bool_)
     name = parse_type(type_text).name
     if pa.types.is_null(values.type):
@@ -201,17 +198,18 @@ def build_value_keys(type_text: str, values: pa.Array) -> tuple[Keys, Mask, Mask
     if name == "decimal":
         return Keys(_decimal_values(values), ~is_null), is_null, is_nan
     if name in ("float", "double"):
-        reals = values.cast(pa.float64()).fill_null(0.0).to_numpy()
+        reals = to_numpy(values.cast(pa.float64()), null=0.0)
         is_nan = np.isnan(reals)
         return Keys(real_keys(reals), ~(is_null | is_nan)), is_null, is_nan
     if name == "boolean":
         return Keys(_mask(values).astype(np.int64), ~is_null), is_null, is_nan
     storage = pa.int32() if values.type.bit_width == 32 else pa.int64()
-    return Keys(values.view(storage).cast(pa.int64()).fill_null(0).to_numpy(), ~is_null), is_null, is_nan
+    return Keys(to_numpy(values.view(storage).cast(pa.int64()), null=0), ~is_null), is_null, is_nan
 
 
 def _decimal_values(values: pa.Array) -> pa.Array:
-    wide = values.cast(pa.decimal128(38, values.type.scale)).fill_null(0)
+    kind = pa.decimal128(38, values.type.scale)
+    wide = pc.fill_null(values.cast(kind), scalar(0, kind))
     raw = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, 16)[wide.offset : wide.offset + len(wide), ::-1].copy()
     raw[:, 0] ^= 0x80
     return pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(raw)]).cast(pa.binary())
@@ -234,7 +232,7 @@ def literal_keys(type_text: str, value: Any) -> tuple[Key, Key]:
         near = struct.unpack("<f", literal_bytes("float", value))[0] if name == "float" else value
         found = real_keys(np.array([value, near], np.float64))
         return int(found.min()), int(found.max())
-    keys = build_keys(type_text, pa.array([literal_bytes(type_text, value)], pa.binary()))
+    keys = build_keys(type_text, from_values([literal_bytes(type_text, value)], pa.binary()))
     if isinstance(keys.values, np.ndarray):
         return int(keys.values[0]), int(keys.values[0])
     return keys.values[0].as_py(), keys.values[0].as_py()

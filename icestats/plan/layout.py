@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.errors import CallError
 from icestats.findings import Finding
 from icestats.metadata import Schema
@@ -68,7 +69,7 @@ class Layout:
             row["partition_file_depth_mean"] = found.files_of_partition.mean
             row["partition_file_depth_max"] = found.files_of_partition.max
             rows.append(row)
-        return pa.Table.from_pylist(rows, schema=LAYOUT)
+        return from_rows(rows, LAYOUT)
 
     def what_if(
         self,

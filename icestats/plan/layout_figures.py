@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from icestats.arrays import to_numpy
 from icestats.metadata import Schema
 from icestats.plan.depth import Depth, build_depth
 from icestats.plan.figures import ColumnFigures
@@ -155,7 +156,7 @@ def predict_manifest_depth(files: FileSet, field_id: int, manifest_size_bytes: i
     """
     figures = files.partition_figures[field_id]
     known = figures.lower.known
-    lengths = int(files.manifests["manifest_length"].to_numpy().sum())
+    lengths = int(to_numpy(files.manifests["manifest_length"]).sum())
     entry_bytes = lengths / max(len(files), 1)
     place = build_ranks(figures.lower.ranks()[0][known])[0]
     manifests = np.ceil(np.bincount(place) * entry_bytes / manifest_size_bytes)

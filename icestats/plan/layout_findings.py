@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from icestats.arrays import to_numpy
 from icestats.counts import counted
 from icestats.findings import Finding
 from icestats.plan.file_set import FileSet
@@ -55,7 +56,7 @@ def build_findings(
 
 
 def _find_mixed_manifests(files: FileSet, fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
-    total = int(files.manifests["manifest_length"].to_numpy().sum())
+    total = int(to_numpy(files.manifests["manifest_length"]).sum())
     sorted_already = [f for f in fields if f.kind == "partition field" and f.manifests.share_opened < _MIXED_SHARE]
     for field, layout in zip(files.partition_fields, fields, strict=False):
         now = layout.manifests

@@ -8,6 +8,7 @@ from html import escape
 
 import pyarrow as pa
 
+from icestats.arrow_values import from_rows
 from icestats.plan.layout_figures import FieldLayout
 from icestats.plan.plan_text import STYLE
 from icestats.plan.what_if import Comparison
@@ -49,7 +50,7 @@ class ManifestRewrite:
             {"subject": o.subject, "figure": o.figure, "before": o.before, "predicted": o.predicted, "after": o.after}
             for o in self.outcomes
         ]
-        return pa.Table.from_pylist(rows, schema=MANIFEST_REWRITE)
+        return from_rows(rows, MANIFEST_REWRITE)
 
     def __repr__(self) -> str:
         return "\n".join([self._head(), *(f"  {line}" for line in self._lines()), *self.statements])

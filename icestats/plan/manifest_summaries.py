@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, fill_null, find_nulls, to_arrow, to_numpy
+from icestats.arrow_values import scalar
 from icestats.metadata import Field, PartitionSpec, Schema
 from icestats.partition_values import partition_field_type
 from icestats.plan.figures import ColumnFigures, rollup_figures, summary_figures
@@ -34,16 +36,16 @@ def build_summary_figures(
     field_ids : sequence of int
         The partition fields that are wanted.
     """
-    offsets = partitions.offsets.to_numpy().astype(np.int64)
+    offsets = to_numpy(partitions.offsets).astype(np.int64)
     starts, lengths = offsets[:-1], np.diff(offsets)
-    lengths = np.where(partitions.is_null().to_numpy(zero_copy_only=False), 0, lengths)
+    lengths = np.where(find_nulls(partitions), 0, lengths)
     found = {}
     for place, field in enumerate(spec.fields):
         type_text = partition_field_type(field, schema)
         if field.field_id not in field_ids or type_text is None:
             continue
         there = lengths > place
-        rows = pa.array(np.where(there, starts + place, 0), mask=~there)
+        rows = to_arrow(np.where(there, starts + place, 0), nulls=~there)
         found[field.field_id] = summary_figures(partitions.values.take(rows), type_text)
     return found
 
@@ -71,9 +73,9 @@ def build_rollup_figures(
     figures : dict of int to ColumnFigures
         By field id, a row for each of `places`.
     """
-    where = pc.index_in(paths, rollups.manifests["manifest_path"].combine_chunks())
-    known = ~where.is_null().to_numpy(zero_copy_only=False)
-    rows = where.fill_null(0).to_numpy().astype(np.int64)[known]
+    where = pc.index_in(paths, combine(rollups.manifests["manifest_path"]))
+    known = ~find_nulls(where)
+    rows = to_numpy(where, null=0).astype(np.int64)[known]
     found = {
         field.field_id: rollup_figures(rollups, place, len(columns), field.type).take(rows)
         for place, field in enumerate(columns)
@@ -84,12 +86,12 @@ def build_rollup_figures(
 
 def select_live_data(manifest_files: pa.Table) -> pa.Table:
     """Return the manifests of data, those without a live file among them, which engines need not open, left out."""
-    data = manifest_files.filter(pc.equal(manifest_files["content"], "data"))
+    data = manifest_files.filter(pc.equal(manifest_files["content"], scalar("data", pa.string())))
     live = pc.add(data["added_files_count"], data["existing_files_count"])
-    return data.filter(pc.fill_null(pc.greater(live, 0), True))
+    return data.filter(fill_null(pc.greater(live, scalar(0, pa.int64())), True))
 
 
 def specs_of(manifest_files: pa.Table) -> Mapping[int, Longs]:
     """Return for each partition spec the places of its manifests."""
-    spec_ids = manifest_files["partition_spec_id"].to_numpy()
+    spec_ids = to_numpy(manifest_files["partition_spec_id"])
     return {int(spec_id): np.flatnonzero(spec_ids == spec_id) for spec_id in np.unique(spec_ids)}

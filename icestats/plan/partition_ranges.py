@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import combine, find_nulls, to_arrow, to_numpy
+from icestats.arrow_values import from_values, scalar
 from icestats.metadata import PartitionSpec, Schema
 from icestats.partition_values import partition_field_type
 from icestats.plan.group_evidence import build_items
@@ -73,15 +75,17 @@ def build_manifest_ranges(
     manifest_files: pa.Table, specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> list[SpecRanges]:
     """Build the partition ranges of manifests from `schemas.MANIFEST_FILES`."""
-    spec_ids = manifest_files["partition_spec_id"].to_numpy()
-    summaries = manifest_files["partitions"].combine_chunks()
+    spec_ids = to_numpy(manifest_files["partition_spec_id"])
+    summaries = combine(manifest_files["partitions"])
     found = []
     for spec_id in np.unique(spec_ids):
         spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
-        own = summaries.take(pa.array(groups))
-        is_whole = bool(pc.all(pc.greater_equal(pc.fill_null(pc.list_value_length(own), 0), len(spec.fields))).as_py())
+        own = summaries.take(to_arrow(groups))
+        is_whole = bool((to_numpy(pc.list_value_length(own), null=0) >= len(spec.fields)).all())
         ranges = [
-            _summary_range(pc.list_element(own, i), partition_field_type(field, schema)) if is_whole else None
+            _summary_range(pc.list_element(own, scalar(i, pa.int32())), partition_field_type(field, schema))
+            if is_whole
+            else None
             for i, field in enumerate(spec.fields)
         ]
         found.append(SpecRanges(spec, groups, tuple(ranges)))
@@ -93,8 +97,8 @@ def _summary_range(summaries: pa.StructArray, type_text: str | None) -> Partitio
         return None
     lower, has_lower = build_items(type_text, pc.struct_field(summaries, "lower_bound"))
     upper, has_upper = build_items(type_text, pc.struct_field(summaries, "upper_bound"))
-    nulls = _booleans(pc.fill_null(pc.struct_field(summaries, "contains_null"), True))
-    nans = _booleans(pc.fill_null(pc.struct_field(summaries, "contains_nan"), type_text in ("float", "double")))
+    nulls = to_numpy(pc.struct_field(summaries, "contains_null"), null=True)
+    nans = to_numpy(pc.struct_field(summaries, "contains_nan"), null=type_text in ("float", "double"))
     has_values = has_lower & has_upper
     return PartitionRange(lower, upper, has_values, has_values | nulls | nans, nulls, nans)
 
@@ -118,7 +122,7 @@ def build_value_ranges(
     found = []
     for spec_id in np.unique(spec_ids):
         spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
-        own = partitions.take(pa.array(groups))
+        own = partitions.take(to_arrow(groups))
         ranges = []
         for field in spec.fields:
             type_text = partition_field_type(field, schema)
@@ -134,7 +138,7 @@ def _value_range(values: pa.Array, type_text: str) -> PartitionRange:
 
 def _encoded_range(encoded: pa.Array, type_text: str) -> PartitionRange:
     items, known = build_items(type_text, encoded)
-    nulls = _booleans(pc.is_null(encoded))
+    nulls = find_nulls(encoded)
     nans = np.isnan(items) if items.dtype == np.float64 else np.zeros(len(items), np.bool_)
     return PartitionRange(items, items, known & ~nans, known | nulls, nulls, nans)
 
@@ -152,7 +156,7 @@ def build_key_ranges(
         for field in spec.fields:
             type_text = partition_field_type(field, schema)
             is_there = all(field.field_id in row for row in values)
-            encoded = pa.array([row.get(field.field_id) for row in values], pa.binary())
+            encoded = from_values([row.get(field.field_id) for row in values], pa.binary())
             ranges.append(_encoded_range(encoded, type_text) if is_there and type_text else None)
         found.append(SpecRanges(spec, groups, tuple(ranges)))
     return found
@@ -160,11 +164,7 @@ def build_key_ranges(
 
 def _encoded(values: pa.DictionaryArray, type_text: str) -> pa.Array:
     plain = [None if value is None else encode_value(type_text, value) for value in values.dictionary.to_pylist()]
-    return pa.array(plain, pa.binary()).take(values.indices)
-
-
-def _booleans(array: pa.Array) -> Booleans:
-    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+    return from_values(plain, pa.binary()).take(values.indices)
 
 
 def build_partition_keys(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.arrays import to_arrow, to_numpy
 from icestats.errors import CallError
 from icestats.plan.figures import MISSING, ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
@@ -64,8 +65,8 @@ def _partition_keys(files: FileSet, name: str) -> Longs:
 
 
 def _manifest_bytes(files: FileSet) -> dict[int, int]:
-    lengths = files.manifests["manifest_length"].to_numpy()
-    spec_ids = files.manifests["partition_spec_id"].to_numpy()
+    lengths = to_numpy(files.manifests["manifest_length"])
+    spec_ids = to_numpy(files.manifests["partition_spec_id"])
     return {int(spec_id): int(lengths[spec_ids == spec_id].sum()) for spec_id in np.unique(spec_ids)}
 
 
@@ -77,8 +78,8 @@ def _with_groups(files: FileSet, groups: Longs, count: int) -> FileSet:
     spec_ids[groups] = files.spec_ids
     manifests = pa.table(
         {
-            "manifest_length": members * total // max(len(files), 1),
-            "partition_spec_id": pa.array(spec_ids, pa.int32()),
+            "manifest_length": to_arrow(members * total // max(len(files), 1)),
+            "partition_spec_id": to_arrow(spec_ids, pa.int32()),
         }
     )
     return replace(files, manifests=manifests, manifest_index=groups)
@@ -172,7 +173,7 @@ def _keys_at(values: Keys, positions: np.ndarray) -> Keys:
         return Keys(np.rint(positions).astype(np.int64), known)
     order = values.values.take(pc.array_sort_indices(values.values)).unique()
     ranks = np.clip(np.rint(positions).astype(np.int64) - 1, 0, len(order) - 1)
-    return Keys(order.take(pa.array(ranks)), known)
+    return Keys(order.take(to_arrow(ranks)), known)
 
 
 def _replace_bounds(figures: ColumnFigures, rows: Longs, lower: Keys, upper: Keys) -> ColumnFigures:
@@ -201,4 +202,4 @@ def _put(keys: Keys, rows: Longs, new: Keys) -> Keys:
     places = np.arange(len(known))
     places[rows] = len(known) + np.arange(len(rows))
     together = pa.concat_arrays([keys.values.cast(pa.binary()), new.values.cast(pa.binary())])
-    return Keys(together.take(pa.array(places)), known)
+    return Keys(together.take(to_arrow(places)), known)

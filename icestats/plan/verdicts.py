@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.arrow_values import from_values
 from icestats.plan.figures import MISSING, ColumnFigures
 from icestats.plan.keys import Key, Keys, Mask, literal_keys, successor
 from icestats.plan.literals import literal_bytes
@@ -199,4 +200,4 @@ def _flip(value: bytes) -> bytes:
 
 def _flip_keys(keys: Keys) -> Keys:
     flipped = [None if value is None else _flip(value) for value in keys.values.to_pylist()]
-    return Keys(pa.array(flipped, pa.binary()), keys.known)
+    return Keys(from_values(flipped, pa.binary()), keys.known)

@@ -9,6 +9,8 @@ from html import escape
 import numpy as np
 import pyarrow as pa
 
+from icestats.arrays import to_numpy
+from icestats.arrow_values import from_rows
 from icestats.plan.evaluation import evaluate
 from icestats.plan.figures import ColumnFigures
 from icestats.plan.file_set import FileSet, aggregate
@@ -76,7 +78,7 @@ class WhatIf:
             for comparison in self.comparisons
             for now, then in zip(comparison.now, comparison.then, strict=True)
         ]
-        return pa.Table.from_pylist(rows, schema=WHAT_IF)
+        return from_rows(rows, WHAT_IF)
 
     def __repr__(self) -> str:
         lines = [f"if {self.change} ({self.assumes})"]
@@ -156,7 +158,7 @@ def _judge_partitions(
 
 def _count_manifests(step: str, files: FileSet, total: int, kept: Longs) -> Count:
     within = np.isin(files.manifest_index, kept)
-    lengths = files.manifests["manifest_length"].to_numpy()
+    lengths = to_numpy(files.manifests["manifest_length"])
     return Count(step, "manifest", total, len(kept), int(lengths[kept].sum()), int(files.record_counts[within].sum()))
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.arrays import to_arrow
-from icestats.arrow_values import from_values
+from icestats.arrow_values import from_columns
 from icestats.errors import UnsupportedError
 from icestats.metadata import Field
 from icestats.read import kernel_layout as k
@@ -30,15 +30,15 @@ def build_manifest_groups(store: GroupStore, order: Words, manifests: Sequence[M
     """Build `schemas.MANIFEST_GROUPS` from the groups in `order`, one a manifest."""
     rows = store.groups.rows[order]
     columns = {
-        "manifest_path": from_values([m.path for m in manifests], pa.string()),
-        "live_file_count": to_arrow(rows[:, k.FILES]),
-        "record_count": to_arrow(rows[:, k.RECORDS]),
-        "file_size_in_bytes": to_arrow(rows[:, k.SIZE]),
-        "position_delete_file_count": to_arrow(rows[:, k.POSITION_FILES]),
-        "equality_delete_file_count": to_arrow(rows[:, k.EQUALITY_FILES]),
-        "dv_count": to_arrow(rows[:, k.VECTORS]),
+        "manifest_path": [m.path for m in manifests],
+        "live_file_count": rows[:, k.FILES],
+        "record_count": rows[:, k.RECORDS],
+        "file_size_in_bytes": rows[:, k.SIZE],
+        "position_delete_file_count": rows[:, k.POSITION_FILES],
+        "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
+        "dv_count": rows[:, k.VECTORS],
     }
-    return pa.table(columns, schema=MANIFEST_GROUPS)
+    return from_columns(columns, MANIFEST_GROUPS)
 
 
 def build_partition_groups(store: GroupStore, order: Words, partitions: pa.StructArray, spec_ids: Words) -> pa.Table:
@@ -48,19 +48,19 @@ def build_partition_groups(store: GroupStore, order: Words, partitions: pa.Struc
     columns = {
         "partition": partitions,
         "spec_id": to_arrow(spec_ids.astype(np.int32)),
-        "data_record_count": to_arrow(rows[:, k.DATA_RECORDS]),
-        "data_file_count": to_arrow(rows[:, k.DATA_FILES]),
-        "total_data_file_size_in_bytes": to_arrow(rows[:, k.DATA_SIZE]),
-        "position_delete_record_count": to_arrow(rows[:, k.POSITION_RECORDS]),
-        "position_delete_file_count": to_arrow(rows[:, k.POSITION_FILES]),
-        "equality_delete_record_count": to_arrow(rows[:, k.EQUALITY_RECORDS]),
-        "equality_delete_file_count": to_arrow(rows[:, k.EQUALITY_FILES]),
+        "data_record_count": rows[:, k.DATA_RECORDS],
+        "data_file_count": rows[:, k.DATA_FILES],
+        "total_data_file_size_in_bytes": rows[:, k.DATA_SIZE],
+        "position_delete_record_count": rows[:, k.POSITION_RECORDS],
+        "position_delete_file_count": rows[:, k.POSITION_FILES],
+        "equality_delete_record_count": rows[:, k.EQUALITY_RECORDS],
+        "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
         "total_record_count": pa.nulls(len(order), pa.int64()),
         "last_updated_at": to_arrow(rows[:, k.UPDATED_MS], nulls=unknown).cast(pa.timestamp("ms", tz="UTC")),
         "last_updated_snapshot_id": to_arrow(rows[:, k.UPDATED_BY], nulls=unknown),
-        "dv_count": to_arrow(rows[:, k.VECTORS]),
+        "dv_count": rows[:, k.VECTORS],
     }
-    return pa.table(columns, schema=partition_groups_schema(partitions.type))
+    return from_columns(columns, partition_groups_schema(partitions.type))
 
 
 def build_cells(store: GroupStore, order: Words, columns: Sequence[Field]) -> pa.Table:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.arrays import empty_table
-from icestats.arrow_values import from_rows, from_values
+from icestats.arrow_values import from_columns, from_rows
 from icestats.errors import MetadataError
 from icestats.metadata import Snapshot
 from icestats.read.avro_records import read_records
@@ -77,8 +77,7 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     for name in ("sequence_number", "min_sequence_number"):
         columns[name] = [value or 0 for value in columns[name]]
     try:
-        arrays = [from_values(columns[field.name], field.type) for field in MANIFEST_FILES]
-        return pa.table(arrays, schema=MANIFEST_FILES)
+        return from_columns(columns, MANIFEST_FILES)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
 
