@@ -103,7 +103,7 @@ class ManifestRollup:
         tasks = [range(i, min(i + step, len(self.manifests))) for i in range(0, len(self.manifests), step)]
         run_tasks(tasks, read, self.manifests, threads, progress)
         for store in own:
-            self._flush(store, "the table's manifests")
+            self._absorb(store, "the table's manifests")
 
     def _frame(self) -> Frame:
         return build_frame(self._field_ids, self._slot_count)
@@ -145,11 +145,11 @@ class ManifestRollup:
             if result == k.FAILED:
                 raise kernel_error(frame, manifest.path, batch)
             if not is_shared:
-                self._flush(store, manifest.path)
+                self._absorb(store, manifest.path)
+                store.clear()
 
-    def _flush(self, store: GroupStore, path: str) -> None:
+    def _absorb(self, store: GroupStore, path: str) -> None:
         with self._lock:
             fits = self.store.absorb(store)
-        store.clear()
         if not fits:
             raise MetadataError(k.ERRORS[k.OVERFLOW], path)
