@@ -18,8 +18,12 @@ it."""
 
 
 def report(read: Callable[[], Any], sums: Callable[[Any], Sums] | None = None, *, calls: int = 1) -> None:
-    """Time a call, the last of several, and print its seconds and its sums, which are made outside that time."""
+    """Time a call, the last of several, and print its seconds and its sums, which are made outside that time.
+
+    What an earlier call has found is let go before the next one begins.
+    """
     for _ in range(calls):
+        result = None
         cpu, started = time.process_time(), time.perf_counter()
         result = read()
         seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
