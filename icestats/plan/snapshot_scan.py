@@ -32,17 +32,25 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
     Notes
     -----
     The scan is of a copy of the metadata whose current snapshot and schema are these, so that filters are projected to
-    partitions with the same schema, which PyIceberg takes the current one for.
+    partitions with the same schema, which PyIceberg takes the current one for. A manifest that the list names twice is
+    read once.
     """
     from pyiceberg.table import DataScan
 
+    from icestats.plan.distinct_manifests import DistinctSnapshot
+
     table = load_iceberg_table(source)
     metadata = table.metadata
-    if metadata.snapshot_by_id(snapshot.snapshot_id) is None:
+    known = metadata.snapshot_by_id(snapshot.snapshot_id)
+    if known is None:
         raise _gone(source, f"snapshot {snapshot.snapshot_id}")
-    if all(known.schema_id != schema.schema_id for known in metadata.schemas):
+    if all(one.schema_id != schema.schema_id for one in metadata.schemas):
         raise _gone(source, f"schema {schema.schema_id}")
-    pinned = {"current_snapshot_id": snapshot.snapshot_id, "current_schema_id": schema.schema_id}
+    pinned = {
+        "snapshots": [DistinctSnapshot.model_validate(known, from_attributes=True)],
+        "current_snapshot_id": snapshot.snapshot_id,
+        "current_schema_id": schema.schema_id,
+    }
     return DataScan(metadata.model_copy(update=pinned), table.io)
 
 

@@ -5,12 +5,14 @@ Fields go by their id: v1 writers named some of them otherwise. Source: Iceberg 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from icestats.arrays import empty_table
-from icestats.arrow_values import from_columns, from_rows
+from icestats.arrow_values import from_columns, from_rows, from_values
 from icestats.errors import MetadataError
 from icestats.metadata import Snapshot
 from icestats.read.avro_records import read_records
@@ -53,11 +55,13 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     -------
     pyarrow.Table
         `schemas.MANIFEST_FILES`: one row a manifest, in the list's order. Counts that a v1 writer left out are null.
+        A manifest that the list names twice is there once, as it is named first: Iceberg's Java library (Spark, Trino)
+        reads it once, PyIceberg 0.12 twice. The logger `icestats` warns of it.
 
     Raises
     ------
     MetadataError
-        The file is missing, cut, or not a manifest list.
+        The file is missing, cut, or not a manifest list; it names one manifest as of data and as of deletes.
     """
     if snapshot is None:
         return empty_table(MANIFEST_FILES)
@@ -77,9 +81,27 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     for name in ("sequence_number", "min_sequence_number"):
         columns[name] = [value or 0 for value in columns[name]]
     try:
-        return from_columns(columns, MANIFEST_FILES)
+        return _take_distinct(from_columns(columns, MANIFEST_FILES), path)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
+
+
+def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:
+    first: dict[str, int] = {}
+    paths: Sequence[str] = manifests["manifest_path"].to_pylist()
+    contents = manifests["content"].to_pylist()
+    for row, manifest in enumerate(paths):
+        if contents[first.setdefault(manifest, row)] != contents[row]:
+            raise MetadataError(f"the manifest {manifest} is named as one of data and as one of deletes", path)
+    if len(first) == len(paths):
+        return manifests
+    repeated = len(paths) - len(first)
+    logging.getLogger("icestats").warning(
+        "%s names %s of its manifests again: each is read once, as by Spark; PyIceberg reads it as often",
+        path,
+        repeated,
+    )
+    return manifests.take(from_values(list(first.values()), pa.int64()))
 
 
 def _content(value: int | None, path: str) -> str:
@@ -101,6 +123,6 @@ def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:
             "min_sequence_number": 0,
             "added_snapshot_id": snapshot.snapshot_id,
         }
-        for path in snapshot.manifests
+        for path in dict.fromkeys(snapshot.manifests)
     ]
     return from_rows(rows, MANIFEST_FILES)
