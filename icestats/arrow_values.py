@@ -103,6 +103,12 @@ def from_columns(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
 
 
+def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return a table's rows as Python's values, as `to_pylist` does; timestamps as `to_values`."""
+    columns = [to_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return an Arrow array as Python's values, as `to_pylist` does, timestamps of a zone and structs of them too.
 
@@ -137,7 +143,8 @@ def _build(values: list[Any], kind: pa.DataType) -> pa.Array:
 def _build_plain(values: list[Any], kind: pa.DataType) -> pa.Array:
     from nanoarrow import c_array
 
-    return pa.array(c_array(values, kind))
+    # An array of another library imports nothing.
+    return pa.array(c_array(values, kind))  # noqa: TID251
 
 
 def _build_nulls(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -194,7 +194,7 @@ def encode_value(type_text: str, value: Any) -> bytes:
     if name == "string":
         return str(value).encode("utf-8")
     if name == "uuid":
-        return value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
+        return value if isinstance(value, bytes) else uuid.UUID(str(value)).bytes
     if name in ("fixed", "binary"):
         return bytes(value)
     return to_integer(value).to_bytes(4 if name in ("int", "date") else 8, "little", signed=True)

@@ -163,7 +163,11 @@ def build_key_ranges(
 
 
 def _encoded(values: pa.DictionaryArray, type_text: str) -> pa.Array:
-    plain = [None if value is None else encode_value(type_text, value) for value in values.dictionary.to_pylist()]
+    distinct = values.dictionary
+    if pa.types.is_timestamp(distinct.type):
+        # The number that Iceberg stores, of nanoseconds too.
+        distinct = distinct.view(pa.int64())
+    plain = [None if value is None else encode_value(type_text, value) for value in distinct.to_pylist()]
     return from_values(plain, pa.binary()).take(values.indices)
 
 

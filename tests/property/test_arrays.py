@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestats.arrays import binary_places, combine, empty_table, fill_null, find_nulls, to_arrow, to_numpy
-from icestats.arrow_values import from_rows, from_values, scalar, to_values
+from icestats.arrow_values import from_rows, from_values, scalar, to_rows, to_values
 
 WHOLE = {kind: np.iinfo(kind.to_pandas_dtype()) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
 WHOLE |= {kind: np.iinfo(kind.to_pandas_dtype()) for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())}
@@ -165,6 +165,8 @@ def test_arrows_values_become_pythons_as_pyarrow_makes_them(data: st.DataObject)
     array = data.draw(slices(pa.array(data.draw(st.lists(strategy, max_size=6)), kind)))
     assert repr(to_values(array)) == repr(array.to_pylist())
     assert equal(combine(array), pa.array(array.to_pylist(), kind))
+    table = pa.table({"a": array, "b": array})
+    assert repr(to_rows(table)) == repr(table.to_pylist())
 
 
 @given(st.data())
