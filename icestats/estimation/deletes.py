@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrow_values import scalar
+from icestats.estimation.file_deletes import FileDeletes
 from icestats.plan.group_evidence import as_floats
 from icestats.plan.source_estimates import DeleteShares
 from icestats.snapshot_reader import SnapshotReader
@@ -18,6 +19,8 @@ from icestats.snapshot_reader import SnapshotReader
 Floats = npt.NDArray[np.float64]
 ReadNdv = Callable[[int], float | None]
 """Gives the number of distinct values of a column, by field id; None: unknown."""
+_PROPORTION = "position deletes and deletion vectors deducted in proportion to the rows"
+_PROPORTION_OF_PARTITIONS = f"{_PROPORTION} of each partition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class TableDeletes:
         rows = max(self.record_count, 1)
         positions = np.full(len(row_counts), min(1.0, self.position_record_count / rows))
         equality = np.full(len(row_counts), min(1.0, self.equality_row_count / rows))
-        return DeleteShares(positions, equality, self.equality_assumes, float(self.position_record_count))
+        return DeleteShares(positions, equality, self.equality_assumes, _PROPORTION, float(self.position_record_count))
 
     def of_partitions(self, partitions: pa.Table) -> DeleteShares:
         """Give each partition (`schemas.partition_groups_schema`) the share that its own deletes take away."""
@@ -50,13 +53,35 @@ class TableDeletes:
         equality = as_floats(partitions["equality_delete_record_count"]) * per_record / rows
         if not self.equality_is_by_partition:
             equality = np.full(len(rows), self.equality_row_count / max(self.record_count, 1))
+        most = float(self.position_record_count)
         return DeleteShares(
-            positions, np.minimum(equality, 1.0), self.equality_assumes, float(self.position_record_count)
+            positions, np.minimum(equality, 1.0), self.equality_assumes, _PROPORTION_OF_PARTITIONS, most
         )
 
-    def of_files(self, files: pa.Table) -> DeleteShares:
-        """Spread all deletes evenly over data files (`schemas.files_schema`)."""
-        return self.over(as_floats(files["record_count"]))
+    def of_files(self, files: pa.Table, deletes: FileDeletes | None) -> DeleteShares:
+        """Deduct from each data file what names it, and spread the rest evenly.
+
+        Parameters
+        ----------
+        files : pyarrow.Table
+            One row a data file: `file_path`, `sequence_number`, `record_count`; the last alone without `deletes`.
+        deletes : FileDeletes or None
+            The position deletes and deletion vectors; None: there are none.
+        """
+        counts = as_floats(files["record_count"])
+        evenly = self.over(counts)
+        if deletes is None:
+            return evenly
+        own, rows = deletes.count_rows(files), np.maximum(counts, 1.0)
+        rest = min(1.0, deletes.unnamed_record_count / max(self.record_count, 1))
+        return replace(
+            evenly,
+            positions=1.0 - (1.0 - own.most / rows) * (1.0 - rest),
+            positions_assumes=deletes.assumes,
+            most_positions=float(deletes.unnamed_record_count),
+            most_own=own.most,
+            least_own=own.least,
+        )
 
 
 def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDeletes:

@@ -13,6 +13,7 @@ from icestats.arrays import combine, to_arrow, to_numpy
 from icestats.arrow_values import from_values, scalar
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.deletes import TableDeletes, build_table_deletes
+from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
 from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.metadata import Field
 from icestats.plan.group_evidence import Groups, as_floats, build_column_evidence, build_groups
@@ -55,6 +56,10 @@ class Evidence:
     def deletes(self) -> TableDeletes:
         """The snapshot's row-level deletes."""
         return build_table_deletes(self.reader, self.read_ndv)
+
+    @cached_property
+    def _file_deletes(self) -> FileDeletes | None:
+        return read_file_deletes(self.reader) if self.deletes.position_record_count else None
 
     @cached_property
     def partition_distributions(self) -> PartitionDistributions:
@@ -160,11 +165,12 @@ class Evidence:
     def _read_files(self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool) -> GroupedEvidence:
         reader, metadata = self.reader, self.reader.source.metadata
         fields = [field for field_id in field_ids if (field := reader.schema.get(field_id)) and field.is_primitive]
+        deletes = self._file_deletes
         if whole:
             # Faster, and without the sizes of columns.
             wanted = [field.field_id for field in fields]
             to_read = manifests_to_read(manifests)
-            files = read_file_figures(to_read, metadata, reader.source.storage, wanted, with_paths=False)
+            files = read_file_figures(to_read, metadata, reader.source.storage, wanted, with_paths=deletes is not None)
         else:
             files = reader.read_files(field_ids, manifests)
         rows = as_floats(files["record_count"])
@@ -176,8 +182,8 @@ class Evidence:
             combine(files["partition"]), to_numpy(files["spec_id"]), metadata.specs, reader.schema
         )
         groups = Groups("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
-        read = int(pc.sum(manifests["manifest_length"]).as_py() or 0)
-        return GroupedEvidence(groups, ranges, self.deletes.of_files(files), read)
+        read = int(pc.sum(manifests["manifest_length"]).as_py() or 0) + (0 if deletes is None else deletes.bytes_read)
+        return GroupedEvidence(groups, ranges, self.deletes.of_files(files, deletes), read)
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""

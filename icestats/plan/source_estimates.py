@@ -74,16 +74,26 @@ class DeleteShares:
     """Which share of each group's records row-level deletes remove."""
 
     positions: Floats
-    """Position deletes and deletion vectors, counted in their files: deducted in proportion."""
+    """Position deletes and deletion vectors, counted in their files."""
     equality: Floats
     """Equality deletes, estimated as filters."""
     equality_assumes: str = ""
+    positions_assumes: str = ""
+    """How position deletes and deletion vectors are deducted."""
     most_positions: float = 0.0
-    """Records of all position deletes and deletion vectors: no more rows of these groups are deleted by position."""
+    """Records of the position deletes and deletion vectors that may be about any of the groups: no more rows of these
+    are deleted by them."""
+    most_own: Floats | None = None
+    """Of each group the rows that what names it deletes, at most; None: nothing names one."""
+    least_own: Floats | None = None
+    """The same at least: of deletion vectors."""
 
     def take(self, groups: np.ndarray[tuple[int], np.dtype[np.int64]]) -> DeleteShares:
         """Return those of some groups."""
-        return DeleteShares(self.positions[groups], self.equality[groups], self.equality_assumes, self.most_positions)
+        most, least = (None if own is None else own[groups] for own in (self.most_own, self.least_own))
+        return replace(
+            self, positions=self.positions[groups], equality=self.equality[groups], most_own=most, least_own=least
+        )
 
 
 def build_no_deletes(groups: int) -> DeleteShares:
@@ -138,8 +148,13 @@ def build_source_estimate(
         lower, upper = float((live * selectivity.lower).sum()), float((live * selectivity.upper).sum())
     else:
         lower, upper = _bounds(groups, selectivity, deletes, how_deletes)
-    if deletes.equality.any() and how_deletes == "deduct":
-        assumes = f"{assumes}; {deletes.equality_assumes}"
+    said = (
+        (deletes.positions, "ignore", deletes.positions_assumes),
+        (deletes.equality, "positions", deletes.equality_assumes),
+    )
+    for shares_of, without, text in said:
+        if shares_of.any() and text and how_deletes not in ("ignore", without):
+            assumes = f"{assumes}; {text}"
     unknown_sizes = columns is not None and totals[how_deletes] is not None and bool(np.isnan(sizes).any())
     reason = "; ".join(selectivity.reasons) or ("sizes of projected columns are unknown" if unknown_sizes else "")
     return SourceEstimate(
@@ -174,6 +189,9 @@ def _bounds(groups: Groups, selectivity: Selectivity, deletes: DeleteShares, how
     if how == "ignore":
         return lower, upper
     # Deleted rows may be matching ones, or none of them; a delete may also name a row that is gone already.
+    if deletes.most_own is not None and deletes.least_own is not None:
+        lower = float(np.maximum(rows * selectivity.lower - deletes.most_own, 0.0).sum())
+        upper = float(np.minimum(rows * selectivity.upper, rows - deletes.least_own).sum())
     lower = max(0.0, lower - deletes.most_positions)
     return (0.0 if how == "deduct" and deletes.equality.any() else lower), upper
 

@@ -172,6 +172,74 @@ def test_position_deletes_are_deducted_by_partition(events):
     assert events.estimate(row_filter, deletes="ignore")["partitions"].rows == found.rows_deletes_ignored
 
 
+@pytest.mark.parametrize(
+    ("name", "properties", "said"),
+    [
+        (
+            "vectors",
+            "'format-version'='3'",
+            "the rows of 1 deletion vector deducted from the data file that each names",
+        ),
+        (
+            "by_file",
+            "'format-version'='2', 'write.delete.granularity'='file'",
+            "the rows of 1 position delete file deducted from the data file that each names",
+        ),
+    ],
+)
+def test_deletes_are_deducted_from_the_data_file_that_they_name(spark, namespace, name, properties, said):
+    """Of four files of a thousand rows one has lost 400: it alone is estimated to have 600, as Spark counts."""
+    name = f"{namespace}.{name}"
+    spark.sql(
+        f"create table {name} (id bigint, other int) using iceberg tblproperties ({properties}, "
+        "'write.distribution-mode'='none', 'write.delete.mode'='merge-on-read')"
+    )
+    spark.sql(f"insert into {name} select /*+ REPARTITION_BY_RANGE(4, id) */ id, cast(id % 7 as int) from range(4000)")
+    table = icestats.load(name)
+    bounds = [f"id >= {file['lower']} and id <= {file['upper']}" for file in files_by_id(table)]
+    assert len(bounds) == 4
+    spark.sql(f"delete from {name} where id >= 100 and id < 500")
+    table = icestats.load(name)
+    for row_filter in bounds:
+        truth = spark.table(name).where(row_filter).count()
+        estimates = table.estimate(row_filter, sources=["data-files", "table"])
+        found = estimates["data-files"]
+        assert found.rows == pytest.approx(truth, abs=1), row_filter
+        assert found.rows_lower - 1e-6 <= truth <= found.rows_upper + 1e-6, row_filter
+        assert said in found.assumes
+        assert "in proportion to the rows" in estimates["table"].assumes
+        assert table.estimate(row_filter, sources=["data-files"], columns=["id"])["data-files"].rows == found.rows
+        ignored = table.estimate(row_filter, sources=["data-files"], deletes="ignore")["data-files"]
+        assert ignored.rows == found.rows_deletes_ignored == pytest.approx(1000, abs=60)
+        assert "deducted" not in ignored.assumes
+
+
+def test_position_deletes_of_several_files_are_deducted_in_proportion(spark, namespace):
+    """A delete file that names two data files says of neither how many rows are its own."""
+    name = f"{namespace}.by_partition"
+    spark.sql(
+        f"create table {name} (id bigint, other int) using iceberg tblproperties ('format-version'='2', "
+        "'write.distribution-mode'='none', 'write.delete.mode'='merge-on-read', "
+        "'write.delete.granularity'='partition', 'write.delete.distribution-mode'='range')"
+    )
+    spark.sql(f"insert into {name} select /*+ REPARTITION_BY_RANGE(2, id) */ id, cast(id % 7 as int) from range(2000)")
+    spark.sql(f"delete from {name} where id % 4 = 0")
+    found = icestats.load(name).estimate("id < 500", sources=["data-files"], actual=True)
+    assert (
+        "the rows of 1 position delete file in proportion to the rows of all data files" in found["data-files"].assumes
+    )
+    assert found["data-files"].rows == pytest.approx(375, abs=1)
+    assert found.actual == 375
+
+
+def files_by_id(table):
+    """The data files with the least and the greatest id, by id."""
+    query = "select lower_bounds[1] as lower, upper_bounds[1] as upper from files where content = 'data'"
+    rows = table.sql(query).to_pylist()
+    found = [{side: int.from_bytes(row[side], "little") for side in row} for row in rows]
+    return sorted(found, key=lambda file: file["lower"])
+
+
 def test_engines_are_asked_and_their_trap_is_found(spark, events):
     """Spark with an NDV and no bounds estimates 0 rows for a numeric equality, and that is a finding with a remedy."""
     estimates = events.estimate("quantity = 3", engines=True, actual=True, spark=spark)

@@ -13,6 +13,7 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
 import icestats
+from icestats.estimation.file_deletes import FileDeletes
 from icestats.cli import cli
 from icestats.estimation.sources import SOURCES
 from icestats.plan.source_estimates import q_error
@@ -184,3 +185,21 @@ def test_nested_fields_and_uuids_are_asked_about(catalog: SqlCatalog, catalog_pr
     assert nested["duckdb"].rows is not None
     by_key = table.estimate(f"key = '{uuid.UUID(int=5)}'", engines=["duckdb"])
     assert by_key["duckdb"].rows is not None, by_key["duckdb"].reason
+
+
+def test_a_delete_file_is_about_the_data_file_that_it_names_and_no_newer_one():
+    """Of a file with a deletion vector that alone counts; several position delete files may name the same row."""
+    files = pa.table(
+        {"file_path": ["a", "b", "c", "d"], "sequence_number": [1, 1, 5, 1], "record_count": [100, 100, 100, 100]}
+    )
+    named = pa.table(
+        {
+            "file_path": pa.array([b"a", b"a", b"b", b"b", b"c", b"elsewhere"], pa.binary()),
+            "is_vector": [True, False, False, False, True, True],
+            "record_count": [30, 60, 70, 50, 10, 99],
+            "sequence_number": [2, 2, 2, 1, 4, 9],
+        }
+    )
+    found = FileDeletes(named, 0, "", 0).count_rows(files)
+    assert found.most.tolist() == [30, 100, 0, 0]
+    assert found.least.tolist() == [30, 0, 0, 0]
