@@ -11,29 +11,28 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from icestats.demo import demo
-from icestats.errors import (
-    CallError,
-    CatalogError,
-    ColumnNotFoundError,
-    CommitError,
-    FilterError,
-    IcestatsError,
-    MetadataError,
-    PuffinFormatError,
-    SnapshotNotFoundError,
-    SparkUnavailableError,
-    StatisticsMissingError,
-    TableNotFoundError,
-    UnsupportedError,
-)
-from icestats.opening import load
-from icestats.table import Table
-
 if TYPE_CHECKING:
     from icestats.commit_report import CommitReport
+    from icestats.demo_opening import demo
+    from icestats.errors import (
+        CallError,
+        CatalogError,
+        ColumnNotFoundError,
+        CommitError,
+        FilterError,
+        IcestatsError,
+        MetadataError,
+        PuffinFormatError,
+        SnapshotNotFoundError,
+        SparkUnavailableError,
+        StatisticsMissingError,
+        TableNotFoundError,
+        UnsupportedError,
+    )
+    from icestats.opening import load
     from icestats.statistics import Statistics
     from icestats.stats.histogram import Histogram
+    from icestats.table import Table
 
 __version__ = "0.1.0"
 
@@ -64,11 +63,18 @@ _HOMES = {
     "CommitReport": "icestats.commit_report",
     "Histogram": "icestats.stats.histogram",
     "Statistics": "icestats.statistics",
+    "Table": "icestats.table",
+    "demo": "icestats.demo_opening",
+    "load": "icestats.opening",
 }
-"""Classes of answers, imported when they are first named: most of a start would be theirs."""
+"""What is imported when it is first named: a command line that is interrupted meanwhile ends without a traceback."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'icestats' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_HOMES.get(name, "icestats.errors")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

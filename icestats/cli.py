@@ -1,74 +1,21 @@
-"""The command line: the verbs of `Table`, one answer on stdout, one line on stderr where something is wrong.
+"""The command line's entry: an interrupt ends it with exit code 130 and no traceback, from the first import on.
 
-Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call.
+Nothing else is imported here, as the console script imports this module before it calls it.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 
-import click
-
-from icestats.errors import CallError, IcestatsError
-from icestats.verbs import contents, estimates, lifecycle, planning, statistics, workplace
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line and exit."""
-    # Without a handler, Python prints what PyIceberg logs; what went wrong is in the error line.
-    logging.getLogger("pyiceberg").addHandler(logging.NullHandler())
     try:
-        code = cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except click.ClickException as error:
-        _complain(error.format_message(), hint=f"; see `{_command_path(error)} --help`")
-        code = 2
-    except CallError as error:
-        _complain(str(error))
-        code = 2
-    except IcestatsError as error:
-        _complain(str(error))
-        code = 1
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = 1
-    except Exception as error:
-        if os.environ.get("ICESTATS_DEBUG"):
-            raise
-        _complain(f"{type(error).__name__}: {error}", hint=" (ICESTATS_DEBUG=1 shows where)")
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+        from icestats.command_line import run
 
-
-def _command_path(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    return context.command_path if context is not None else "icestats"
-
-
-def _complain(message: str, hint: str = "") -> None:
-    print(f"icestats: {' '.join(message.split()).rstrip('.')}{hint}", file=sys.stderr)  # noqa: T201 - the error line
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="icestats")
-def cli() -> None:
-    """See, explain and complete the statistics of Apache Iceberg tables.
-
-    SOURCE is catalog.namespace.table, namespace.table (the default catalog of PyIceberg's configuration), or the
-    location of a metadata.json. demo.events and demo.flights are the embedded demo warehouse's.
-    """
-
-
-_COMMANDS = (
-    *contents.COMMANDS,
-    *estimates.COMMANDS,
-    *statistics.COMMANDS,
-    *lifecycle.COMMANDS,
-    *workplace.COMMANDS,
-    *planning.COMMANDS,
-)
-for _command in _COMMANDS:
-    cli.add_command(_command)
+        code = run()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from icestats.demo import TABLES, demo
+from icestats.demo_opening import TABLES, demo
 from icestats.errors import StatisticsMissingError
 from icestats.presentation import render_count
 from icestats.progress import terminal_progress

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import icestats
-from icestats.cli import cli
+from icestats.command_line import cli
 from icestats.types import encode_value
 
 pytestmark = pytest.mark.spark

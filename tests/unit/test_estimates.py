@@ -13,7 +13,7 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
 import icestats
-from icestats.cli import cli
+from icestats.command_line import cli
 from icestats.estimation.file_deletes import FileDeletes
 from icestats.estimation.sources import SOURCES
 from icestats.plan.source_estimates import q_error

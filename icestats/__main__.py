@@ -1,0 +1,8 @@
+"""`python -m icestats`: the command line."""
+
+from __future__ import annotations
+
+from icestats.cli import main
+
+if __name__ == "__main__":
+    main()
