@@ -1,93 +1,143 @@
-"""Compiling the kernel with numba, once a machine: compiled code is kept where it can be written.
+"""Functions that are compiled once a machine: later processes load the kept machine code, and never import numba.
 
-numba's own cache goes by the date of the file that a function is in, not of what that function calls, and lies beside
-the source. Here the folder is the user's cache folder (or NUMBA_CACHE_DIR) and carries a hash of all of the kernel's
-sources, so that it is never stale, whatever an installer does to dates.
+An argument is an array (contiguous in C order, aligned, writable), an integer, a flag, or a named tuple of them; a result
+is an integer, a flag or None. A call flattens its arguments into 64-bit words, of an array its address and shape, and
+hands over where the words are; code_generation makes the machine code that takes them, object_code keeps and loads it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+import threading
+from array import array
+from collections.abc import Callable, Iterable
+from ctypes import addressof, c_char
+from functools import cached_property
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar, cast
 
-import numba
-from numba.core.caching import FunctionCache
-from platformdirs import user_cache_path
+import numpy as np
+
+from icestats.read.object_code import NativeFunction, load_code, read_code, write_code
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-_CONFIG: Any = numba.config
-_NJIT: Any = numba.njit
+Kinds = tuple[Any, ...]
+Class = TypeVar("Class", bound=type)
+
+NOTHING, INTEGER, FLAG, RAISED = range(4)
+"""What machine code says of its result, which is in the first word."""
+
+_NO_CHARACTERS = c_char * 0
+_lock = threading.RLock()
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that releases the interpreter lock, and keep the result for later processes."""
-    return _compile(function, inlined=False)
+    return cast("Callable[Parameters, Result]", CompiledFunction(function, inlined=False))
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function into each of its callers."""
-    return _compile(function, inlined=True)
+    return cast("Callable[Parameters, Result]", CompiledFunction(function, inlined=True))
 
 
-class KeptCode(FunctionCache):
-    """Compiled code of a function, in files."""
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the code for a signature, None where it has to be compiled."""
-        # numba's own method fills the target first with all that a compiler may need: 92 modules, half of the time that
-        # a first call takes. Code that is ready needs none of them, and what compiles fills it by itself.
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(signature, target)  # type: ignore[no-untyped-call]  # numba has no types
+def argument(named_tuple: Class) -> Class:
+    """Let a named tuple remember its words: a call takes a few microseconds, and flattening twenty arrays as many."""
+    names = {"__module__": named_tuple.__module__, "__doc__": named_tuple.__doc__, "flattened": None}
+    return cast("Class", type(named_tuple.__name__, (named_tuple,), names))
 
 
-def _compile(function: Callable[Parameters, Result], *, inlined: bool) -> Callable[Parameters, Result]:
-    folder = None if inlined else cache_folder()
-    if folder is not None:
-        _move_to_lasting_path(function, folder)
-    # Without numba's runtime nothing can be allocated, and arrays are not reference-counted: the atomic counting of
-    # every view took 30 times as long as the work itself. `_nrt` is numba's own option for that.
-    options = {"nogil": True, "error_model": "numpy", "forceinline": inlined, "_nrt": False}
-    dispatcher = _NJIT(**options)(function)
-    if folder is not None:
-        before = _CONFIG.CACHE_DIR
-        try:
-            _CONFIG.CACHE_DIR = str(folder)
-            dispatcher._cache = KeptCode(function)  # type: ignore[no-untyped-call]  # numba has no types
-        finally:
-            _CONFIG.CACHE_DIR = before
-    return cast("Callable[Parameters, Result]", dispatcher)
+class CompiledFunction:
+    """A function that runs as machine code; numba is imported only where that has to be made."""
+
+    def __init__(self, function: Callable[..., Any], *, inlined: bool) -> None:
+        self.function = function
+        self.inlined = inlined
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._native: dict[Kinds, NativeFunction] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the machine code for arguments of these kinds."""
+        kinds, words = flatten(arguments)
+        native = self._native.get(kinds) or self._prepare(kinds, arguments)
+        # Threads call at the same time: each call has words of its own.
+        block = array("q", words or [0])
+        result = native(block.buffer_info()[0])
+        if result == NOTHING:
+            return None
+        if result == INTEGER:
+            return block[0]
+        if result == FLAG:
+            return bool(block[0])
+        raise RuntimeError(f"the machine code of {self.__name__} raised an exception")
+
+    def _prepare(self, kinds: Kinds, arguments: tuple[Any, ...]) -> NativeFunction:
+        """Load the code for arguments of some kinds, or make it."""
+        with _lock:
+            if kinds not in self._native:
+                signature(self.function).bind(*arguments)
+                digest = hashlib.sha256(repr((self.function.__module__, kinds)).encode()).hexdigest()
+                name = f"{self.__name__}_{digest[:24]}"
+                code = read_code(name)
+                if code is None:
+                    from icestats.read.code_generation import generate_code
+
+                    code = generate_code(self.function, arguments, name)
+                    write_code(name, code)
+                self._native[kinds] = load_code(name, code)
+            return self._native[kinds]
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which numba knows what to call where a compiled function names this one."""
+        return self._callee._numba_type_
+
+    @cached_property
+    def _callee(self) -> Any:
+        from icestats.read.code_generation import build_callee
+
+        return build_callee(self.function, inlined=self.inlined)
 
 
-def _move_to_lasting_path(function: Callable[Parameters, Result], folder: Path) -> None:
-    # numba looks compiled code up by the path of its source, and on Spark's executors that is another one each time.
-    source = Path(function.__code__.co_filename)
-    lasting = folder / source.name
-    try:
-        if not lasting.exists():
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
-                copy.write(source.read_bytes())
-            Path(copy.name).replace(lasting)
-    except OSError:
-        return
-    function.__code__ = function.__code__.replace(co_filename=str(lasting))
+def flatten(values: Iterable[Any]) -> tuple[Kinds, list[int]]:
+    """Return of what kinds arguments are, and their words.
+
+    Raises
+    ------
+    TypeError
+        One of them is nothing that compiled functions take.
+    """
+    kinds: list[Any] = []
+    words: list[int] = []
+    for value in values:
+        if type(value) is np.ndarray:
+            if not value.flags.carray:
+                raise TypeError("an array for compiled code is not contiguous, aligned and writable: copy it")
+            kinds.append(value.dtype)
+            kinds.append(value.ndim)
+            words.append(addressof(_NO_CHARACTERS.from_buffer(value)))
+            words += value.shape
+        elif isinstance(value, tuple):
+            if (flattened := getattr(value, "flattened", None)) is None:
+                flattened = _flatten_tuple(value)
+            kinds.append(flattened[0])
+            words += flattened[1]
+        elif isinstance(value, bool | np.bool_):
+            kinds.append(bool)
+            words.append(int(value))
+        elif isinstance(value, int | np.integer):
+            kinds.append(int)
+            words.append(int(value))
+        else:
+            raise TypeError(f"compiled code takes no {type(value).__name__}: expected an array, an integer or a flag")
+    return tuple(kinds), words
 
 
-@cache
-def cache_folder() -> Path | None:
-    """Return the folder of compiled code; None where no folder can be written, and nothing is kept."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.glob("kernel*.py")):
-        digest.update(source.read_bytes())
-    root = Path(_CONFIG.CACHE_DIR) if _CONFIG.CACHE_DIR else user_cache_path("icestats") / "numba"
-    folder = root / digest.hexdigest()[:16]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+def _flatten_tuple(value: Any) -> tuple[str, list[int]]:
+    kinds, words = flatten(value)
+    # Text is hashed once, however many kinds it stands for.
+    flattened = repr((type(value).__module__, type(value).__name__, kinds)), words
+    if hasattr(value, "flattened"):
+        value.flattened = flattened
+    return flattened

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from icestats.read.compiling import argument
+
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
 Integer: TypeAlias = Any
@@ -108,6 +110,7 @@ LOWER_START, LOWER_LENGTH = 4, 6
 GROUPS_USED, ARENA_USED, KEYS_USED = range(3)
 
 
+@argument
 class Frame(NamedTuple):
     """What the kernel knows of the entry at hand."""
 
@@ -127,6 +130,7 @@ class Frame(NamedTuple):
     state: Words
 
 
+@argument
 class Groups(NamedTuple):
     """Accumulators of groups of files: manifests and partitions."""
 
@@ -146,6 +150,7 @@ class Groups(NamedTuple):
     """Open addressing: a group's number + 1, or 0."""
 
 
+@argument
 class Job(NamedTuple):
     """What the kernel knows of the manifest at hand."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from icestats.read import kernel_layout as k
-from icestats.read.compiling import compiled, inlined
+from icestats.read.compiling import argument, compiled, inlined
 from icestats.read.kernel import check_entry
 from icestats.read.kernel_decode import decode_entry
 from icestats.read.kernel_layout import Bytes, Flag, Frame, Integer, Words
@@ -17,6 +17,7 @@ from icestats.read.kernel_primitives import copy_bytes, fail, read_long
 ROWS_USED, ROWS_ARENA_USED, NEXT_ROW_ID = range(3)
 
 
+@argument
 class Rows(NamedTuple):
     """Captured entries, one row each."""
 
