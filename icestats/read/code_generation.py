@@ -1,4 +1,4 @@
-"""Python functions -> machine code that needs nothing of Python or numba when it runs: the only module that imports numba."""
+"""Python functions -> machine code that runs without Python and numba. No other module imports numba."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
+import numba.core.compiler
+import numba.core.types
+import numba.np.arrayobj
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.core.compiler import Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
 from icestats.read.compiling import FLAG, INTEGER, NOTHING, RAISED
+
+# numba has no types.
+_COMPILER: Any = numba.core.compiler
+_TYPES: Any = numba.core.types
+_ARRAYS: Any = numba.np.arrayobj
+_TARGET: Any = cpu_target
 
 # Without numba's runtime nothing can be allocated, and arrays are not reference-counted: the atomic counting of every
 # view took 30 times as long as the work itself. `_nrt` is numba's own option for that.
@@ -27,7 +33,7 @@ _OPTIONS = {
     "no_cfunc_wrapper": True,
 }
 _WORD = ir.IntType(64)
-_RESULTS = {types.none: NOTHING, types.int64: INTEGER, types.boolean: FLAG}
+_RESULTS = {_TYPES.none: NOTHING, _TYPES.int64: INTEGER, _TYPES.boolean: FLAG}
 
 
 def build_callee(function: Callable[..., Any], *, inlined: bool) -> Any:
@@ -35,40 +41,40 @@ def build_callee(function: Callable[..., Any], *, inlined: bool) -> Any:
     return CPUDispatcher(function, targetoptions=_OPTIONS | {"forceinline": inlined})
 
 
-@global_compiler_lock  # type: ignore[untyped-decorator]  # numba has no types
 def generate_code(function: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> bytes:
-    """Compile a function for arguments like these into an object file.
+    """Compile a function, and all that it calls, into an object file.
 
     Parameters
     ----------
     function : callable
-        What to compile, with all that it calls.
+        What to compile.
     arguments : tuple
-        Of the kinds that `compiling.flatten` takes.
+        Arguments of the kinds to compile it for, of those that `compiling.flatten` takes.
     name : str
-        What the function is called in the object file: it takes the address of the arguments' words, overwrites the
-        first with the result, and returns what the result is.
+        The name of the function in the object file. It takes the address of the words of arguments, overwrites the
+        first with the result, and returns what that is.
 
     Raises
     ------
     TypeError
-        The function returns or calls what compiled functions cannot.
+        What it takes, returns or calls is nothing for a process without numba.
     """
-    flags = Flags()
-    cpu_target.options.parse_as_flags(flags, _OPTIONS)
-    # The library is completed here, after the entry has been added.
-    flags.no_compile = True
-    context = cpu_target.target_context
-    found = tuple(_find_type(argument) for argument in arguments)
-    made = compile_extra(cpu_target.typing_context, context, function, found, None, flags, {})
-    if made.fndesc.restype not in _RESULTS:
-        raise TypeError(f"{function.__name__} returns {made.fndesc.restype}: expected an integer, a flag or None")
-    made.library.add_ir_module(_build_entry(context, made.fndesc, name))
-    made.library.finalize()
-    _, _, (code, bitcode) = made.library.serialize_using_object_code()
-    missing = [callee.name for callee in llvm.parse_bitcode(bitcode).functions if _is_foreign(callee)]
-    if missing:
-        raise TypeError(f"{function.__name__} calls {missing[0]}, which only numba has: compiled code cannot")
+    with global_compiler_lock:
+        kinds = tuple(_find_type(argument) for argument in arguments)
+        flags = _COMPILER.Flags()
+        _TARGET.options.parse_as_flags(flags, _OPTIONS)
+        # The code is not finished until `_build_entry` has been added.
+        flags.no_compile = True
+        context = _TARGET.target_context
+        made = _COMPILER.compile_extra(_TARGET.typing_context, context, function, kinds, None, flags, {})
+        if _TYPES.unliteral(made.fndesc.restype) not in _RESULTS:
+            raise TypeError(f"{function.__name__} returns {made.fndesc.restype}: expected an integer, a flag or None")
+        made.library.add_ir_module(_build_entry(context, made.fndesc, name))
+        made.library.finalize()
+        _, _, (code, bitcode) = made.library.serialize_using_object_code()
+    foreign = [callee.name for callee in llvm.parse_bitcode(bitcode).functions if _is_foreign(callee)]
+    if foreign:
+        raise TypeError(f"{function.__name__} calls {foreign[0]} of numba: what it does has to be done without")
     return bytes(code)
 
 
@@ -78,29 +84,33 @@ def _is_foreign(function: Any) -> bool:
 
 def _find_type(argument: Any) -> Any:
     if isinstance(argument, np.ndarray):
-        return types.Array(from_dtype(argument.dtype), argument.ndim, "C")
+        if argument.dtype.kind not in "iufb" or not argument.dtype.isnative:
+            raise TypeError(f"compiled code takes arrays of numbers in this machine's byte order, not {argument.dtype}")
+        return _TYPES.Array(from_dtype(argument.dtype), argument.ndim, "C")
     if isinstance(argument, tuple):
-        return types.NamedTuple([_find_type(item) for item in argument], type(argument))
-    return types.boolean if isinstance(argument, bool | np.bool_) else types.int64
+        return _TYPES.NamedTuple([_find_type(item) for item in argument], type(argument))
+    return _TYPES.boolean if isinstance(argument, bool | np.bool_) else _TYPES.int64
 
 
 def _build_entry(context: Any, function: Any, name: str) -> Any:
-    """Build the function that takes words, and calls the compiled one by numba's convention."""
+    """Build the function that takes words, and calls the compiled one as numba's functions call each other."""
     module = context.create_module(name)
     entry = ir.Function(module, ir.FunctionType(_WORD, [_WORD.as_pointer()]), name)
     builder = ir.IRBuilder(entry.append_basic_block())
-    callee_kind = context.call_conv.get_function_type(function.restype, function.argtypes)
-    callee = ir.Function(module, callee_kind, function.llvm_func_name)
+    convention = context.call_conv
+    callee_type = convention.get_function_type(function.restype, function.argtypes)
+    callee = ir.Function(module, callee_type, function.llvm_func_name)
     words = _load_words(builder, entry.args[0])
     values = [_build_value(context, builder, kind, words) for kind in function.argtypes]
-    status, result = context.call_conv.call_function(
+    status, result = convention.call_function(
         builder, callee, function.restype, function.argtypes, values, attrs=("noinline",)
     )
     with builder.if_then(status.is_error, likely=False):
         builder.ret(_WORD(RAISED))
-    if function.restype is not types.none:
+    returned = _RESULTS[_TYPES.unliteral(function.restype)]
+    if returned != NOTHING:
         builder.store(builder.zext(result, _WORD), entry.args[0])
-    builder.ret(_WORD(_RESULTS[function.restype]))
+    builder.ret(_WORD(returned))
     return module
 
 
@@ -112,24 +122,23 @@ def _load_words(builder: Any, start: Any) -> Iterator[Any]:
 
 
 def _build_value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
-    """Build an argument from its words."""
-    if isinstance(kind, types.Array):
+    """Build an argument from the next words."""
+    if isinstance(kind, _TYPES.Array):
         return _build_array(context, builder, kind, words)
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, _TYPES.BaseTuple):
         return context.make_tuple(builder, kind, [_build_value(context, builder, item, words) for item in kind])
-    word = next(words)
-    return builder.trunc(word, context.get_value_type(kind)) if kind is types.boolean else word
+    return builder.trunc(next(words), context.get_value_type(kind))
 
 
 def _build_array(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
     item = context.get_data_type(kind.dtype)
-    size = context.get_abi_sizeof(item)
-    word = context.get_value_type(types.intp)
+    extent = context.get_value_type(_TYPES.intp)
     address = builder.inttoptr(next(words), item.as_pointer())
-    shape = [builder.trunc(next(words), word) for _ in range(kind.ndim)]
-    strides = [word(size)]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, builder.mul(strides[0], extent))
+    shape = [builder.trunc(next(words), extent) for _ in range(kind.ndim)]
+    size = extent(context.get_abi_sizeof(item))
+    strides = [size]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
     array = context.make_array(kind)(context, builder)
-    populate_array(array, address, shape, strides[: kind.ndim], word(size), None)
+    _ARRAYS.populate_array(array, address, shape, strides[: kind.ndim], size, None)
     return array._getvalue()

@@ -1,13 +1,12 @@
-"""Functions that are compiled once a machine: later processes load the kept machine code, and never import numba.
+"""Functions that are compiled once a machine: later processes load the machine code, and never import numba.
 
-An argument is an array (contiguous in C order, aligned, writable), an integer, a flag, or a named tuple of them; a result
-is an integer, a flag or None. A call flattens its arguments into 64-bit words, of an array its address and shape, and
-hands over where the words are; code_generation makes the machine code that takes them, object_code keeps and loads it.
+They take arrays (contiguous in C order, aligned, writable), integers, flags, and named tuples of these; they return an
+integer, a flag or None. A call flattens its arguments into 64-bit words, of an array its address and shape, and passes
+on where the words are. `code_generation` makes the machine code that takes them, `object_code` keeps and loads it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from array import array
 from collections.abc import Callable, Iterable
@@ -18,17 +17,18 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from icestats.read.object_code import NativeFunction, load_code, read_code, write_code
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-Kinds = tuple[Any, ...]
 Class = TypeVar("Class", bound=type)
+MachineCode = Callable[[int], int]
+"""Takes the address of words, and releases the interpreter lock."""
+Kinds = tuple[Any, ...]
+"""Of what kinds arguments are: of an array dtype and dimensions, `int`, `bool`, a text for a named tuple."""
 
 NOTHING, INTEGER, FLAG, RAISED = range(4)
-"""What machine code says of its result, which is in the first word."""
+"""What machine code returns: what its result is, which then is in the first word."""
 
-_NO_CHARACTERS = c_char * 0
+_CHARACTERS: Any = c_char * 0
 _lock = threading.RLock()
 
 
@@ -43,54 +43,60 @@ def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 
 def argument(named_tuple: Class) -> Class:
-    """Let a named tuple remember its words: a call takes a few microseconds, and flattening twenty arrays as many."""
-    names = {"__module__": named_tuple.__module__, "__doc__": named_tuple.__doc__, "flattened": None}
-    return cast("Class", type(named_tuple.__name__, (named_tuple,), names))
+    """Let a named tuple remember its words, which take longer to find than most calls."""
+    members = {
+        "__module__": named_tuple.__module__,
+        "__doc__": named_tuple.__doc__,
+        # A copy has arrays of its own.
+        "__reduce__": lambda self: (type(self), tuple(self)),
+        "flattened": None,
+    }
+    return cast("Class", type(named_tuple.__name__, (named_tuple,), members))
 
 
 class CompiledFunction:
-    """A function that runs as machine code; numba is imported only where that has to be made."""
+    """A function that runs as machine code, which is looked for, and made if need be, when it is first called."""
 
     def __init__(self, function: Callable[..., Any], *, inlined: bool) -> None:
         self.function = function
         self.inlined = inlined
         self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._native: dict[Kinds, NativeFunction] = {}
+        self._code: dict[Kinds, MachineCode] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code for arguments of these kinds."""
         kinds, words = flatten(arguments)
-        native = self._native.get(kinds) or self._prepare(kinds, arguments)
-        # Threads call at the same time: each call has words of its own.
+        code = self._code.get(kinds) or self._prepare(kinds, arguments)
+        # Words of its own for each call, as many may run at a time; one at least, for the result.
         block = array("q", words or [0])
-        result = native(block.buffer_info()[0])
+        result = code(block.buffer_info()[0])
         if result == NOTHING:
             return None
         if result == INTEGER:
             return block[0]
         if result == FLAG:
             return bool(block[0])
-        raise RuntimeError(f"the machine code of {self.__name__} raised an exception")
+        raise RuntimeError(f"{self.__name__} raised an exception in compiled code, which cannot tell more")
 
-    def _prepare(self, kinds: Kinds, arguments: tuple[Any, ...]) -> NativeFunction:
-        """Load the code for arguments of some kinds, or make it."""
+    def _prepare(self, kinds: Kinds, arguments: tuple[Any, ...]) -> MachineCode:
+        from icestats.read.object_code import load_code, name_code, read_code, write_code
+
         with _lock:
-            if kinds not in self._native:
+            if kinds not in self._code:
                 signature(self.function).bind(*arguments)
-                digest = hashlib.sha256(repr((self.function.__module__, kinds)).encode()).hexdigest()
-                name = f"{self.__name__}_{digest[:24]}"
-                code = read_code(name)
-                if code is None:
+                name = name_code(self.function, kinds)
+                kept = read_code(name)
+                if kept is None:
                     from icestats.read.code_generation import generate_code
 
-                    code = generate_code(self.function, arguments, name)
-                    write_code(name, code)
-                self._native[kinds] = load_code(name, code)
-            return self._native[kinds]
+                    kept = generate_code(self.function, arguments, name)
+                    write_code(name, kept)
+                self._code[kinds] = load_code(name, kept)
+            return self._code[kinds]
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which numba knows what to call where a compiled function names this one."""
+        """What numba asks an object for that a function names: here, what is to be called."""
         return self._callee._numba_type_
 
     @cached_property
@@ -106,37 +112,37 @@ def flatten(values: Iterable[Any]) -> tuple[Kinds, list[int]]:
     Raises
     ------
     TypeError
-        One of them is nothing that compiled functions take.
+        Compiled code does not take one of them.
     """
     kinds: list[Any] = []
     words: list[int] = []
     for value in values:
-        if type(value) is np.ndarray:
+        kind = type(value)
+        if kind is np.ndarray:
             if not value.flags.carray:
-                raise TypeError("an array for compiled code is not contiguous, aligned and writable: copy it")
+                raise TypeError("compiled code takes arrays that are contiguous, aligned and writable: copy this one")
             kinds.append(value.dtype)
             kinds.append(value.ndim)
-            words.append(addressof(_NO_CHARACTERS.from_buffer(value)))
+            words.append(addressof(_CHARACTERS.from_buffer(value)))
             words += value.shape
+        elif kind is int or kind is bool:
+            kinds.append(kind)
+            words.append(value)
         elif isinstance(value, tuple):
-            if (flattened := getattr(value, "flattened", None)) is None:
-                flattened = _flatten_tuple(value)
-            kinds.append(flattened[0])
-            words += flattened[1]
-        elif isinstance(value, bool | np.bool_):
-            kinds.append(bool)
-            words.append(int(value))
-        elif isinstance(value, int | np.integer):
-            kinds.append(int)
+            name, more = getattr(value, "flattened", None) or _flatten_tuple(value)
+            kinds.append(name)
+            words += more
+        elif isinstance(value, np.integer | np.bool_):
+            kinds.append(bool if kind is np.bool_ else int)
             words.append(int(value))
         else:
-            raise TypeError(f"compiled code takes no {type(value).__name__}: expected an array, an integer or a flag")
+            raise TypeError(f"compiled code takes arrays, integers, flags and named tuples of them, not {value!r:.50}")
     return tuple(kinds), words
 
 
 def _flatten_tuple(value: Any) -> tuple[str, list[int]]:
     kinds, words = flatten(value)
-    # Text is hashed once, however many kinds it stands for.
+    # A text, because its hash is found once only.
     flattened = repr((type(value).__module__, type(value).__name__, kinds)), words
     if hasattr(value, "flattened"):
         value.flattened = flattened

@@ -1,8 +1,9 @@
-"""Machine code that is kept in files, and loaded by LLVM alone.
+"""Machine code in files, and loading it with LLVM alone.
 
-Code is kept in the user's cache folder, or in NUMBA_CACHE_DIR, in a folder of its own for all that it depends on: the
-sources of the kernel and of what compiles it, numba, LLVM, the processor, numba's settings. So it is never stale. Each
-file begins with a hash of the rest and of its name, without which it is not believed: damaged code would end the process.
+It is kept in the user's cache folder, or in NUMBA_CACHE_DIR, in a folder for all that it depends on: the sources of the
+kernel and of what compiles it, numba and its settings, LLVM, the processor. So it is never stale, whatever an installer
+does to dates. Each file begins with a hash of its place and contents, without which it is not believed: damaged code
+would end the process.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 from functools import cache
@@ -19,52 +20,64 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import llvmlite
+import llvmlite.binding as llvm
 import numpy as np
 from platformdirs import user_cache_path
 
-NativeFunction = Callable[[int], int]
+from icestats.read.compiling import MachineCode
 
 _HASH_SIZE = hashlib.sha256().digest_size
-_SOURCES = ("kernel*.py", "compiling.py", "code_generation.py", "object_code.py")
-_PROTOTYPE = CFUNCTYPE(c_int64, c_void_p)
+_FUNCTION = CFUNCTYPE(c_int64, c_void_p)
+
+
+def name_code(function: Callable[..., Any], kinds: Hashable) -> str:
+    """Return the name of a function's code for some kinds of arguments: of its file, and within it."""
+    digest = hashlib.sha256(repr((function.__module__, kinds)).encode()).hexdigest()
+    return f"{function.__name__}_{digest[:24]}"
 
 
 def read_code(name: str) -> bytes | None:
-    """Return the machine code that is kept under a name; None where there is none, or it is damaged."""
+    """Return the object file that is kept under a name; None where there is none, or it is damaged."""
     try:
-        kept = (cache_folder() / name).read_bytes()
+        path = cache_folder() / name
+        kept = path.read_bytes()
     except OSError:
         return None
     code = kept[_HASH_SIZE:]
-    return code if kept[:_HASH_SIZE] == _hash(name, code) else None
+    return code if kept[:_HASH_SIZE] == _hash(path, code) else None
 
 
 def write_code(name: str, code: bytes) -> None:
-    """Keep machine code under a name, where that is possible: another process sees all of it or nothing."""
-    folder = cache_folder()
+    """Keep an object file where that is possible; whoever reads it finds all of it, or nothing."""
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{name}.{uuid4().hex}"
+        path = cache_folder() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{name}.{uuid4().hex}")
         try:
-            unfinished.write_bytes(_hash(name, code) + code)
-            unfinished.replace(folder / name)
-        except OSError:
+            unfinished.write_bytes(_hash(path, code) + code)
+            unfinished.replace(path)
+        finally:
             unfinished.unlink(missing_ok=True)
 
 
-def load_code(name: str, code: bytes) -> NativeFunction:
-    """Return the function of a name in machine code, which takes the address of words and releases the interpreter lock."""
-    import llvmlite.binding as llvm
-
+def load_code(name: str, code: bytes) -> MachineCode:
+    """Return the function of that name in an object file."""
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return _PROTOTYPE(engine.get_function_address(name))
+    return _FUNCTION(engine.get_function_address(name))
 
 
 @cache
 def cache_folder() -> Path:
-    """Return the folder of machine code for this very kernel, compiler and processor."""
+    """Return the folder of machine code of this very kernel, compiler and processor.
+
+    Raises
+    ------
+    OSError
+        The sources are no files: there is none.
+    """
     digest = hashlib.sha256()
     for part in _dependencies():
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -73,39 +86,35 @@ def cache_folder() -> Path:
 
 
 def _dependencies() -> Iterator[bytes]:
-    import llvmlite
-
-    here = Path(__file__).parent
-    for pattern in _SOURCES:
-        yield from (source.read_bytes() for source in sorted(here.glob(pattern)))
     yield _numba_version()
-    for text in (llvmlite.__version__, np.__version__, sys.implementation.cache_tag, *_target()):
+    for text in (llvmlite.__version__, np.__version__, sys.implementation.cache_tag, sys.maxsize, *_target()):
         yield str(text).encode()
     for variable, value in sorted(os.environ.items()):
         if variable.startswith("NUMBA_") and variable != "NUMBA_CACHE_DIR":
             yield f"{variable}={value}".encode()
+    here = Path(__file__)
+    compiler = (here, here.with_name("compiling.py"), here.with_name("code_generation.py"))
+    for source in (*compiler, *sorted(here.parent.glob("kernel*.py"))):
+        yield source.read_bytes()
 
 
 def _numba_version() -> bytes:
-    # To ask numba would be to import it, and importlib.metadata takes as long as loading the code.
+    # To ask numba is to import it, and importlib.metadata takes as long as all of the loading.
     spec = find_spec("numba")
-    folders = spec.submodule_search_locations if spec else None
-    return Path(folders[0], "_version.py").read_bytes() if folders else b""
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'numba'", name="numba")
+    return Path(spec.submodule_search_locations[0], "_version.py").read_bytes()
 
 
 @cache
 def _target() -> tuple[str, str, str]:
-    """Return LLVM's name of the platform, of the processor and of what the processor can do."""
-    import llvmlite.binding as llvm
-
+    """Return LLVM's names of the platform, of the processor, and of what the processor can do."""
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 @cache
 def _engine() -> Any:
-    """Return what links machine code into this process; one for all, as each of its own would take a millisecond."""
-    import llvmlite.binding as llvm
-
+    """Return what links object files into this process: one for all, as each takes a millisecond."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple, processor, features = _target()
@@ -115,5 +124,5 @@ def _engine() -> Any:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
 
 
-def _hash(name: str, code: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + b"\0" + code).digest()
+def _hash(path: Path, code: bytes) -> bytes:
+    return hashlib.sha256(f"{path.parent.name}/{path.name}\n".encode() + code).digest()

@@ -6,10 +6,7 @@ import datetime as dt
 import io
 import itertools
 import math
-import os
 import struct
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -604,18 +601,3 @@ def test_manifests_of_pyiceberg(version: int, tmp_path: Path) -> None:
     assert (cell["column_size"], cell["lower_bound"], cell["upper_bound"]) == (1225, integer(0, 8), integer(98, 8))
     assert rollups.table_cells["valueless_file_count"].to_pylist() == [0, 50]
     assert sum(rollups.partitions["data_file_count"].to_pylist()) == 50
-
-
-def test_compiled_code_outlives_the_process(tmp_path: Path) -> None:
-    """A second process finds what the first has compiled, in NUMBA_CACHE_DIR, and adds nothing."""
-    code = (
-        "import numpy as np; from icestats.read.kernel_rows import gather_bytes as f; "
-        "words, data = np.zeros(0, np.int64), np.zeros(0, np.uint8); f(data, words, words, data)"
-    )
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    found = []
-    for _ in range(2):
-        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-        found.append({(p.name, p.stat().st_mtime_ns) for p in tmp_path.rglob("*.nb?")})
-    assert found[0]
-    assert found[0] == found[1]
