@@ -11,7 +11,7 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable
 from ctypes import addressof, c_char
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -142,8 +142,13 @@ def flatten(values: Iterable[Any]) -> tuple[Kinds, list[int]]:
 
 def _flatten_tuple(value: Any) -> tuple[str, list[int]]:
     kinds, words = flatten(value)
-    # A text, because its hash is found once only.
-    flattened = repr((type(value).__module__, type(value).__name__, kinds)), words
+    flattened = _name_kinds(type(value), kinds), words
     if hasattr(value, "flattened"):
         value.flattened = flattened
     return flattened
+
+
+@cache
+def _name_kinds(kind: type, kinds: Kinds) -> str:
+    """Return a text for the kinds in a named tuple, whose hash Python finds once only."""
+    return repr((kind.__module__, kind.__name__, kinds))

@@ -178,12 +178,12 @@ def test_code_of_other_sources_is_not_loaded(gathering: Path, tmp_path: Path) ->
     """What a function calls may lie in another module."""
     folder = shutil.copytree(gathering, tmp_path / "copy")
     package = Path(icestats.__file__).parent
-    shutil.copytree(package, tmp_path / "icestats", ignore=shutil.ignore_patterns("__pycache__"))
-    source = tmp_path / "icestats" / "read" / "kernel_primitives.py"
+    shutil.copytree(package, tmp_path / "other" / "icestats", ignore=shutil.ignore_patterns("__pycache__"))
+    source = tmp_path / "other" / "icestats" / "read" / "kernel_primitives.py"
     line = "out[at + i] = data[start + i]"
     assert line in source.read_text()
     source.write_text(source.read_text().replace(line, f"{line} + 1"))
-    path = os.pathsep.join([str(tmp_path), *sys.path])
+    path = os.pathsep.join([str(tmp_path / "other"), *sys.path])
     assert run(GATHER, folder, PYTHONPATH=path) == "[8, 9, 3, 4, 5] True\n"
     assert run(GATHER, folder) == LOADED
 
