@@ -209,7 +209,7 @@ def _inflate(inflate: Inflate, data: memoryview, limit: int, path: str, offset: 
 def _batch(parts: list[Any], blocks: Sequence[Block], path: str) -> Batch:
     lengths = [len(part) for part in parts]
     _check_counts(lengths, blocks, path)
-    # Arrays that cannot be written are another type to numba: each function would be compiled twice.
+    # Compiled functions take arrays that can be written, and only those.
     whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else bytearray().join(parts)
     ends = list(accumulate(lengths))
     places = [(end - length, end, block[3]) for end, length, block in zip(ends, lengths, blocks, strict=True)]

@@ -142,7 +142,7 @@ def flatten(values: Iterable[Any]) -> tuple[Kinds, list[int]]:
 
 def _flatten_tuple(value: Any) -> tuple[str, list[int]]:
     kinds, words = flatten(value)
-    flattened = _name_kinds(type(value), kinds), words
+    flattened = _name_kinds(value.__class__, kinds), words
     if hasattr(value, "flattened"):
         value.flattened = flattened
     return flattened
