@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from icestats.errors import CallError
+from icestats.interrupts import CallingThread
 
 _READING_WORDS = ("explain", "from", "pivot", "select", "with")
 
@@ -26,6 +28,8 @@ class LazyView(ds.Dataset):
     def __init__(self, schema: pa.Schema, read: Reader) -> None:
         self._view_schema = schema
         self._read = read
+        self.calling: CallingThread | None = None
+        """The thread that reads, while a query runs in another one."""
         self.failure: BaseException | None = None
         """What reading failed with: DuckDB passes on no more than its text."""
 
@@ -37,7 +41,8 @@ class LazyView(ds.Dataset):
     def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: Any) -> ds.Scanner:  # noqa: A002 - Arrow's name
         """Read what a scan asks for."""
         try:
-            rows = self._read(columns, filter)
+            read = functools.partial(self._read, columns, filter)
+            rows = read() if self.calling is None else self.calling.ask(read)
         except BaseException as error:
             self.failure = error
             raise
@@ -60,29 +65,29 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         The query is wrong, or is not one statement that reads.
     IcestatsError
         What reading a view failed with.
+    KeyboardInterrupt
+        The calling thread was interrupted; the query has ended.
     """
     import duckdb
 
-    connection = duckdb.connect()
+    connection, calling = duckdb.connect(), CallingThread()
     try:
         connection.execute("set python_enable_replacements = false")
         connection.execute("set timezone = 'UTC'")
         for name, view in views.items():
+            view.calling = calling
             connection.register(name, view)
         _check_selects(query, connection.extract_statements(query))
-        return _with_unique_names(connection.sql(query).to_arrow_table())
+        found = calling.wait_for(lambda: connection.sql(query).to_arrow_table(), connection.interrupt)
+        return _with_unique_names(found)
     except Exception as error:
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
         if failure is not None:
             raise failure from error
         if isinstance(error, duckdb.Error):
             raise CallError(f"the query failed: {_line(str(error))}; the views are {', '.join(views)}") from error
-        if isinstance(error, RuntimeError) and "interrupted" in str(error):
-            raise KeyboardInterrupt from error
         raise
     finally:
-        # An interrupt may reach Python and not DuckDB, whose threads would go on.
-        connection.interrupt()
         connection.close()
 
 

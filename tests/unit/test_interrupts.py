@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from icestats.storage import local_path
+
 ROOT = Path(__file__).parents[2]
 HOOK = """
 import os, signal, sys
@@ -54,3 +56,54 @@ def test_the_package_itself_imports_nothing_heavy():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {name for name in found if name.startswith("icestats")} == {"icestats", "icestats.cli"}
     assert not {"numpy", "pyarrow", "click"} & set(found)
+
+
+QUERIES = """
+import signal, sys
+import icestats
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+table = icestats.load(sys.argv[1])
+endless = "select count(*) from range(1000000) a, range(1000000) b, {view} where hash(a.range, b.range) % 7 = 3"
+for view in ("columns", "files"):
+    for delay in (0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3):
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        try:
+            table.sql(endless.format(view=view))
+        except KeyboardInterrupt:
+            count = table.sql("select count(*) as n from columns")["n"][0].as_py()
+            print("interrupted", count, flush=True)
+"""
+
+
+def test_an_endless_query_is_interrupted_whenever_it_comes_and_the_table_answers_afterwards(small_table):
+    """In the main thread, as in a notebook: before the query has begun, while views are read, while DuckDB works."""
+    location = local_path(small_table.metadata_location)
+    done = subprocess.run(
+        [sys.executable, "-c", QUERIES, str(location)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["interrupted", "4"] * 16
+
+
+ALARM = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "duckdb":
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+            signal.setitimer(signal.ITIMER_REAL, 1.0)
+
+sys.meta_path.insert(0, Interrupt())
+"""
+
+
+def test_the_verb_sql_is_interrupted_with_exit_code_130(small_table, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(ALARM)
+    paths = os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])
+    query = "select count(*) from range(1000000) a, range(1000000) b where hash(a.range, b.range) % 7 = 3"
+    command = [sys.executable, "-m", "icestats", "sql", str(local_path(small_table.metadata_location)), query]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
