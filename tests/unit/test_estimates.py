@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import uuid
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,10 @@ import icestats
 from icestats.command_line import cli
 from icestats.estimation.file_deletes import FileDeletes
 from icestats.estimation.sources import SOURCES
+from icestats.metadata import Field, PartitionSpec
+from icestats.metadata import PartitionField as SpecField
+from icestats.metadata import Schema as TableSchema
+from icestats.plan.partition_ranges import build_value_ranges
 from icestats.plan.source_estimates import q_error
 
 
@@ -203,3 +208,21 @@ def test_a_delete_file_is_about_the_data_file_that_it_names_and_no_newer_one():
     found = FileDeletes(named, 0, "", 0).count_rows(files)
     assert found.most.tolist() == [30, 100, 0, 0]
     assert found.least.tolist() == [30, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("type_text", "kind", "value", "expected"),
+    [
+        ("uuid", pa.binary(16), bytes(15) + b"\x07", bytes(15) + b"\x07"),
+        ("timestamp_ns", pa.timestamp("ns"), 1_700_000_000_000_000_001, 1_700_000_000_000_000_001),
+        ("timestamptz", pa.timestamp("us", "UTC"), 1_700_000_000_000_001, 1_700_000_000_000_001),
+    ],
+)
+def test_partition_values_are_taken_as_iceberg_stores_them(type_text: str, kind: pa.DataType, value, expected) -> None:
+    """PyIceberg partitions by some of these only; Java by all."""
+    schema = TableSchema(0, (Field(1, "c", type_text, required=False, top_level=True),))
+    specs = {0: PartitionSpec(0, (SpecField(field_id=1000, source_id=1, name="c", transform="identity"),))}
+    partitions = pa.StructArray.from_arrays([pa.array([value, None], kind)], ["c"])
+    found = build_value_ranges(partitions, np.zeros(2, np.int64), specs, schema)[0].ranges[0]
+    assert found is not None
+    assert (found.lower[0], found.may_be_null.tolist()) == (expected, [False, True])

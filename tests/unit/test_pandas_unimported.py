@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import os
-import subprocess
-import sys
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -42,7 +39,6 @@ from pyiceberg.types import (
 import icestats
 from icestats.storage import local_path
 
-ROUTES = Path(__file__).parents[1] / "pandas_routes.py"
 TYPES: dict[str, tuple[Any, list[Any]]] = {
     "flag": (BooleanType(), [True, False, None]),
     "small": (IntegerType(), [-1, 2**31 - 1, None]),
@@ -62,23 +58,6 @@ def location(table: IcebergTable) -> str:
     return str(local_path(table.metadata_location))
 
 
-def answer(arguments: list[str], cache: Path | str) -> dict[str, Any]:
-    environment = os.environ | {"ICESTATS_CACHE": str(cache)}
-    run = [sys.executable, str(ROUTES), *arguments]
-    done = subprocess.run(run, env=environment, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def check(arguments: list[str], cache: Path | str = "off") -> None:
-    found, expected = answer(arguments, cache), answer(["--pandas", *arguments], cache)
-    assert found["pandas"] == []
-    assert expected["pandas"]
-    assert len(found["answers"]) > 10
-    assert found["answers"] == expected["answers"]
-
-
 def numbered(count: int) -> pa.Table:
     ids = np.arange(count)
     names = pa.array([None if i % 5 == 0 else f"n{i % 20}" for i in ids], pa.string())
@@ -86,7 +65,9 @@ def numbered(count: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_an_unpartitioned_table_with_a_dropped_column(catalog: SqlCatalog, version: int) -> None:
+def test_an_unpartitioned_table_with_a_dropped_column(
+    catalog: SqlCatalog, version: int, check_routes: Callable[..., None]
+) -> None:
     properties = {"format-version": str(version)}
     table = catalog.create_table("db.plain", numbered(1).schema, properties=properties)
     table.append(numbered(40))
@@ -95,11 +76,11 @@ def test_an_unpartitioned_table_with_a_dropped_column(catalog: SqlCatalog, versi
         update.rename_column("name", "title")
         update.add_column("late", LongType())
     table.append(numbered(60).rename_columns(["id", "late", "title", "price"]).select(["id", "title", "price", "late"]))
-    check([location(table), "id < 50 and title = 'n3' or price is null or late in (1, 2, 3)"])
+    check_routes([location(table), "id < 50 and title = 'n3' or price is null or late in (1, 2, 3)"])
 
 
 def test_partition_values_of_every_type_with_committed_statistics(
-    catalog: SqlCatalog, catalog_properties: dict[str, str]
+    catalog: SqlCatalog, catalog_properties: dict[str, str], check_routes: Callable[..., None]
 ) -> None:
     fields = [NestedField(i, name, kind, required=False) for i, (name, (kind, _)) in enumerate(TYPES.items(), 1)]
     spec = PartitionSpec(
@@ -111,13 +92,13 @@ def test_partition_values_of_every_type_with_committed_statistics(
     table.append(rows)
     table.append(rows.slice(1))
     filters = "amount > 0 and wide <= 5 and day > '2000-01-01' and text != 'x' or zoned < '2030-01-01T00:00:00+00:00'"
-    check([location(table), filters])
+    check_routes([location(table), filters])
     opened = icestats.load("db.types", catalog=catalog_properties)
     opened.compute(table=False, partitions=True, manifests=True, with_column_stats=True).commit()
-    check([location(table.refresh()), filters])
+    check_routes([location(table.refresh()), filters])
 
 
-def test_partitions_by_uuid_and_fixed(catalog: SqlCatalog) -> None:
+def test_partitions_by_uuid_and_fixed(catalog: SqlCatalog, check_routes: Callable[..., None]) -> None:
     """Their files are made up: what is read is metadata."""
     schema = Schema(NestedField(1, "key", UUIDType()), NestedField(2, "code", FixedType(3)))
     spec = PartitionSpec(
@@ -141,10 +122,12 @@ def test_partitions_by_uuid_and_fixed(catalog: SqlCatalog) -> None:
             )
             file.spec_id = table.spec().spec_id
             append.append_data_file(file)
-    check([location(table), f"key = '{uuid.UUID(int=1 << 126)}'"])
+    check_routes([location(table), f"key = '{uuid.UUID(int=1 << 126)}'"])
 
 
-def test_another_commit_is_merged_with_the_cache(catalog: SqlCatalog, tmp_path: Path) -> None:
+def test_another_commit_is_merged_with_the_cache(
+    catalog: SqlCatalog, tmp_path: Path, check_routes: Callable[..., None]
+) -> None:
     """The first process fills the cache by parts, the second one, which has pandas, finds all in it."""
     schema = Schema(
         NestedField(1, "id", LongType()), NestedField(2, "at", TimestamptzType()), NestedField(3, "name", StringType())
@@ -162,9 +145,9 @@ def test_another_commit_is_merged_with_the_cache(catalog: SqlCatalog, tmp_path: 
         table.append(pa.table({"id": ids, "at": at, "name": pa.array([f"{i % 3}" for i in ids])}))
         arguments += [location(table), f"id > 12 and at > '2025-09-01T{commit + 1:02}:00:00+00:00' and name != '1'"]
     table.delete("id < 5")
-    check([*arguments, location(table), "name is not null"], cache=tmp_path / "cache")
+    check_routes([*arguments, location(table), "name is not null"], cache=tmp_path / "cache")
     assert list((tmp_path / "cache").rglob("*"))
 
 
-def test_a_table_without_a_snapshot(empty_table: IcebergTable) -> None:
-    check([location(empty_table), "id = 5"])
+def test_a_table_without_a_snapshot(empty_table: IcebergTable, check_routes: Callable[..., None]) -> None:
+    check_routes([location(empty_table), "id = 5"])
