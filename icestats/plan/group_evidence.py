@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrays import combine, find_nulls, to_arrow, to_numpy
+from icestats.arrays import binary_places, combine, find_nulls, to_arrow, to_numpy
 from icestats.arrow_values import scalar
 from icestats.metadata import Field
 from icestats.plan.selectivity import Floats
@@ -157,9 +157,9 @@ def build_items(type_text: str, bounds: pa.Array | pa.ChunkedArray) -> tuple[Ite
     kind = parse_type(type_text)
     width, dtype = _FIXED.get(kind.name, (8 if kind.is_timestamp else 0, "<i8"))
     if width and _all_long(array, width):
-        dense = np.frombuffer(b"".join(array.drop_null().to_pylist()), dtype)
+        places, content = binary_places(array.drop_null())
         items = np.zeros(len(array), np.float64 if dtype[1] == "f" else np.int64)
-        items[known] = dense
+        items[known] = content[places[0] : places[-1]].view(dtype)
         return items, known
     return _decoded(type_text, array, known)
 
