@@ -52,8 +52,16 @@ def find_adapter(iceberg_type: IcebergType) -> Adapt | None:
         t.FloatType: _infinite,
         t.TimestampType: _dated,
         t.TimestamptzType: _zoned,
+        t.TimestampNanoType: partial(_nanoseconds, zoned=False),
+        t.TimestamptzNanoType: partial(_nanoseconds, zoned=True),
     }
     return adapters.get(type(iceberg_type))
+
+
+def _nanoseconds(value: Any, zoned: bool) -> Any:
+    from icestats.plan.nanosecond_literal import read_nanoseconds
+
+    return read_nanoseconds(value, zoned=zoned)
 
 
 def _whole(value: Any) -> Any:

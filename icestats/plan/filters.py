@@ -10,6 +10,7 @@ from icestats.plan.filter_literals import Adapt, find_adapter
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.expressions.literals import Literal
     from pyiceberg.schema import Schema as IcebergSchema
 
 _EXPECTED = "expected comparisons such as price < 3 or name is not null, joined by and, or, not"
@@ -108,10 +109,17 @@ def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpre
         return Not(_adapt(expression.child, schema))
     adapt = _adapter(expression, schema)
     if adapt is not None and isinstance(expression, LiteralPredicate):
-        return type(expression)(expression.term, adapt(expression.literal.value))
+        return type(expression)(expression.term, adapt(_given(expression.literal)))
     if adapt is not None and isinstance(expression, SetPredicate):
-        return type(expression)(expression.term, {adapt(literal.value) for literal in expression.literals})
+        return type(expression)(expression.term, {adapt(_given(literal)) for literal in expression.literals})
     return expression
+
+
+def _given(literal: Literal[Any]) -> Any:
+    """Return a literal's value; one of microseconds stays what it is, as the number alone does not say so."""
+    from pyiceberg.expressions.literals import TimestampLiteral
+
+    return literal if isinstance(literal, TimestampLiteral) else literal.value
 
 
 def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> Adapt | None:

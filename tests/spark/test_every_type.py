@@ -324,6 +324,20 @@ def test_nanoseconds_that_java_wrote_lose_nothing(nanoseconds, name, values):
     check_histogram(nanoseconds.histogram(name, bins=9), sorted(values))
 
 
+def test_a_filter_of_nanoseconds_takes_what_it_names(nanoseconds, properties):
+    """To the nanosecond: in the plan, the counted rows and the estimates; PyIceberg alone has no such literals."""
+    table = icestats.load("db.nanos", catalog=properties)
+    half = np.datetime64(NANOS[450], "ns")
+    row_filter = f"at > '{half}'"
+    assert table.plan(row_filter, rows=True).steps[-1].kept == 449
+    assert table.plan(f"at >= {NANOS[450]}", rows=True).steps[-1].kept == 450
+    assert table.plan(f"at > '{np.datetime64(NANOS[-1], 'ns')}'").steps[-1].kept_rows == 0, "beyond the upper bound"
+    assert table.plan(f"zoned in ('{np.datetime64(-NANOS[3], 'ns')}Z')", rows=True).steps[-1].kept == 1
+    found = table.estimate(row_filter, sources=["data-files"], actual=True)
+    assert found.actual == 449
+    assert found["data-files"].rows == pytest.approx(449, rel=0.1), "as doubles, 256 nanoseconds are one step here"
+
+
 def test_spark_refuses_nanoseconds(nanoseconds, session):
     """Nothing of Iceberg's stands beside them, and PyIceberg commits to no v3 table: this test says when one does."""
     with pytest.raises(icestats.UnsupportedError, match="format version 3"):

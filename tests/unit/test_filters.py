@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 
 import pytest
 from pyiceberg import expressions as e
 from pyiceberg import types as t
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
 from icestats.errors import FilterError
 from icestats.plan.filters import parse_row_filter
 from icestats.plan.predicates import build_condition
+from icestats.plan.row_filter import FilterSchema, build_row_filter
 
 TYPES = {
     "whole": t.LongType(),
@@ -22,6 +25,8 @@ TYPES = {
     "zoned": t.TimestamptzType(),
     "text": t.StringType(),
     "raw": t.BinaryType(),
+    "nanos": t.TimestampNanoType(),
+    "zoned_nanos": t.TimestamptzNanoType(),
 }
 SCHEMA = Schema(*(t.NestedField(i, name, kind) for i, (name, kind) in enumerate(TYPES.items(), 1)), schema_id=0)
 
@@ -47,6 +52,15 @@ def bound(row_filter: str | e.BooleanExpression) -> str:
         ("zoned = '2026-09-10'", "zoned = '2026-09-10T00:00:00+00:00'"),
         ("zoned = '2026-09-10T08:00:00Z'", "zoned = '2026-09-10T08:00:00+00:00'"),
         ("zoned = '2026-09-10 08:00:00-02:00'", "zoned = '2026-09-10T10:00:00+00:00'"),
+        ("nanos > '2026-09-10T08:00:00.000000001'", "nanos > '2026-09-10T08:00:00.000000001'"),
+        ("nanos < '1969-12-31 23:59:59.5'", "nanos < '1969-12-31T23:59:59.500000000'"),
+        (
+            "nanos in ('2026-09-10', '1970-01-01')",
+            "nanos in ('1970-01-01T00:00:00.000000000', '2026-09-10T00:00:00.000000000')",
+        ),
+        (e.EqualTo("nanos", dt.datetime(2026, 9, 10, 8)), "nanos = '2026-09-10T08:00:00.000000000'"),
+        ("zoned_nanos = '2026-09-10'", "zoned_nanos = '2026-09-10T00:00:00.000000000+00:00'"),
+        ("zoned_nanos = '2026-09-10 08:00:00.25-02:00'", "zoned_nanos = '2026-09-10T10:00:00.250000000+00:00'"),
     ],
 )
 def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
@@ -65,6 +79,11 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
         (e.EqualTo("money", 1.005), "1.005 has more than 2 digits behind the point"),
         ("zoned = 'yesterday'", "Invalid timestamp with zone: yesterday "),
         ("at = 'now'", "Invalid timestamp without zone: now "),
+        ("nanos = 'now'", "nanos is timestamp_ns, and now is none: expected a moment such as '2026-"),
+        ("nanos = 1.5", "nanos is timestamp_ns, and 1.5 is none: expected"),
+        ("nanos = '2026-13-01'", "2026-13-01 is none: expected a moment"),
+        ("nanos < '2026-09-10T08:00:00Z'", "2026-09-10T08:00:00Z names a zone, which its values have none of"),
+        ("zoned_nanos > '2300-01-01'", "2300-01-01 is beyond nanoseconds of 64 bits, which end in 1677 and 2262"),
         ("text = 5", "a column of type string is compared with a whole number"),
         ("raw = 'ab'", "a column of type binary is compared with text; give bytes"),
     ],
@@ -75,3 +94,17 @@ def test_a_literal_that_no_value_equals_is_refused(row_filter, part):
         bound(row_filter)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_filter_of_nanoseconds_is_projected_to_partitions():
+    """By day, hour and bucket; a bound is moved by one nanosecond, not by more."""
+    fields = [
+        {"source-id": 9, "field-id": 1000, "name": "day", "transform": "day"},
+        {"source-id": 9, "field-id": 1001, "name": "hour", "transform": "hour"},
+        {"source-id": 10, "field-id": 1002, "name": "bucket", "transform": "bucket[8]"},
+    ]
+    known = FilterSchema(SCHEMA, {0: PartitionSpec.model_validate({"spec-id": 0, "fields": fields})})
+    found = build_row_filter("nanos < '2026-09-10' and zoned_nanos = '2017-11-16T22:31:08.000001001Z'", known)
+    # The spec's test value of a bucket is that of the microsecond: Appendix B.
+    bucket = (-1207196810 & 0x7FFFFFFF) % 8
+    assert str(found.by_spec[0]) == f"day <= '2026-09-09' and hour <= '2026-09-09T23' and bucket = {bucket}"
