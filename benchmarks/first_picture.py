@@ -12,7 +12,7 @@ from benchmarks.measuring import print_table, run_fresh, spread
 _NO_JVM = "import sys; assert 'pyspark' not in sys.modules and 'py4j' not in sys.modules"
 CASES = {
     "python, nothing else": "pass",
-    "import icestats": "import icestats",
+    "from icestats import load": "from icestats import load",
     "load and the table's own picture": f"import icestats; icestats.load('demo.events')._repr_html_(); {_NO_JVM}",
     "load and the explorer's first picture": f"import icestats; icestats.load('demo.events').explore(); {_NO_JVM}",
 }

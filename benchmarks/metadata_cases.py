@@ -32,7 +32,7 @@ class Case:
 
 
 FLOOR = Case("floor", "inflating the same blocks, from memory to memory", "inflating")
-IMPORT = Case("import", "`import icestats`", "importing")
+IMPORT = Case("import", "`from icestats import load`", "importing")
 ROLLUPS = Case("rollups", "**icestats**, all roll-ups, first call of a process", "rollups")
 AGAIN = Case("again", "**icestats**, all roll-ups, second call", "rollups", calls=2)
 CACHED = Case("cached", "**icestats**, all roll-ups, from the local cache", "rollups", cache="all")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import icestats
 from benchmarks.peers.reporting import argument, report
 from benchmarks.peers.table_location import metadata_path
+from icestats import load
 
 
 def main() -> None:
-    report(lambda: icestats.load(metadata_path(argument())).files())
+    report(lambda: load(metadata_path(argument())).files())
 
 
 if __name__ == "__main__":

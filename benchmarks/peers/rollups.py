@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import icestats
 from benchmarks.peers.reporting import BOUNDS, MAPS, Sums, argument, group_sums, report
 from benchmarks.peers.table_location import metadata_path
+from icestats import load
 from icestats.read.manifests import RollUps, manifests_to_read
 from icestats.read.rollup_cache import read_cached_rollups
 from icestats.storage import Storage
@@ -15,7 +15,7 @@ from icestats.storage import Storage
 
 def read() -> RollUps:
     """Read as `Table` does: through the local cache, which ICESTATS_CACHE may turn off."""
-    table = icestats.load(metadata_path(argument(1)))
+    table = load(metadata_path(argument(1)))
     manifests = manifests_to_read(table.manifest_files())
     if argument(3) == "all-but-one":
         manifests.remove([manifest for manifest in manifests if manifest.content == "data"][-1])
