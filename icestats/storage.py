@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import functools
 import threading
 import warnings
 from collections.abc import Mapping
@@ -12,9 +14,14 @@ from urllib.parse import unquote, urlparse
 from icestats.errors import MetadataError
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
     from pyiceberg.io import FileIO
 
 _opening = threading.Lock()
+GCS_RETRY_LIMIT_S = 15
+"""How long a request to Google Cloud Storage is tried again: Arrow's own limit is 15 minutes, and PyIceberg has no
+property for it."""
+_GCS_SCHEMES = ("gs", "gcs")
 
 
 class FileReader(Protocol):
@@ -87,8 +94,30 @@ class Storage:
                 with warnings.catch_warnings():
                     # That a scheme is unknown is said by the error that follows.
                     warnings.simplefilter("ignore")
-                    self._file_ios[scheme] = load_file_io(self.properties, location)
+                    self._file_ios[scheme] = _limit_retries(load_file_io(self.properties, location), scheme)
         return self._file_ios[scheme]
+
+
+def _limit_retries(file_io: FileIO, scheme: str) -> FileIO:
+    """Bound how long Arrow tries Google Cloud Storage; a FileIO of another kind, which `py-io-impl` names, stays."""
+    if scheme not in _GCS_SCHEMES:
+        return file_io
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    if not isinstance(file_io, PyArrowFileIO):
+        return file_io
+    find = file_io.fs_by_scheme
+
+    @functools.cache
+    def find_limited(scheme: str, netloc: str | None) -> FileSystem:
+        # How a file system is pickled says what it was made of.
+        arguments = find(scheme, netloc).__reduce__()[1][0]
+        from pyarrow.fs import GcsFileSystem
+
+        return GcsFileSystem(**(arguments | {"retry_time_limit": dt.timedelta(seconds=GCS_RETRY_LIMIT_S)}))
+
+    file_io.fs_by_scheme = find_limited
+    return file_io
 
 
 def local_path(location: str) -> Path | None:
@@ -130,4 +159,16 @@ def unreadable(location: str, error: Exception) -> MetadataError:
             f"this kind of location needs the package {error.name}: pip install {error.name}", location
         )
     text = " ".join(str(error).split()) or type(error).__name__
+    if "OAuth2 access token" in text:
+        return MetadataError(
+            "Google Cloud gives no access token: set gcs.oauth2.token and "
+            "gcs.oauth2.token-expires-at, or GOOGLE_APPLICATION_CREDENTIALS, and check the network",
+            location,
+        )
+    if "Retry policy exhausted" in text:
+        # What it was is said first, then several times as much in brackets.
+        reason = text.partition("last message of ")[2].partition(" error_info=")[0] or text
+        return MetadataError(
+            f"Google Cloud Storage was not reached, tried for {GCS_RETRY_LIMIT_S} s: {reason[:200]}", location
+        )
     return MetadataError(f"cannot be read: {text[:300]}", location)
