@@ -6,6 +6,7 @@ Source: Iceberg spec, "Manifests", "Scan Planning" (inheritance) and "Partition 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -129,9 +130,10 @@ def read_rollups(
     run = ManifestRollup(
         manifests, columns, metadata.specs, fields, times, by_partition=by_partition, statuses=statuses
     )
-    run.run(storage, threads or default_threads(), progress)
+    threads = threads or default_threads()
+    run.run(storage, threads, progress)
     try:
-        return _build_rollups(run, manifests, columns, fields, by)
+        return _build_rollups(run, manifests, columns, fields, by, threads)
     except (ValueError, OverflowError) as error:
         # Partition values carry no path any more: the manifest that has the wrong one is looked for.
         for manifest in manifests:
@@ -145,6 +147,7 @@ def _build_rollups(
     columns: Sequence[Field],
     fields: Sequence[PartitionColumn],
     by: Collection[str],
+    threads: int,
 ) -> RollUps:
     from icestats.read.group_tables import (
         build_cells,
@@ -157,19 +160,26 @@ def _build_rollups(
 
     store = run.store
     order = np.arange(len(manifests), dtype=np.int64)
-    table_cells = build_cells(merge_all(store, order), np.zeros(1, np.int64), columns)
-    groups, cells = empty_table(MANIFEST_GROUPS), empty_table(ROLLUP_CELLS)
-    if "manifest" in by:
-        groups, cells = build_manifest_groups(store, order, manifests), build_cells(store, order, columns)
-    partitions = empty_table(partition_groups_schema(struct_type(fields)))
-    partition_cells = empty_table(ROLLUP_CELLS)
-    if "partition" in by:
-        places, arrays, spec_ids = merge_partitions(store, run.programs.variants, fields)
-        if len(places):
-            values = struct_array(fields, arrays, len(places))
-            partitions = build_partition_groups(store, places, values, spec_ids)
-            partition_cells = build_cells(store, places, columns)
-    return RollUps(groups, cells, partitions, partition_cells, table_cells)
+
+    def build_manifests() -> tuple[pa.Table, pa.Table]:
+        if "manifest" not in by:
+            return empty_table(MANIFEST_GROUPS), empty_table(ROLLUP_CELLS)
+        return build_manifest_groups(store, order, manifests), build_cells(store, order, columns)
+
+    def build_partitions() -> tuple[pa.Table, pa.Table]:
+        variants = run.programs.variants if "partition" in by else ()
+        places, arrays, spec_ids = merge_partitions(store, variants, fields)
+        if not len(places):
+            return empty_table(partition_groups_schema(struct_type(fields))), empty_table(ROLLUP_CELLS)
+        values = struct_array(fields, arrays, len(places))
+        return build_partition_groups(store, places, values, spec_ids), build_cells(store, places, columns)
+
+    def build_whole() -> pa.Table:
+        return build_cells(merge_all(store, order), np.zeros(1, np.int64), columns)
+
+    with ThreadPoolExecutor(threads) as pool:
+        parts, groups, whole = pool.submit(build_partitions), pool.submit(build_manifests), pool.submit(build_whole)
+        return RollUps(*groups.result(), *parts.result(), whole.result())
 
 
 def read_files(
