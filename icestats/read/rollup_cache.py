@@ -34,6 +34,7 @@ from icestats.storage import FileReader
 
 Reader = Callable[[Sequence[ManifestToRead], Progress | None], RollUps]
 """Reads the roll-ups of manifests."""
+_Read = Callable[[Sequence[ManifestToRead]], RollUps]
 
 MAGIC = b"ICESTAT1"
 CACHE_VERSION = 2
@@ -118,16 +119,12 @@ def read_cached_rollups(
         if sum(m.length for m in missing) >= LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
             _write_entry(folder, wanted, rollups, metadata)
         return rollups
-    rollups = read(manifests)
-    _write_entry(folder, wanted, rollups, metadata)
+    _write_entry(folder, wanted, rollups := read(manifests), metadata)
     return rollups
 
 
 def _read_both(
-    path: Path,
-    metadata: TableMetadata,
-    missing: Sequence[ManifestToRead],
-    read: Callable[[Sequence[ManifestToRead]], RollUps],
+    path: Path, metadata: TableMetadata, missing: Sequence[ManifestToRead], read: _Read
 ) -> tuple[RollUps | None, RollUps | None]:
     """Read an entry, None where it is no good, and at the same time the manifests that it lacks, None for none."""
     if not missing:
