@@ -33,7 +33,10 @@ _lock = threading.RLock()
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a function that releases the interpreter lock, and keep the result for later processes."""
+    """Compile a function that releases the interpreter lock, and keep the result for later processes.
+
+    What it calls and its constants are in modules named `kernel*`: by these sources `object_code` knows what is stale.
+    """
     return cast("Callable[Parameters, Result]", CompiledFunction(function, inlined=False))
 
 

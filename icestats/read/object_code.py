@@ -114,7 +114,10 @@ def _target() -> tuple[str, str, str]:
 
 @cache
 def _engine() -> Any:
-    """Return what links object files into this process: one for all, as each takes a millisecond."""
+    """Return what links object files into this process: one for all, as each takes a millisecond.
+
+    Where two files define a function by the same name, for what calls it, it is the same function of the same source.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple, processor, features = _target()
