@@ -219,14 +219,10 @@ def _build_structs(values: list[Any], kind: pa.DataType) -> pa.Array:
     _check(values, (Mapping, tuple))
     if any(isinstance(value, tuple) and len(value) != kind.num_fields for value in values):
         raise ValueError(f"expected {kind.num_fields} values each")
-    columns = [_build([_member(value, field.name, i) for value in values], field.type) for i, field in enumerate(kind)]
+    names = [field.name for field in kind]
+    rows = [dict(zip(names, value, strict=True)) if isinstance(value, tuple) else value or {} for value in values]
+    columns = [_build([row.get(field.name) for row in rows], field.type) for field in kind]
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_nulls(values))
-
-
-def _member(value: Any, name: str, place: int) -> Any:
-    if value is None:
-        return None
-    return value[place] if isinstance(value, tuple) else value.get(name)
 
 
 def _build_extension(values: list[Any], kind: pa.DataType) -> pa.Array:
