@@ -1,14 +1,15 @@
 """Queries that an interrupt ends for certain: they run in a thread of their own, and the calling thread waits.
 
-DuckDB forgets an interrupt that comes before a query has begun, and Python gives one to its main thread alone.
+DuckDB forgets an interrupt that comes before a query has begun, and Python gives one to its main thread alone, where an
+extension module that calls Python back may take it for an error of that call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from queue import Empty, SimpleQueue
-from threading import Thread
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -21,11 +22,21 @@ class CallingThread:
 
     def __init__(self) -> None:
         self._work: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._is_interrupted = Event()
 
     def ask(self, call: Callable[[], Result]) -> Result:
-        """Have the waiting thread call something, and return what it gives; called by the query's threads."""
+        """Have the waiting thread call something, and return what it gives; called by the query's threads.
+
+        Raises
+        ------
+        InterruptedError
+            The waiting thread was interrupted, perhaps after it had taken this up.
+        """
         answer: Future[Result] = Future()
         self._work.put((call, answer))
+        while not wait([answer], _WAIT_S).done:
+            if self._is_interrupted.is_set():
+                raise InterruptedError("interrupted")
         return answer.result()
 
     def wait_for(self, query: Callable[[], Result], interrupt: Callable[[], None]) -> Result:
@@ -50,14 +61,17 @@ class CallingThread:
             while (work := self._work.get()) is not None:
                 self._do(*work)
         except BaseException:
+            self._is_interrupted.set()
             while thread.is_alive():
                 interrupt()
-                self._refuse()
                 thread.join(_WAIT_S)
             raise
         return result.result()
 
     def _run(self, query: Callable[[], Result], result: Future[Result]) -> None:
+        # An interrupt while the thread is started leaves it unknown whether it was.
+        if self._is_interrupted.is_set():
+            return
         try:
             result.set_result(query())
         except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
@@ -73,13 +87,3 @@ class CallingThread:
             answer.set_exception(error)
             if not isinstance(error, Exception):
                 raise
-
-    def _refuse(self) -> None:
-        """Fail what the query asks for now, so that it does not wait for ever."""
-        try:
-            while True:
-                work = self._work.get_nowait()
-                if work is not None:
-                    work[1].set_exception(InterruptedError("interrupted"))
-        except Empty:
-            return

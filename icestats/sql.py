@@ -68,27 +68,43 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
     KeyboardInterrupt
         The calling thread was interrupted; the query has ended.
     """
-    import duckdb
-
-    connection, calling = duckdb.connect(), CallingThread()
+    calling = CallingThread()
+    connection = calling.wait_for(_connect, lambda: None)
     try:
-        connection.execute("set python_enable_replacements = false")
-        connection.execute("set timezone = 'UTC'")
-        for name, view in views.items():
-            view.calling = calling
-            connection.register(name, view)
-        _check_selects(query, connection.extract_statements(query))
-        found = calling.wait_for(lambda: connection.sql(query).to_arrow_table(), connection.interrupt)
-        return _with_unique_names(found)
+        found = calling.wait_for(lambda: _ask(connection, query, views, calling), connection.interrupt)
     except Exception as error:
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
         if failure is not None:
             raise failure from error
-        if isinstance(error, duckdb.Error):
+        if _is_duckdbs(error):
             raise CallError(f"the query failed: {_line(str(error))}; the views are {', '.join(views)}") from error
         raise
     finally:
         connection.close()
+    return _with_unique_names(found)
+
+
+def _connect() -> Any:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set timezone = 'UTC'")
+    return connection
+
+
+def _ask(connection: Any, query: str, views: Mapping[str, LazyView], calling: CallingThread) -> pa.Table:
+    for name, view in views.items():
+        view.calling = calling
+        connection.register(name, view)
+    _check_selects(query, connection.extract_statements(query))
+    return connection.sql(query).to_arrow_table()
+
+
+def _is_duckdbs(error: Exception) -> bool:
+    import duckdb
+
+    return isinstance(error, duckdb.Error)
 
 
 def _with_unique_names(rows: pa.Table) -> pa.Table:

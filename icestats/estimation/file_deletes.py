@@ -58,9 +58,7 @@ class FileDeletes:
         """
         rows = as_floats(files["record_count"])
         vectors, positions = np.zeros(len(rows)), np.zeros(len(rows))
-        places = to_numpy(
-            pc.index_in(combine(self.named["file_path"]), combine(files["file_path"]).cast(pa.binary())), null=-1
-        )
+        places = self._find_files(files["file_path"])
         numbers = to_numpy(files["sequence_number"], null=0)
         found = np.flatnonzero(places >= 0)
         # A delete file is about no file that is newer.
@@ -74,6 +72,16 @@ class FileDeletes:
         return DeletedRows(
             most=np.minimum(np.where(has_vector, vectors, positions), rows), least=np.minimum(vectors, rows)
         )
+
+    def _find_files(self, paths: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+        """Return the place of each named data file among some paths, -1 where it is none of them."""
+        names = pc.unique(self.named["file_path"])
+        found = to_numpy(pc.index_in(combine(paths).cast(pa.binary()), names), null=-1)
+        places: npt.NDArray[np.int64] = np.full(len(names), -1, np.int64)
+        rows = np.flatnonzero(found >= 0)
+        places[found[rows]] = rows
+        numbers: npt.NDArray[np.int64] = to_numpy(pc.index_in(combine(self.named["file_path"]), names)).astype(np.int64)
+        return places[numbers]
 
 
 def read_file_deletes(reader: SnapshotReader) -> FileDeletes:

@@ -37,6 +37,12 @@ class Facet:
         return self._source.name
 
     @property
+    def pin(self) -> dict[str, int | str]:
+        """What the table was loaded with beside its name: `snapshot`, `ref`, or neither."""
+        snapshot_id, ref = self._pin
+        return {name: value for name, value in (("snapshot", snapshot_id), ("ref", ref)) if value is not None}
+
+    @property
     def metadata(self) -> TableMetadata:
         """The version of the metadata that was loaded."""
         return self._source.metadata

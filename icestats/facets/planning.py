@@ -163,7 +163,7 @@ class Planning(Facet):
         """
         from icestats.layout_reader import rewrite_manifests
 
-        if not dry_run and self._pin != (None, None):
+        if not dry_run and self._pin not in ((None, None), (None, "main")):
             raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
         return rewrite_manifests(
             self._reader,

@@ -153,3 +153,15 @@ def test_marked_partitions_filter_every_part(hostile_table: icestats.Table) -> N
     shown = [row["cells"][1]["t"] for row in explorer.tree.grid.page["rows"] if row["depth"] == 2]
     assert shown
     assert all(text.startswith("2025-09-02") for text in shown)
+
+
+def test_the_python_of_what_is_seen_loads_the_snapshot_that_is_seen(hostile_location: str) -> None:
+    """A table that was loaded at a snapshot or a ref is loaded there again."""
+    current = icestats.load(hostile_location).snapshot
+    assert current is not None
+    snapshot_id, name = current.snapshot_id, hostile_location
+    for pin, argument in ((None, ""), (snapshot_id, f", snapshot={snapshot_id}"), ("main", ", ref='main'")):
+        table = icestats.load(name, **({} if pin is None else {"ref" if pin == "main" else "snapshot": pin}))
+        explorer = Explorer(table)
+        assert explorer.wait()
+        assert f"table = icestats.load({table.name!r}{argument})" in explorer.code().splitlines()

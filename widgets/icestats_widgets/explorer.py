@@ -112,7 +112,9 @@ class Explorer(ipywidgets.VBox):
         seen: dict[str, str] = {}
         for view in (self.summary, self.selection, *self.parts):
             seen.setdefault(view.code(), view.name)
-        lines = ["import icestats", "", f"table = icestats.load({self.state.table.name!r})"]
+        table = self.state.table
+        arguments = [repr(table.name), *(f"{name}={value!r}" for name, value in table.pin.items())]
+        lines = ["import icestats", "", f"table = icestats.load({', '.join(arguments)})"]
         if self.state.selection is not None:
             lines = ["import datetime", "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
