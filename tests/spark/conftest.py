@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
+
+@pytest.fixture(scope="module")
+def namespace(spark: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The namespace that the module names `NAMESPACE`, dropped with its tables behind the module."""
+    name = request.module.NAMESPACE
+    spark.sql(f"create namespace if not exists {name}")
+    yield name
+    for row in spark.sql(f"show tables in {name}").collect():
+        spark.sql(f"drop table {name}.{row.tableName}")
+    spark.sql(f"drop namespace {name}")
 
 
 @pytest.fixture(scope="session")

@@ -29,15 +29,6 @@ def events(demo_statistics):
 
 
 @pytest.fixture(scope="module")
-def namespace(spark):
-    spark.sql(f"create namespace if not exists {NAMESPACE}")
-    yield NAMESPACE
-    for row in spark.sql(f"show tables in {NAMESPACE}").collect():
-        spark.sql(f"drop table {NAMESPACE}.{row.tableName}")
-    spark.sql(f"drop namespace {NAMESPACE}")
-
-
-@pytest.fixture(scope="module")
 def priced(spark, tmp_path_factory):
     """20 days of 20,000 prices with a long tail, with sketches by partition."""
     folder = tmp_path_factory.mktemp("priced")

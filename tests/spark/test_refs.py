@@ -17,15 +17,6 @@ pytestmark = pytest.mark.spark
 NAMESPACE = "icestats.refs"
 
 
-@pytest.fixture(scope="module")
-def namespace(spark):
-    spark.sql(f"create namespace if not exists {NAMESPACE}")
-    yield NAMESPACE
-    for row in spark.sql(f"show tables in {NAMESPACE}").collect():
-        spark.sql(f"drop table {NAMESPACE}.{row.tableName}")
-    spark.sql(f"drop namespace {NAMESPACE}")
-
-
 def evolve(spark: Any, name: str) -> dict[str, int]:
     """Tag, branch off, write to the branch; then add, rename and drop a column. Return the snapshot ids by ref."""
     spark.sql(f"alter table {name} create tag tagged")

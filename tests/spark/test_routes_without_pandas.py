@@ -26,26 +26,21 @@ def test_the_demo_tables_with_their_sketches(demo_statistics, check_routes):
     )
 
 
-def test_vectors_and_equality_deletes_of_partitions_by_time(spark, delete_equal, check_routes):
+def test_vectors_and_equality_deletes_of_partitions_by_time(spark, namespace, delete_equal, check_routes):
     """Format 3, later partitioned by a timestamp of a zone: delete files go by its values."""
-    spark.sql(f"create namespace if not exists {NAMESPACE}")
-    name = f"{NAMESPACE}.deleted"
+    name = f"{namespace}.deleted"
     spark.sql(
         f"create table {name} (id bigint, at timestamp, name string) using iceberg "
         "tblproperties ('format-version'='3', 'write.delete.mode'='merge-on-read')"
     )
     rows = "id, timestamp '2026-09-01' + make_dt_interval(cast(id % 3 as int)) as at, concat('n', id) as name"
-    try:
-        spark.sql(f"insert into {name} select {rows} from range(60)")
-        delete_equal(name, "name", ["n5", "n6"])
-        spark.sql(f"alter table {name} add partition field at")
-        spark.sql(f"insert into {name} select {rows} from range(60, 90)")
-        spark.sql(f"delete from {name} where id % 10 = 3")
-        row_filter = "at > '2026-09-01T12:00:00+00:00' and id < 80"
-        table = icestats.load(name)
-        assert set(table.files()["content"].to_pylist()) == {"data", "position_deletes", "equality_deletes"}
-        assert any(table.plan(row_filter).files()["delete_files"].to_pylist())
-        check_routes([location(name), row_filter])
-    finally:
-        spark.sql(f"drop table if exists {name}")
-        spark.sql(f"drop namespace {NAMESPACE}")
+    spark.sql(f"insert into {name} select {rows} from range(60)")
+    delete_equal(name, "name", ["n5", "n6"])
+    spark.sql(f"alter table {name} add partition field at")
+    spark.sql(f"insert into {name} select {rows} from range(60, 90)")
+    spark.sql(f"delete from {name} where id % 10 = 3")
+    row_filter = "at > '2026-09-01T12:00:00+00:00' and id < 80"
+    table = icestats.load(name)
+    assert set(table.files()["content"].to_pylist()) == {"data", "position_deletes", "equality_deletes"}
+    assert any(table.plan(row_filter).files()["delete_files"].to_pylist())
+    check_routes([location(name), row_filter])

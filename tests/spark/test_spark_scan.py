@@ -24,15 +24,6 @@ NAMESPACE = "icestats.compute"
 ADDED = 37
 
 
-@pytest.fixture(scope="module")
-def namespace(spark):
-    spark.sql(f"create namespace if not exists {NAMESPACE}")
-    yield NAMESPACE
-    for row in spark.sql(f"show tables in {NAMESPACE}").collect():
-        spark.sql(f"drop table {NAMESPACE}.{row.tableName}")
-    spark.sql(f"drop namespace {NAMESPACE}")
-
-
 def create(spark, name, properties="'comment'=''", partitioned=""):
     spark.sql(f"drop table if exists {NAMESPACE}.{name} purge")
     spark.sql(
