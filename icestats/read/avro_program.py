@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from icestats.read import kernel_layout as k
-from icestats.read.avro_names import resolve_names
+from icestats.read.avro_names import MAX_SCHEMA_DEPTH, SchemaError, resolve_names
 from icestats.read.kernel_layout import Words
 
-MAX_SCHEMA_DEPTH = 64
 MAX_PROGRAM_LENGTH = 200_000
 
-NUMBER, TEXT, NUMBERS, RECORD, METRIC, REAL, BOOLEAN = (
+NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
     "number",
     "text",
     "numbers",
+    "array",
     "record",
     "metric",
     "real",
@@ -41,10 +41,6 @@ class Capture:
     """Of a record: what is wanted of its fields, by field id."""
     required: bool = False
     """The writer's schema must have the field."""
-
-
-class SchemaError(ValueError):
-    """The writer's schema is not that of a manifest, or cannot be decoded."""
 
 
 _ACCEPTED: dict[str, dict[str, int]] = {
@@ -209,9 +205,9 @@ class _Compiler:
             self._metric(body, wanted.slot, where)
         elif wanted.kind == METRIC and kind == "map":
             self._skip(kind, body, where)
-        elif wanted.kind == NUMBERS and kind == "array":
+        elif wanted.kind in (NUMBERS, ARRAY) and kind == "array":
             item, _ = self._unwrap(body.get("items"), where)
-            if item not in _ACCEPTED[NUMBER]:
+            if wanted.kind == NUMBERS and item not in _ACCEPTED[NUMBER]:
                 raise SchemaError(f"{where} is an Avro array of {item}, expected numbers")
             self.code += [k.OPEN, wanted.slot]
             self._skip(kind, body, where)
@@ -273,4 +269,5 @@ def _fixed_size(body: dict[str, Any], where: str) -> int:
 
 
 def _expected(wanted: Capture) -> str:
-    return {NUMBERS: "an array of numbers", METRIC: "a map as an array of records"}.get(wanted.kind, f"a {wanted.kind}")
+    longer = {NUMBERS: "an array of numbers", ARRAY: "an array", METRIC: "a map as an array of records"}
+    return longer.get(wanted.kind, f"a {wanted.kind}")

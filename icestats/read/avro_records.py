@@ -1,6 +1,6 @@
 """A small Avro container file -> Python records: blocks inflated here, values decoded by fastavro.
 
-For manifest lists, which are read before anything else and must not wait for numba.
+For small files, and for manifest lists before the kernel is compiled: a first look at a table does not wait for that.
 """
 
 from __future__ import annotations

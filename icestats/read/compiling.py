@@ -81,6 +81,10 @@ class CompiledFunction:
             return bool(block[0])
         raise RuntimeError(f"{self.__name__} raised an exception in compiled code, which cannot tell more")
 
+    def has_code(self, kinds: Kinds) -> bool:
+        """Say whether machine code for arguments of these kinds is loaded."""
+        return kinds in self._code
+
     def _prepare(self, kinds: Kinds, arguments: tuple[Any, ...]) -> MachineCode:
         from icestats.read.object_code import load_code, name_code, read_code, write_code
 
@@ -107,6 +111,16 @@ class CompiledFunction:
         from icestats.read.code_generation import build_callee
 
         return build_callee(self.function, inlined=self.inlined)
+
+
+def is_kept(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Say whether a compiled function's machine code for arguments of these kinds is loaded, or kept and whole."""
+    from icestats.read.object_code import name_code, read_code
+
+    if not isinstance(function, CompiledFunction):
+        raise TypeError(f"{function!r:.80} is not compiled")
+    kinds, _ = flatten(arguments)
+    return function.has_code(kinds) or read_code(name_code(function.function, kinds)) is not None
 
 
 def flatten(values: Iterable[Any]) -> tuple[Kinds, list[int]]:

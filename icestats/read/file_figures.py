@@ -76,7 +76,7 @@ class _FileFigures(ManifestFiles):
             "manifest_index": to_arrow(manifests).cast(pa.int32()),
             "content": build_contents(store),
             "spec_id": to_arrow(self._spec_ids[manifests]),
-            "partition": struct_array(self._columns, store.partitions(), count),
+            "partition": struct_array(self._columns, store.values(), count),
             "record_count": store.array("long", k.RECORD_COUNT),
             "file_size_in_bytes": store.array("long", k.FILE_SIZE),
             "sequence_number": self._inherited(store, manifests)["sequence_number"],

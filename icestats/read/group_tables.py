@@ -126,9 +126,9 @@ def decode_partitions(
     starts, lengths = (np.ascontiguousarray(groups.keys[numbers, i]) for i in range(2))
     keys: Bytes = np.empty(int(lengths.sum()), np.uint8)
     gather_bytes(groups.key_arena, starts, lengths, keys)
-    rows = RowStore(columns, capacity=len(numbers))
+    rows = RowStore([column.type for column in columns], capacity=len(numbers))
     rows.capture_keys(keys, len(numbers), variant.code)
-    return rows.partitions()
+    return rows.values()
 
 
 def struct_array(columns: Sequence[PartitionColumn], arrays: Sequence[pa.Array], length: int) -> pa.StructArray:

@@ -74,8 +74,9 @@ class ManifestFiles:
 
     def run(self, storage: FileReader, threads: int, progress: Progress | None) -> pa.Table:
         """Read all manifests."""
+        types = [column.type for column in self._columns]
         for _ in range(threads):
-            self._stores.put(RowStore(self._columns, self._field_ids.tolist()))
+            self._stores.put(RowStore(types, self._field_ids.tolist()))
 
         def read(task: Sequence[int]) -> list[pa.RecordBatch]:
             return self._read(storage, task)
@@ -133,7 +134,7 @@ class ManifestFiles:
             "file_path": store.array("string", k.FILE_PATH),
             "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
             "spec_id": to_arrow(self._spec_ids[manifests]),
-            "partition": struct_array(self._columns, store.partitions(), len(store)),
+            "partition": struct_array(self._columns, store.values(), len(store)),
             "record_count": store.array("long", k.RECORD_COUNT),
             "file_size_in_bytes": store.array("long", k.FILE_SIZE),
             "key_metadata": store.array("binary", k.KEY_METADATA),

@@ -1,6 +1,6 @@
 """Manifest lists: a snapshot's Avro file -> one Arrow row a manifest.
 
-Fields go by their id: v1 writers named some of them otherwise. Source: Iceberg spec, "Manifest Lists".
+Source: Iceberg spec, "Manifest Lists".
 """
 
 from __future__ import annotations
@@ -15,30 +15,11 @@ from icestats.arrays import empty_table
 from icestats.arrow_values import from_columns, from_rows, from_values
 from icestats.errors import MetadataError
 from icestats.metadata import Snapshot
+from icestats.read.avro_file import parse_schema, read_header
 from icestats.read.avro_records import read_records
+from icestats.read.manifest_list_rows import CONTENTS, FIELD_IDS, REQUIRED, check_contents, read_rows
 from icestats.schemas import MANIFEST_FILES
 from icestats.storage import FileReader
-
-_FIELD_IDS = {
-    "manifest_path": 500,
-    "manifest_length": 501,
-    "partition_spec_id": 502,
-    "content": 517,
-    "sequence_number": 515,
-    "min_sequence_number": 516,
-    "added_snapshot_id": 503,
-    "added_files_count": 504,
-    "existing_files_count": 505,
-    "deleted_files_count": 506,
-    "added_rows_count": 512,
-    "existing_rows_count": 513,
-    "deleted_rows_count": 514,
-    "partitions": 507,
-    "key_metadata": 519,
-    "first_row_id": 520,
-}
-_CONTENTS = {0: "data", 1: "deletes"}
-_REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
 
 
 def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
@@ -68,22 +49,44 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     if snapshot.manifest_list is None:
         return _from_inline(storage, snapshot)
     path = snapshot.manifest_list
-    schema, records = read_records(storage.read(path), path)
-    by_id = {field.get("field-id"): field["name"] for field in schema["fields"]}
-    names = {name: by_id[field_id] for name, field_id in _FIELD_IDS.items() if field_id in by_id}
-    missing = [name for name in _REQUIRED if name not in names]
-    if missing:
-        raise MetadataError(f"not a manifest list: it has no field {missing[0]} (id {_FIELD_IDS[missing[0]]})", path)
+    data = storage.read(path)
+    header = read_header(data, path)
+    try:
+        rows = read_rows(data, header, parse_schema(header))
+    except ValueError as error:
+        raise MetadataError(f"not a manifest list: {error}", path) from error
+    manifests = read_by_fastavro(data, path) if rows is None else rows
+    return _take_distinct(_check_required(manifests, path), path)
+
+
+def read_by_fastavro(data: bytes, path: str) -> pa.Table:
+    """Read the rows of a manifest list that `read_rows` leaves, `schemas.MANIFEST_FILES`, in the list's order.
+
+    Raises
+    ------
+    MetadataError
+        The file is cut or damaged, or no manifest list.
+    """
+    schema, records = read_records(data, path)
+    names = {field.get("field-id"): field["name"] for field in schema["fields"]}
     columns: dict[str, list[Any]] = {
-        name: [record.get(names[name]) if name in names else None for record in records] for name in _FIELD_IDS
+        name: [record.get(names.get(field_id, "")) for record in records] for name, field_id in FIELD_IDS.items()
     }
-    columns["content"] = [_content(value, path) for value in columns["content"]]
-    for name in ("sequence_number", "min_sequence_number"):
+    for name in ("content", "sequence_number", "min_sequence_number"):
         columns[name] = [value or 0 for value in columns[name]]
     try:
-        return _take_distinct(from_columns(columns, MANIFEST_FILES), path)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
+        check_contents(columns["content"])
+        columns["content"] = [CONTENTS[content] for content in columns["content"]]
+        return from_columns(columns, MANIFEST_FILES)
+    except (ValueError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
+
+
+def _check_required(manifests: pa.Table, path: str) -> pa.Table:
+    for name in REQUIRED:
+        if manifests[name].null_count:
+            raise MetadataError(f"not a manifest list: {name} of a manifest is null", path)
+    return manifests
 
 
 def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:
@@ -102,13 +105,6 @@ def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:
         repeated,
     )
     return manifests.take(from_values(list(first.values()), pa.int64()))
-
-
-def _content(value: int | None, path: str) -> str:
-    try:
-        return _CONTENTS[value or 0]
-    except KeyError:
-        raise MetadataError(f"a manifest's content is {value}, expected 0 (data) or 1 (deletes)", path) from None
 
 
 def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:

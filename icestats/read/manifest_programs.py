@@ -15,10 +15,9 @@ from icestats.errors import MetadataError
 from icestats.metadata import PartitionSpec
 from icestats.read import kernel_layout as k
 from icestats.read.avro_file import AvroHeader, parse_schema, read_header
-from icestats.read.avro_names import resolve_names
+from icestats.read.avro_names import SchemaError, find_field_type, resolve_names
 from icestats.read.avro_program import (
     BOOLEAN,
-    MAX_SCHEMA_DEPTH,
     METRIC,
     NUMBER,
     NUMBERS,
@@ -26,7 +25,6 @@ from icestats.read.avro_program import (
     RECORD,
     TEXT,
     Capture,
-    SchemaError,
     compile_program,
 )
 from icestats.read.kernel_layout import Words
@@ -53,7 +51,7 @@ _FILE_DETAILS = {
     142: Capture(NUMBER, k.FIRST_ROW_ID),
     131: Capture(TEXT, k.KEY_METADATA),
 }
-_DATA_FILE, _PARTITION = 2, 102
+_DATA_FILE, _PARTITION = PARTITION_IDS = 2, 102
 _TEXT_TYPES = frozenset({"string", "binary", "fixed", "uuid", "decimal"})
 
 
@@ -169,35 +167,13 @@ class ManifestPrograms:
         }
 
     def _variant(self, schema: Any, spec_id: int, captures: Mapping[int, Capture]) -> int:
-        partition = find_partition_schema(schema)
+        partition = find_field_type(schema, PARTITION_IDS)
         key = (spec_id, json.dumps(partition, sort_keys=True))
         if key not in self._variant_numbers:
             code = compile_program(partition, Capture(RECORD, fields=captures), resolve_names(schema))
             self._variant_numbers[key] = len(self.variants)
             self.variants.append(PartitionVariant(spec_id, code))
         return self._variant_numbers[key]
-
-
-def find_partition_schema(schema: Any) -> Any:
-    """Return the Avro type of a manifest's partition values."""
-    names = resolve_names(schema)
-    for field_id in (_DATA_FILE, _PARTITION):
-        record = _unwrap(schema, names)
-        schema = next((f["type"] for f in record.get("fields", ()) if f.get("field-id") == field_id), None)
-    return _unwrap(schema, names)
-
-
-def _unwrap(schema: Any, names: Mapping[str, Any]) -> Any:
-    for _ in range(MAX_SCHEMA_DEPTH):
-        if isinstance(schema, list):
-            schema = next((branch for branch in schema if branch != "null"), None)
-        elif isinstance(schema, str):
-            schema = names.get(schema)
-        elif isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
-            schema = schema["type"]
-        elif isinstance(schema, dict):
-            return schema
-    raise SchemaError("it has no partition values")
 
 
 def _capture_kind(type_text: str | None) -> str:

@@ -252,11 +252,12 @@ def find_partition_types(
 
 
 def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict[int, str]:
-    from icestats.read.manifest_programs import find_partition_schema
+    from icestats.read.avro_names import find_field_type
+    from icestats.read.manifest_programs import PARTITION_IDS
 
     header = read_header(read_manifest(storage, manifest), manifest.path)
     try:
-        fields = find_partition_schema(parse_schema(header)).get("fields", ())
+        fields = find_field_type(parse_schema(header), PARTITION_IDS).get("fields", ())
     except ValueError as error:
         raise MetadataError(f"the Avro schema is not a manifest's: {error}", manifest.path, 0) from error
     types = {field.get("field-id"): avro_value_type(field.get("type")) for field in fields}

@@ -1,4 +1,4 @@
-"""Captured entries as NumPy arrays, and taken from there as Arrow arrays."""
+"""Captured entries and records as NumPy arrays, and taken from there as Arrow arrays."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 from icestats.read import kernel_layout as k
 from icestats.read.avro_file import Batch, kernel_error
 from icestats.read.captured_columns import build_array, build_lists
+from icestats.read.compiling import is_kept
 from icestats.read.group_store import build_frame
 from icestats.read.kernel_layout import Bytes, Words
-from icestats.read.partition_columns import PartitionColumn
 from icestats.types import parse_type
 
 CAPACITY = 16_384
@@ -27,25 +27,24 @@ class RowStore:
 
     Parameters
     ----------
-    columns : sequence of PartitionColumn
-        The partition fields that are captured.
+    types : sequence of str or None
+        Iceberg's type of each further value that is captured, from slot `kernel_layout.PARTITION_FIELDS` on: of a
+        manifest's entry its partition fields. None: no value is.
     field_ids : sequence of int
         The columns whose metrics are captured.
     capacity : int, optional
         How many rows there is room for.
     """
 
-    def __init__(
-        self, columns: Sequence[PartitionColumn], field_ids: Sequence[int] = (), capacity: int | None = None
-    ) -> None:
+    def __init__(self, types: Sequence[str | None], field_ids: Sequence[int] = (), capacity: int | None = None) -> None:
         from icestats.read.kernel_rows import Rows
 
         if capacity is None:
             capacity = max(64, min(CAPACITY, _CELLS // (k.METRICS * max(len(field_ids), 1))))
-        slots = k.PARTITION_FIELDS + len(columns)
-        texts = [k.PARTITION_FIELDS + i for i, column in enumerate(columns) if _holds_bytes(column.type)]
+        slots = k.PARTITION_FIELDS + len(types)
+        texts = [k.PARTITION_FIELDS + i for i, kind in enumerate(types) if _holds_bytes(kind)]
         metrics = (capacity, k.METRICS, len(field_ids))
-        self.columns = columns
+        self._types = types
         self.frame = build_frame(field_ids, slots)
         self.rows = Rows(
             meters=np.zeros(3, np.int64),
@@ -66,23 +65,32 @@ class RowStore:
 
     def capture(self, batch: Batch, code: Words, manifest: int, path: str) -> bool:
         """Capture the live entries of a batch, from `frame.state` on; False if rows must be taken away first."""
-        from icestats.read.kernel_rows import capture_rows
-
-        self._reserve(len(batch.data))
-        result = capture_rows(batch.data, batch.blocks, code, self.frame, self.rows, manifest, True)
+        result = self._run(batch.data, batch.blocks, code, manifest, True)
         if result == k.FAILED:
             raise kernel_error(self.frame, path, batch)
-        return bool(result == k.DONE)
+        return result == k.DONE
+
+    def capture_records(self, data: Bytes, blocks: Words, code: Words) -> int:
+        """Capture records of whatever kind, from `frame.state` on; DONE, FULL or FAILED, as `capture_rows`."""
+        return self._run(data, blocks, code, 0, False)
 
     def capture_keys(self, keys: Bytes, count: int, code: Words) -> None:
         """Capture partition values, one behind the other."""
+        self.frame.state[:] = 0
+        if self.capture_records(keys, np.array([[0, len(keys), count]], np.int64), code) != k.DONE:
+            raise AssertionError("partition values that were decoded before cannot be decoded")
+
+    def is_compiled(self, data: Bytes, blocks: Words, code: Words) -> bool:
+        """Say whether records are captured without being compiled first."""
         from icestats.read.kernel_rows import capture_rows
 
-        self._reserve(len(keys))
-        self.frame.state[:] = 0
-        blocks = np.array([[0, len(keys), count]], np.int64)
-        if capture_rows(keys, blocks, code, self.frame, self.rows, 0, False) != k.DONE:
-            raise AssertionError("partition values that were decoded before cannot be decoded")
+        return is_kept(capture_rows, data, blocks, code, self.frame, self.rows, 0, False)
+
+    def _run(self, data: Bytes, blocks: Words, code: Words, manifest: int, is_manifest: bool) -> int:
+        from icestats.read.kernel_rows import capture_rows
+
+        self._reserve(len(data))
+        return int(capture_rows(data, blocks, code, self.frame, self.rows, manifest, is_manifest))
 
     def array(self, type_text: str | None, slot: int) -> pa.Array:
         """Return a slot of all rows as an Arrow array; ValueError if a value is not of the type."""
@@ -106,9 +114,9 @@ class RowStore:
         """Give data files without a first_row_id one from here on; None: the manifest has none."""
         self.rows.meters[2] = -1 if first_row_id is None else first_row_id
 
-    def partitions(self) -> list[pa.Array]:
-        """Return the partition fields of all rows; ValueError if a value is not of its type."""
-        return [self.array(column.type, k.PARTITION_FIELDS + i) for i, column in enumerate(self.columns)]
+    def values(self) -> list[pa.Array]:
+        """Return the further values of all rows; ValueError if a value is not of its type."""
+        return [self.array(kind, k.PARTITION_FIELDS + i) for i, kind in enumerate(self._types)]
 
     def _reserve(self, size: int) -> None:
         used = int(self.rows.meters[1])
