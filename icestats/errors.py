@@ -11,7 +11,7 @@
     │   └── PuffinFormatError      a Puffin file is cut or damaged
     ├── StatisticsMissingError     the statistic asked for was never committed
     ├── UnsupportedError           the table holds something that this cannot read or write
-    ├── SparkUnavailableError      Java, the Iceberg runtime or a Spark session is missing
+    ├── SparkUnavailableError      Java, the Iceberg runtime or a Spark session is missing, or Spark's JVM has ended
     └── CommitError                the catalog did not take the commit
 
 Each message is one line: what failed, the value, what was expected, what to do.
@@ -105,7 +105,7 @@ class UnsupportedError(IcestatsError):
 
 
 class SparkUnavailableError(IcestatsError):
-    """Java, the Iceberg runtime or a Spark session is missing."""
+    """Java, the Iceberg runtime or a Spark session is missing, or the session's JVM has ended."""
 
 
 class CommitError(IcestatsError):

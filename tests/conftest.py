@@ -1,9 +1,11 @@
-"""Fixtures of the whole suite: the demo warehouse, built once a session, and one Spark session."""
+"""Fixtures of the whole suite: the demo warehouse, built once a session, and one Spark session; how a run ended."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +18,27 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 settings.register_profile("icestats", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("icestats")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Show where each thread is when the run is ended from outside; pytest captures stderr only later."""
+    faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say, as the last thing of a run, how a JVM of Spark has ended that nobody has stopped."""
+    if "icestats.spark.jvm" not in sys.modules:
+        return
+    from icestats.spark.jvm import read_ended
+
+    writer = config.get_terminal_writer()
+    for jvm in read_ended():
+        writer.line()
+        writer.line(
+            f"Spark's JVM {jvm.process.pid} was not stopped and ended, exit code {jvm.process.returncode}; its log:"
+        )
+        for line in jvm.log.read_text(errors="replace").splitlines()[-20:]:
+            writer.line(line)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from icestats.catalog import Source
 from icestats.errors import CommitError, UnsupportedError
+from icestats.spark.job_errors import explained_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,22 +32,24 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
         The session does not know the table's catalog.
     CommitError
         Spark could not write.
+    SparkUnavailableError
+        The session's JVM has ended: whether the rows were committed is not known.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
-    if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
-        raise UnsupportedError(
-            f"the DataFrame's session does not know the catalog {name!r}: get the session by "
-            "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
-        )
     identifier = ".".join(f"`{part}`" for part in (name, *source.identifier))
-    try:
+
+    def explain(error: Exception) -> CommitError:
+        text = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        return CommitError(f"Spark could not write to {source.name}: {text}")
+
+    doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
+    with explained_errors(frame.sparkSession, doing, explain):
+        if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
+            raise UnsupportedError(
+                f"the DataFrame's session does not know the catalog {name!r}: get the session by "
+                "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
+            )
         writer = frame.writeTo(identifier)
         writer.append() if mode == "append" else writer.overwritePartitions()
-    except (PySparkException, Py4JError) as error:
-        text = (str(error).splitlines() or [type(error).__name__])[0][:300]
-        raise CommitError(f"Spark could not write to {source.name}: {text}") from error

@@ -17,6 +17,7 @@ from icestats.errors import CallError, CatalogError, CommitError
 from icestats.spark.demo_events import EVENTS
 from icestats.spark.demo_flights import FLIGHTS
 from icestats.spark.demo_recipe import DemoRecipe
+from icestats.spark.job_errors import explained_errors
 from icestats.spark.session import active, get_session, spark_catalog_properties
 from icestats.storage import local_path
 
@@ -173,18 +174,16 @@ def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> 
 
 
 def _build_table(spark: SparkSession, home: Path, recipe: DemoRecipe, say: Progress) -> None:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    def explain(error: Exception) -> CommitError:
+        said = str(error).strip().partition("\n")[0]
+        return CommitError(f"Spark could not build {DEMO_NAMESPACE}.{recipe.name} in {home}: {said}")
 
     started = time.perf_counter()
-    try:
+    with explained_errors(spark, f"building {DEMO_NAMESPACE}.{recipe.name} in {home}", explain):
         for catalog in (DEMO_CATALOG, WORKING_CATALOG):
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.{DEMO_NAMESPACE}")
         _remove_remains(home, recipe.name)
         _write_table(spark, recipe, say)
-    except (Py4JError, PySparkException) as error:
-        said = str(error).strip().partition("\n")[0]
-        raise CommitError(f"Spark could not build {DEMO_NAMESPACE}.{recipe.name} in {home}: {said}") from error
     _publish(home, recipe.name)
     table = _count(home, recipe, time.perf_counter() - started)
     marker = _marker(home, recipe.name)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from icestats.errors import IcestatsError, SparkUnavailableError
+from icestats.spark.jvm import connection_errors, explain_end, hush_py4j
 
-_CANCELLED = re.compile(r"cancelled (part of cancelled job group|because|as part of)|SparkContext was shut down", re.I)
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SHUT_DOWN = "SparkContext was shut down"
+_SHUTDOWN_S = 5.0
+_CANCELLED = re.compile(rf"cancelled (part of cancelled job group|because|as part of)|{_SHUT_DOWN}", re.I)
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version: (\S+) than that in driver: (\S+?),")
 _NO_INTERPRETER = re.compile(r'Cannot run program "([^"]+)"')
@@ -16,28 +23,44 @@ _PYTHON_ERROR = re.compile(r"^([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
 
 
 @contextmanager
-def explained_errors(doing: str) -> Iterator[None]:
+def explained_errors(
+    spark: SparkSession, doing: str, explain: Callable[[Exception], IcestatsError] | None = None
+) -> Iterator[None]:
     """Turn what Spark raises in a block into one line.
 
     Parameters
     ----------
+    spark : pyspark.sql.SparkSession
+        The session that the block works in.
     doing : str
         What the job does, as the subject of the message: `the Spark job that ...`.
+    explain : callable, optional
+        Gives the error for what Spark, whose JVM still runs, says; by default `explain_failure` of its text.
 
     Raises
     ------
     SparkUnavailableError
-        The executors' Python is missing, is of another version, or lacks a module.
+        The JVM has ended, or the session has been stopped; the executors' Python is missing, is of another version, or
+        lacks a module.
     IcestatsError
         The job was cancelled, or failed for a reason of its own.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    hush_py4j()
     try:
         yield
-    except (PySparkException, Py4JError) as error:
-        raise explain_failure(doing, str(error)) from error
+    except connection_errors() as error:
+        # A session of Spark Connect has no context.
+        context = getattr(spark, "sparkContext", None)
+        # A JVM that is told to end stops its context, and the jobs, first.
+        wait_s = _SHUTDOWN_S if _SHUT_DOWN in str(error) else 0.0
+        if context is not None and (end := explain_end(context, wait_s=wait_s)) is not None:
+            raise SparkUnavailableError(f"{doing} failed: {end}") from None
+        if not isinstance(error, (PySparkException, Py4JError)):
+            raise
+        raise (explain_failure(doing, str(error)) if explain is None else explain(error)) from error
 
 
 def explain_failure(doing: str, text: str) -> IcestatsError:

@@ -10,12 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icestats.errors import SparkUnavailableError
 from icestats.spark.java import find_java
+from icestats.spark.jvm import Jvm, add_jvm, drop_jvm, hush_py4j
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -62,7 +64,11 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
     with os.fdopen(descriptor, "wb") as output, _environment(environment):
         try:
             gateway = launch_gateway(settings, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+            if gateway.proc is not None:
+                add_jvm(Jvm(gateway._gateway_client, gateway.proc, Path(log)))
             session = SparkSession(SparkContext(conf=settings, gateway=gateway))
+            hush_py4j()
+            _hush_accumulators(session.sparkContext)
         except Exception as error:
             close_gateway()
             raise SparkUnavailableError(_explain_start(Path(log), error)) from error
@@ -70,16 +76,35 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
     return session
 
 
+def clear_context(context: SparkContext) -> None:
+    """Empty what PySpark keeps of a context whose JVM has ended, so that a new one can be started in this process.
+
+    Parameters
+    ----------
+    context : pyspark.SparkContext
+        The active context.
+    """
+    from pyspark.sql import SparkSession, SQLContext
+
+    # As `stop` itself leaves it: it does not call the JVM then.
+    context._jsc = None
+    context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = SQLContext._instantiatedContext = None
+    close_gateway()
+
+
 def close_gateway() -> None:
-    """Let go of the JVM of this process and wait until it has ended; there must be no active Spark context."""
+    """Let go of the JVM of this process and wait until it has ended, if it has not; no Spark context may be active."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
     if gateway is None:
         return
-    gateway.shutdown()
     process = getattr(gateway, "proc", None)
+    if process is not None:
+        drop_jvm(process)
+    gateway.shutdown()
     if process is not None:
         process.stdin.close()
         process.wait(timeout=30)
@@ -100,6 +125,18 @@ def _new_properties(master: str | None, memory: str | None, conf: Mapping[str, s
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {**properties, **conf}
+
+
+def _hush_accumulators(context: SparkContext) -> None:
+    """Keep the traceback of PySpark's server of accumulators, of a JVM that hangs up, off the terminal."""
+    server: Any = context._accumulatorServer
+    report = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError):
+            report(request, address)
+
+    server.handle_error = handle_error
 
 
 def _is_loopback(master: str) -> bool:

@@ -53,7 +53,7 @@ def run_rewrite_manifests(
             raise UnsupportedError(f"Spark has no catalog like {source.catalog_name!r}: give a session that knows it")
         session = get_session({source.catalog_name: properties})
     counts = (0, 0)
-    with explained_errors("the Spark job that rewrites manifests"):
+    with explained_errors(session, "the Spark job that rewrites manifests"):
         for statement in statements:
             rows = session.sql(statement).collect()
             if statement.startswith("CALL"):

@@ -20,7 +20,7 @@ from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollup_cache import Reader
 from icestats.read.rollup_merge import merge_rollups
 from icestats.spark.job_errors import explained_errors
-from icestats.spark.session import cancel_jobs, watch_jobs
+from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.storage import Storage
 
@@ -94,14 +94,16 @@ def read_rollups_with_spark(
     """
     if not manifests:
         return read_rollups(manifests, metadata, storage, schema)
-    ship_package(spark)
-    bundles = bundle_manifests(manifests, 2 * spark.sparkContext.defaultParallelism)
-    rows = [(bytearray(pickle.dumps(bundle)),) for bundle in bundles]
-    work = spark.sparkContext.parallelize(rows, len(rows)).toDF("manifests binary")
     job = _Job(metadata, storage.properties, schema)
     columns = ", ".join(f"{name} binary" for name in _ANSWER.names)
-    answers = work.mapInArrow(functools.partial(_read_bundles, job), columns)
-    parts = [_unpack(row) for row in _collect(spark, job_group(metadata), answers, progress)]
+    with explained_errors(spark, "the Spark job that reads the manifests"):
+        ship_package(spark)
+        bundles = bundle_manifests(manifests, 2 * spark.sparkContext.defaultParallelism)
+        rows = [(bytearray(pickle.dumps(bundle)),) for bundle in bundles]
+        work = spark.sparkContext.parallelize(rows, len(rows)).toDF("manifests binary")
+        answers = work.mapInArrow(functools.partial(_read_bundles, job), columns)
+        found = _collect(spark, job_group(metadata), answers, progress)
+    parts = [_unpack(row) for row in found]
     return merge_rollups(parts, schema.columns, [manifest.path for manifest in manifests])
 
 
@@ -155,7 +157,7 @@ def _collect(spark: SparkSession, group: str, answers: Any, progress: Progress |
             cancel_jobs(spark, group)
 
     try:
-        with explained_errors("the Spark job that reads the manifests"), watch_jobs(spark, group, report):
+        with watch_jobs(spark, group, report):
             rows: list[Any] = answers.collect()
     except BaseException:
         cancel_jobs(spark, group)

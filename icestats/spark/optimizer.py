@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from icestats.catalog import Source
 from icestats.errors import UnsupportedError
 from icestats.metadata import Schema, Snapshot
+from icestats.spark.job_errors import explained_errors
+from icestats.spark.jvm import unless_ended
 from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import find_version
@@ -17,6 +19,7 @@ from icestats.spark.versions import find_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_REASON = "to ask its optimizer"
 _CBO = "spark.sql.cbo.enabled"
 _COLUMN_STATISTICS = "spark.sql.iceberg.report-column-stats"
 
@@ -75,10 +78,12 @@ def explain_with_spark(
     ------
     UnsupportedError
         Spark cannot open the table.
+    SparkUnavailableError
+        The session's JVM has ended.
     """
     selected = ", ".join(columns) if columns else "*"
     version = find_version(source.metadata, snapshot, schema)
-    with open_in_spark(spark, source, "to ask its optimizer", version) as (session, name):
+    with _asked(spark, source), open_in_spark(spark, source, _REASON, version) as (session, name):
         query = f"select {selected} from {name} {version.clause} where {condition}"  # noqa: S608 - names and literals are quoted
         found = []
         for enabled in cbo:
@@ -94,20 +99,22 @@ def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, sc
     ------
     UnsupportedError
         Spark cannot read the table.
+    SparkUnavailableError
+        The session's JVM has ended.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+
+    def explain(error: Exception) -> UnsupportedError:
+        return UnsupportedError(f"the rows of {source.name} cannot be counted by Spark either: {_one_line(error)}")
 
     version = find_version(source.metadata, snapshot, schema)
-    with open_in_spark(spark, source, "to count its rows", version) as (session, name):
+    with (
+        explained_errors(spark, f"counting the rows of {source.name}", explain),
+        open_in_spark(spark, source, "to count its rows", version) as (session, name),
+        _settings(session, {"spark.sql.session.timeZone": "UTC"}),
+    ):
         query = f"select count(*) from {version.select_all(name)} where {version.restrict(condition)}"  # noqa: S608 - names and literals are quoted
-        with _settings(session, {"spark.sql.session.timeZone": "UTC"}):
-            try:
-                row = session.sql(query).first()
-            except (Py4JError, PySparkException) as error:
-                said = f"the rows of {source.name} cannot be counted by Spark either: {_one_line(error)}"
-                raise UnsupportedError(said) from error
-        return int(row[0]) if row is not None else 0
+        row = session.sql(query).first()
+    return int(row[0]) if row is not None else 0
 
 
 def explain_join_with_spark(
@@ -115,11 +122,18 @@ def explain_join_with_spark(
 ) -> str:
     """Return the error with which Spark's cost-based optimizer fails on a join of the table; empty: it does not."""
     version = find_version(source.metadata, snapshot, schema)
-    with open_in_spark(spark, source, "to ask its optimizer", version) as (session, name):
+    with _asked(spark, source), open_in_spark(spark, source, _REASON, version) as (session, name):
         at = f"{name} {version.clause}"
         query = f"select count(*) from {at} a join {at} b on a.{column} = b.{column}"  # noqa: S608 - names are quoted
         with _settings(session, {_CBO: "true", _COLUMN_STATISTICS: "true"}):
             return _explain(session, query).error
+
+
+def _asked(spark: SparkSession, source: Source) -> AbstractContextManager[None]:
+    def explain(error: Exception) -> UnsupportedError:
+        return UnsupportedError(f"Spark's optimizer cannot be asked about {source.name}: {_one_line(error)}")
+
+    return explained_errors(spark, f"asking Spark's optimizer about {source.name}", explain)
 
 
 def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
@@ -153,8 +167,9 @@ def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]
             session.conf.set(name, value)
         yield
     finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, earlier)
+        with unless_ended(session.sparkContext):
+            for name, earlier in before.items():
+                if earlier is None:
+                    session.conf.unset(name)
+                else:
+                    session.conf.set(name, earlier)

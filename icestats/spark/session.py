@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from icestats.errors import SparkUnavailableError
-from icestats.spark.launcher import ICEBERG_RUNTIME, SQLITE_DRIVER, close_gateway, start_session
+from icestats.spark.jvm import connection_errors, explain_end, unless_ended
+from icestats.spark.launcher import ICEBERG_RUNTIME, SQLITE_DRIVER, clear_context, close_gateway, start_session
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
@@ -32,7 +35,8 @@ def get_session(
 
     A session that exists is used as it is, and the catalogs that it lacks are added to it. Where it knows a catalog of
     the same name with other properties, a sibling session on the same Spark context is made, which shares neither
-    settings nor temporary views with it. A new session keeps what Spark prints in a log file, off the terminal.
+    settings nor temporary views with it. A new session keeps what Spark prints in a log file, off the terminal. Where
+    the JVM of a session that was started here has ended, a warning says how, and a new one is started.
 
     Parameters
     ----------
@@ -53,17 +57,17 @@ def get_session(
     Raises
     ------
     SparkUnavailableError
-        No Java that fits, the jars cannot be had, Spark does not start, or the active session has no Iceberg.
+        No Java that fits, the jars cannot be had, Spark does not start, the active session has no Iceberg, or it is one
+        of somebody else whose JVM has ended.
     """
-    global _own
     with _lock:
-        session = _active_session()
-        if session is None:
-            _siblings.clear()
-            session = _own = start_session(master, memory, conf or {})
-        else:
-            _check_iceberg(session)
-        return _with_catalogs(session, catalogs or {})
+        try:
+            return _find_session(catalogs or {}, master, memory, conf or {})
+        except connection_errors():
+            context = _active_context()
+            if context is None or explain_end(context) is None:
+                raise
+            return _find_session(catalogs or {}, master, memory, conf or {})
 
 
 def add_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]]) -> SparkSession:
@@ -81,14 +85,20 @@ def add_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]
 
 
 def stop_session() -> None:
-    """End the session that `get_session` started, with its JVM; a session of somebody else is left alone."""
+    """End the session that `get_session` started, with its JVM, or clear away a session whose JVM has ended.
+
+    A session of somebody else that still runs is left alone.
+    """
     global _own
     with _lock:
-        if _own is None:
-            return
-        _own.stop()
-        _own = None
-        close_gateway()
+        context = _active_context()
+        if context is not None and explain_end(context) is not None:
+            _clear_away(context)
+        elif _own is not None:
+            with unless_ended(_own.sparkContext):
+                _own.stop()
+            _own = None
+            close_gateway()
 
 
 def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | None:
@@ -126,75 +136,6 @@ def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | 
     return {"type": "jdbc", **translated, "uri": f"jdbc:sqlite:{path[1]}", "jdbc.schema-version": "V1"}
 
 
-@contextmanager
-def watch_jobs(
-    spark: SparkSession, group: str, callback: Callable[[int, int], object] | None = None, *, interval_s: float = 0.2
-) -> Iterator[None]:
-    """Put the Spark jobs of a block into a job group, and tell how far they are.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session that runs the jobs.
-    group : str
-        The job group's id; `cancel_jobs` takes it from any thread.
-    callback : callable, optional
-        Called from a thread of its own with the completed and the known tasks, whenever one of them changes, and
-        once at the end of a block that did not fail.
-    interval_s : float
-        Seconds between two looks.
-    """
-    context = spark.sparkContext
-    names = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-    before = {name: context.getLocalProperty(name) for name in names}
-    earlier = frozenset(context.statusTracker().getJobIdsForGroup(group))
-    context.setJobGroup(group, group, interruptOnCancel=True)
-    finished = threading.Event()
-
-    def watch(report: Callable[[int, int], object]) -> None:
-        last = (0, 0)
-        while not finished.wait(interval_s):
-            if (now := _count_tasks(spark, group, earlier)) != last:
-                last = now
-                report(*now)
-
-    watcher = threading.Thread(target=watch, args=(callback,), name=f"watch {group}", daemon=True) if callback else None
-    try:
-        if watcher:
-            watcher.start()
-        yield
-    finally:
-        finished.set()
-        if watcher:
-            watcher.join()
-        for name, value in before.items():
-            context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it, the annotation forgets that
-    if callback:
-        total = _count_tasks(spark, group, earlier)[1]
-        callback(total, total)
-
-
-def cancel_jobs(spark: SparkSession, group: str) -> None:
-    """Cancel the running jobs of a group; the call that waits for them raises Spark's own error.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session that runs the jobs.
-    group : str
-        The job group's id, as `watch_jobs` was given it.
-    """
-    spark.sparkContext.cancelJobGroup(group)
-
-
-def _count_tasks(spark: SparkSession, group: str, earlier: frozenset[int]) -> tuple[int, int]:
-    tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job_id) for job_id in tracker.getJobIdsForGroup(group) if job_id not in earlier]
-    stages = [tracker.getStageInfo(stage_id) for job in jobs if job for stage_id in job.stageIds]
-    known = [stage for stage in stages if stage]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
-
-
 def _type_of_uri(uri: str) -> str:
     scheme = uri.partition(":")[0].partition("+")[0]
     return {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}.get(scheme, "")
@@ -215,13 +156,53 @@ def active(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         if before is not None:
-            _activate(before)
+            with unless_ended(session.sparkContext):
+                _activate(before)
 
 
 def _activate(session: SparkSession) -> None:
     kind: Any = type(session)
     kind._activeSession = session
     kind._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+
+
+def _find_session(
+    catalogs: Mapping[str, Mapping[str, str]], master: str | None, memory: str | None, conf: Mapping[str, str]
+) -> SparkSession:
+    global _own
+    _replace_ended()
+    session = _active_session()
+    if session is None:
+        _siblings.clear()
+        session = _own = start_session(master, memory, conf)
+    else:
+        _check_iceberg(session)
+    return _with_catalogs(session, catalogs)
+
+
+def _active_context() -> SparkContext | None:
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context
+
+
+def _replace_ended() -> None:
+    context = _active_context()
+    end = None if context is None else explain_end(context)
+    if context is None or end is None:
+        return
+    if context._jsc is not None:
+        if _own is None or _own.sparkContext is not context:
+            raise SparkUnavailableError(f"the active Spark session is dead: {end}")
+        warnings.warn(end.partition(";")[0] + ": a new session is started", RuntimeWarning, stacklevel=4)
+    _clear_away(context)
+
+
+def _clear_away(context: SparkContext) -> None:
+    global _own
+    clear_context(context)
+    _own = None
+    _siblings.clear()
 
 
 def _active_session() -> SparkSession | None:

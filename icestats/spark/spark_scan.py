@@ -9,12 +9,14 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icestats.catalog import Source
 from icestats.errors import UnsupportedError
+from icestats.spark.job_errors import explained_errors
+from icestats.spark.jvm import unless_ended
 from icestats.spark.scan_job import FILE_COLUMN
 from icestats.spark.scan_plan import ScanPlan
 from icestats.spark.session import add_catalogs, spark_catalog_properties
@@ -58,9 +60,6 @@ def open_in_spark(
     UnsupportedError
         Spark cannot read the table either.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     known = _find_catalog(spark, source, version)
     if known is not None:
         session, name = known
@@ -69,18 +68,17 @@ def open_in_spark(
     name, session = _registering_session(spark, source)
     table = f"t{uuid.uuid4().hex}"
     identifier = _quoted(name, _NAMESPACE, table)
-    try:
+    with _explained(session, source, reason):
         session.sql(f"create namespace if not exists {_quoted(name, _NAMESPACE)}")
         session.sql(
             f"call {_quoted(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
             f"'{_escaped(source.metadata_location)}')"
         ).collect()
-    except (PySparkException, Py4JError) as error:
-        raise _unsupported(source, reason, error) from error
     try:
         yield session, identifier
     finally:
-        session.sql(f"drop table if exists {identifier}")
+        with unless_ended(session.sparkContext):
+            session.sql(f"drop table if exists {identifier}")
 
 
 def read_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFrame:
@@ -100,17 +98,12 @@ def read_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFrame
     UnsupportedError
         Spark cannot read the table.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     selected = [f"{_quoted(field.name)} as c{field.field_id}" for field in plan.fields]
     if plan.partitions is not None:
         selected.append(FILE_COLUMN)
     query = f"select {', '.join(selected)} from {relation}"  # noqa: S608 - names are quoted
-    try:
+    with _explained(session, plan.source, plan.fallback or ""):
         return session.sql(query)
-    except (PySparkException, Py4JError) as error:
-        raise _unsupported(plan.source, plan.fallback or "", error) from error
 
 
 def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tuple[SparkSession, str] | None:
@@ -176,9 +169,12 @@ def _file_properties(source: Source) -> Mapping[str, str]:
     return {"io-impl": "org.apache.iceberg.io.ResolvingFileIO"} | kept
 
 
-def _unsupported(source: Source, reason: str, error: Exception) -> UnsupportedError:
-    said = " ".join(str(error).split())[:200]
-    return UnsupportedError(f"{source.name} cannot be scanned: {reason}, and Spark cannot read it either: {said}")
+def _explained(session: SparkSession, source: Source, reason: str) -> AbstractContextManager[None]:
+    def explain(error: Exception) -> UnsupportedError:
+        said = " ".join(str(error).split())[:200]
+        return UnsupportedError(f"{source.name} cannot be scanned: {reason}, and Spark cannot read it either: {said}")
+
+    return explained_errors(session, f"reading {source.name} in Spark", explain)
 
 
 def _quoted(*parts: str) -> str:

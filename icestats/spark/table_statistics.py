@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from icestats.catalog import Source
 from icestats.metadata import Schema, Snapshot
 from icestats.spark.job_errors import explained_errors
+from icestats.spark.jobs import watch_jobs
 from icestats.spark.scan_job import (
     PARTIAL,
     Accumulators,
@@ -33,7 +34,6 @@ from icestats.spark.scan_job import (
     scan_rows,
 )
 from icestats.spark.scan_plan import ScanPlan, build_statistics, plan_scan
-from icestats.spark.session import watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, read_rows
 from icestats.spark.versions import find_version
@@ -123,9 +123,9 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
     merged = job.new_accumulators()
     partitions: dict[PartitionKey, list[ColumnStatistics]] = {}
     if plan.fields and plan.file_count:
-        ship_package(spark)
-        name = plan.source.name
-        with explained_errors(f"the scan of {name}"), watch_jobs(spark, f"icestats: statistics of {name}", progress):
+        name, group = plan.source.name, f"icestats: statistics of {plan.source.name}"
+        with explained_errors(spark, f"the scan of {name}"), watch_jobs(spark, group, progress):
+            ship_package(spark)
             merge_rows(merged, partitions, _run(spark, plan, job), sizes)
     return replace(
         build_statistics(plan, merged, started),

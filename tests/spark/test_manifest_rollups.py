@@ -19,8 +19,8 @@ import pytest
 import icestats
 from icestats.read.manifests import ManifestToRead, RollUps, manifests_to_read, read_rollups
 from icestats.spark.java import find_java
+from icestats.spark.jobs import cancel_jobs
 from icestats.spark.manifest_rollups import bundle_manifests, job_group, read_rollups_with_spark
-from icestats.spark.session import cancel_jobs
 
 pytestmark = pytest.mark.spark
 

@@ -134,6 +134,6 @@ class Computation:
 
 
 def _cancel(session: Any, table: Table) -> None:
-    from icestats.spark.session import cancel_jobs
+    from icestats.spark.jobs import cancel_jobs
 
     cancel_jobs(session, f"icestats: statistics of {table.name}")

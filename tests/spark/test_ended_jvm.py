@@ -1,0 +1,135 @@
+"""What happens when Spark's JVM ends under a running Python: each case in a process of its own, with a real kill."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+START = """
+import os, signal, sys, warnings
+from pyspark import SparkContext
+import icestats
+from icestats.errors import SparkUnavailableError
+from icestats.spark.job_errors import explained_errors
+from icestats.spark.jobs import cancel_jobs, watch_jobs
+from icestats.spark.session import get_session, stop_session
+
+def kill(number=signal.SIGKILL):
+    process = SparkContext._gateway.proc
+    os.kill(process.pid, number)
+    return process
+
+def refusal(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except SparkUnavailableError as error:
+        assert "\\n" not in str(error)
+        return str(error)
+    raise AssertionError(f"{call} did not fail")
+"""
+
+KILLED = "Spark's JVM was ended by signal 9 (SIGKILL), as Linux does when memory runs out (log: "
+
+OWN = """
+from pyiceberg.catalog.sql import SqlCatalog
+import pyarrow as pa
+from icestats.spark.dataframe_writes import write_dataframe
+from icestats.spark.optimizer import count_with_spark
+from icestats.spark.session import spark_catalog_properties
+
+properties = {"type": "sql", "uri": f"sqlite:///{sys.argv[1]}/c.db", "warehouse": f"file://{sys.argv[1]}/w"}
+catalog = SqlCatalog("catalog", **properties)
+catalog.create_namespace("db")
+rows = pa.table({"x": pa.array(range(100), pa.int64())})
+catalog.create_table("db.t", rows.schema).append(rows)
+catalog.close()
+table = icestats.load("db.t", catalog=properties)
+
+dead = get_session({"catalog": spark_catalog_properties(properties)})
+frame = dead.range(3)
+assert dead.range(4).mapInArrow(lambda batches: batches, "id long").count() == 4
+
+def run_endless():
+    with explained_errors(dead, "the job"), watch_jobs(dead, "endless", lambda done, total: kill()):
+        dead.range(0, 10**15, 1, 2).selectExpr("sum(hash(id))").collect()
+
+said = refusal(run_endless)
+assert said.startswith(f"the job failed: {sys.argv[2]}"), said
+log = said.partition("(log: ")[2].partition(")")[0]
+assert os.path.getsize(log) >= 0
+end = said.removeprefix("the job failed: ")
+assert "get_session()" in end
+name = table.name
+for call, doing in [
+    (lambda: table.compute(spark=dead), f"the scan of {name}"),
+    (lambda: table.read_with_spark(dead), "the Spark job that reads the manifests"),
+    (lambda: table.rewrite_manifests(dry_run=False, spark=dead), "the Spark job that rewrites manifests"),
+    (
+        lambda: count_with_spark(dead, table._source, table.snapshot, table.schema, "x > 3"),
+        f"counting the rows of {name}",
+    ),
+    (
+        lambda: write_dataframe(frame, table._source, "append"),
+        f"the write to {name} (its snapshots say whether the rows were committed)",
+    ),
+]:
+    said = refusal(call)
+    assert said == f"{doing} failed: {end}", said
+estimates = table.estimate("x > 3", engines=["spark"], spark=dead).to_arrow().to_pylist()
+reasons = {row["reason"] for row in estimates if row["source"].startswith("spark-")}
+assert reasons == {f"asking Spark's optimizer about {name} failed: {end}"}, reasons
+cancel_jobs(dead, "endless")
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert table.compute().found.row_count == 100
+warned = [str(one.message) for one in caught if one.category is RuntimeWarning]
+assert warned == [end.partition(";")[0] + ": a new session is started"], warned
+assert refusal(table.compute, spark=dead).startswith(f"the scan of {name} failed: its Spark session has been stopped")
+
+get_session()
+kill(signal.SIGTERM).wait()
+said = refusal(table.compute, spark=get_session.__globals__["_own"])
+assert "Spark's JVM was ended by signal 15 (SIGTERM) (log: " in said, said
+stop_session()
+stop_session()
+assert (SparkContext._active_spark_context, SparkContext._gateway) == (None, None)
+"""
+
+THEIRS = """
+from pyspark.sql import SparkSession
+theirs = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+kill().wait()
+said = refusal(get_session)
+assert said.startswith("the active Spark session is dead: Spark's JVM was ended by signal 9 (SIGKILL)"), said
+assert "icestats did not start it" in said and "stop_session()" in said, said
+assert refusal(get_session) == said
+stop_session()
+assert get_session().range(3).count() == 3
+assert get_session().sparkContext.appName == "icestats"
+stop_session()
+"""
+
+
+def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", START + code, *map(str, arguments)]
+    environment = os.environ | {"ICESTATS_CACHE": "off"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_each_verb_says_in_one_line_that_the_jvm_has_ended_and_the_next_session_is_a_new_one(tmp_path: Path):
+    done = run(OWN, tmp_path, KILLED)
+    assert done.stderr == ""
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_dead_session_of_somebody_else_is_refused_until_it_is_cleared_away():
+    done = run(THEIRS)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
