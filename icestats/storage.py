@@ -74,9 +74,9 @@ class Storage:
         path = local_path(location)
         try:
             if path is not None:
-                with path.open("rb") as file:
+                with path.open("rb", buffering=0 if length is None else -1) as file:
                     file.seek(offset)
-                    return file.read(-1 if length is None else length)
+                    return bytes(file.read(-1 if length is None else length))
             with self._file_io(location).new_input(location).open() as stream:
                 if offset:
                     stream.seek(offset)

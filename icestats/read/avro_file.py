@@ -9,13 +9,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from icestats.errors import MetadataError
 from icestats.read.avro_codecs import Inflate, find_codec
 from icestats.read.kernel_layout import CUT, ERRORS, LONG_VARINT, NEGATIVE, NO_SYNC, Bytes, Frame, Words
+
+if TYPE_CHECKING:
+    from icestats.read.block_inflater import BlockInflater
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -122,7 +125,7 @@ def parse_schema(header: AvroHeader) -> Any:
         raise MetadataError(f"avro.schema is not JSON: {str(error)[:200]}", header.path) from error
 
 
-def read_batches(data: bytes, header: AvroHeader) -> Iterator[Batch]:
+def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None = None) -> Iterator[Batch]:
     """Inflate the blocks of a container file, a batch at a time.
 
     Parameters
@@ -131,6 +134,8 @@ def read_batches(data: bytes, header: AvroHeader) -> Iterator[Batch]:
         The file.
     header : AvroHeader
         Its header.
+    inflater : BlockInflater, optional
+        What deflated blocks are inflated by as far as it can: a batch then holds until the next one is asked for.
 
     Raises
     ------
@@ -149,6 +154,16 @@ def read_batches(data: bytes, header: AvroHeader) -> Iterator[Batch]:
         yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(places[:, 1:]), places[:, 0])
         return
     room = max(FREE_SIZE, MAX_RATIO * len(data))
+    if header.codec == "deflate" and inflater is not None:
+        places = np.array(blocks, np.int64).reshape(-1, 4)
+        while len(places):
+            inflated, ends = inflater.inflate(data, places, BATCH_SIZE)
+            if not len(ends) or len(inflated) > room:
+                break
+            yield Batch(inflated, ends, np.ascontiguousarray(places[: len(ends), 0]))
+            room -= len(inflated)
+            places = places[len(ends) :]
+        blocks = blocks[len(blocks) - len(places) :]
     first, size, parts = 0, 0, []
     view = memoryview(data)
     for number, (offset, start, end, _) in enumerate(blocks):

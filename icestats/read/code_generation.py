@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba.core.compiler
 import numba.core.types
+import numba.extending
 import numba.np.arrayobj
 import numpy as np
 from llvmlite import ir
@@ -21,6 +23,7 @@ from icestats.read.compiling import FLAG, INTEGER, NOTHING, RAISED
 _COMPILER: Any = numba.core.compiler
 _TYPES: Any = numba.core.types
 _ARRAYS: Any = numba.np.arrayobj
+_EXTENDING: Any = numba.extending
 _TARGET: Any = cpu_target
 
 # Without numba's runtime nothing can be allocated, and arrays are not reference-counted: the atomic counting of every
@@ -32,13 +35,30 @@ _OPTIONS = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
-_WORD = ir.IntType(64)
+_WORD, _INT = ir.IntType(64), ir.IntType(32)
 _RESULTS = {_TYPES.none: NOTHING, _TYPES.int64: INTEGER, _TYPES.boolean: FLAG}
 
 
 def build_callee(function: Callable[..., Any], *, inlined: bool) -> Any:
     """Return a function as numba compiles it where compiled ones call it."""
     return CPUDispatcher(function, targetoptions=_OPTIONS | {"forceinline": inlined})
+
+
+@cache
+def build_foreign_call() -> Any:
+    """Return numba's type of `compiling.call_address`."""
+
+    def call_address(_: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+        def build(_: Any, builder: Any, __: Any, values: Any) -> Any:
+            kind = ir.FunctionType(_INT, [_WORD] * 6)
+            result = builder.call(builder.inttoptr(values[0], kind.as_pointer()), values[1:])
+            return builder.sext(result, _WORD)
+
+        return _TYPES.int64(function, a, b, c, d, e, f), build
+
+    made = _EXTENDING.intrinsic(call_address)
+    _TARGET.typing_context.refresh()
+    return _TARGET.typing_context.resolve_value_type(made)
 
 
 def generate_code(function: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> bytes:

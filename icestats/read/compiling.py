@@ -113,6 +113,20 @@ class CompiledFunction:
         return build_callee(self.function, inlined=self.inlined)
 
 
+class _ForeignCall:
+    """What compiled code calls foreign functions by."""
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        from icestats.read.code_generation import build_foreign_call
+
+        return build_foreign_call()
+
+
+call_address = cast("Callable[..., int]", _ForeignCall())
+"""In compiled code: call a C function, given by its address, with six words; it returns an `int`."""
+
+
 def is_kept(function: Callable[..., Any], *arguments: Any) -> bool:
     """Say whether a compiled function's machine code for arguments of these kinds is loaded, or kept and whole."""
     from icestats.read.object_code import name_code, read_code

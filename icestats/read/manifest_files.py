@@ -15,6 +15,7 @@ from icestats.errors import MetadataError
 from icestats.metadata import PartitionSpec
 from icestats.read import kernel_layout as k
 from icestats.read.avro_file import read_batches
+from icestats.read.block_inflater import BlockInflater
 from icestats.read.captured_columns import build_binary
 from icestats.read.group_tables import struct_array
 from icestats.read.kernel_layout import Words
@@ -65,7 +66,7 @@ class ManifestFiles:
         self._field_ids = np.array(field_ids, np.int32)
         self._with_paths = with_paths
         self._programs = ManifestPrograms(specs, columns, details=True, with_paths=with_paths)
-        self._stores: SimpleQueue[RowStore] = SimpleQueue()
+        self._stores: SimpleQueue[tuple[RowStore, BlockInflater]] = SimpleQueue()
         self._paths = from_values([m.path for m in manifests], pa.string())
         self._spec_ids = np.array([m.spec_id for m in manifests], np.int32)
         self._sequence_numbers = np.array([m.sequence_number for m in manifests], np.int64)
@@ -76,7 +77,7 @@ class ManifestFiles:
         """Read all manifests."""
         types = [column.type for column in self._columns]
         for _ in range(threads):
-            self._stores.put(RowStore(types, self._field_ids.tolist()))
+            self._stores.put((RowStore(types, self._field_ids.tolist()), BlockInflater()))
 
         def read(task: Sequence[int]) -> list[pa.RecordBatch]:
             return self._read(storage, task)
@@ -95,23 +96,25 @@ class ManifestFiles:
                 task, size = [], 0
 
     def _read(self, storage: FileReader, task: Sequence[int]) -> list[pa.RecordBatch]:
-        store = self._stores.get()
+        store, inflater = self._stores.get()
         try:
-            batches = list(self._capture(storage, task, store))
+            batches = list(self._capture(storage, task, store, inflater))
             if len(store):
                 batches.append(self._take(store))
             return batches
         finally:
             store.clear()
-            self._stores.put(store)
+            self._stores.put((store, inflater))
 
-    def _capture(self, storage: FileReader, task: Sequence[int], store: RowStore) -> Iterator[pa.RecordBatch]:
+    def _capture(
+        self, storage: FileReader, task: Sequence[int], store: RowStore, inflater: BlockInflater
+    ) -> Iterator[pa.RecordBatch]:
         for index in task:
             manifest = self._manifests[index]
             data = read_manifest(storage, manifest)
             header, program = self._programs.read(data, manifest.path, manifest.spec_id)
             store.inherit_row_ids(manifest.first_row_id)
-            for batch in read_batches(data, header):
+            for batch in read_batches(data, header, inflater):
                 store.frame.state[:] = 0
                 while not store.capture(batch, program.code, index, manifest.path):
                     yield self._take(store)

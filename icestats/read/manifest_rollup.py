@@ -17,6 +17,7 @@ from icestats.errors import MetadataError
 from icestats.metadata import Field, PartitionSpec
 from icestats.read import kernel_layout as k
 from icestats.read.avro_file import Batch, kernel_error, read_batches
+from icestats.read.block_inflater import BlockInflater
 from icestats.read.group_store import GroupStore, build_frame, build_kinds
 from icestats.read.kernel_layout import Frame, Job
 from icestats.read.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
@@ -83,7 +84,7 @@ class ManifestRollup:
         self._snapshot_ids = np.array(ids, np.int64)
         self._timestamps_ms = np.array([timestamps_ms[i] for i in ids], np.int64)
         self._lock = threading.Lock()
-        self._decoders: SimpleQueue[tuple[GroupStore, Frame]] = SimpleQueue()
+        self._decoders: SimpleQueue[tuple[GroupStore, Frame, BlockInflater]] = SimpleQueue()
 
     def run(self, storage: FileReader, threads: int, progress: Progress | None) -> None:
         """Read and roll up all manifests."""
@@ -93,7 +94,7 @@ class ManifestRollup:
             find_group(self.store.groups, manifest_tag(index), _NO_BYTES, 0, 0)
         own = [GroupStore.local(self.kinds) for _ in range(threads - 1)]
         for store in (self.store, *own):
-            self._decoders.put((store, self._frame()))
+            self._decoders.put((store, self._frame(), BlockInflater()))
 
         def read(task: Sequence[int]) -> None:
             for index in task:
@@ -112,12 +113,12 @@ class ManifestRollup:
         manifest = self.manifests[index]
         data = read_manifest(storage, manifest)
         header, program = self.programs.read(data, manifest.path, manifest.spec_id)
-        store, frame = self._decoders.get()
+        store, frame, inflater = self._decoders.get()
         try:
-            for batch in read_batches(data, header):
+            for batch in read_batches(data, header, inflater):
                 self._add(batch, program, store, frame, index)
         finally:
-            self._decoders.put((store, frame))
+            self._decoders.put((store, frame, inflater))
 
     def _add(self, batch: Batch, program: ManifestProgram, store: GroupStore, frame: Frame, index: int) -> None:
         from icestats.read.kernel import roll_up

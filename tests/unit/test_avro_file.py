@@ -13,11 +13,14 @@ import fastavro
 import numpy as np
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icestats.errors import MetadataError
-from icestats.read import avro_file
+from icestats.read import avro_file, block_inflater
 from icestats.read.avro_codecs import find_codec
 from icestats.read.avro_file import parse_schema, read_batches, read_header
+from icestats.read.block_inflater import BlockInflater
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
 SYNC = b"0123456789abcdef"
@@ -64,17 +67,26 @@ def container(codec: str = "null", *blocks: tuple[int, bytes]) -> bytes:
     return b"Obj\x01" + varint(len(meta)) + pairs + b"\x00" + SYNC + body
 
 
-def inflated(data: bytes) -> list[tuple[int, bytes]]:
+def inflated(data: bytes, inflater: BlockInflater | None = None) -> list[tuple[int, int, bytes]]:
+    """Where each block begins, its number of entries, its bytes."""
     header = read_header(data, "f.avro")
-    batches = list(read_batches(data, header))
-    return [(int(n), batch.data[a:b].tobytes()) for batch in batches for a, b, n in batch.blocks]
+    return [
+        (int(offset), int(n), batch.data[a:b].tobytes())
+        for batch in read_batches(data, header, inflater)
+        for (a, b, n), offset in zip(batch.blocks, batch.offsets, strict=True)
+    ]
 
 
 def error_of(data: bytes) -> MetadataError:
-    with pytest.raises(MetadataError) as caught:
-        inflated(data)
-    assert caught.value.path == "f.avro"
-    return caught.value
+    """The error, the same with and without an inflater."""
+    errors = []
+    for inflater in (None, BlockInflater()):
+        with pytest.raises(MetadataError) as caught:
+            inflated(data, inflater)
+        errors.append(caught.value)
+    assert (str(errors[0]), errors[0].offset) == (str(errors[1]), errors[1].offset)
+    assert errors[0].path == "f.avro"
+    return errors[0]
 
 
 def test_header_of_fastavro() -> None:
@@ -91,22 +103,56 @@ def test_blocks_are_inflated(name: str) -> None:
     """Every codec gives the bytes back, block by block, small and large ones."""
     codec, compress = COMPRESS[name]
     blocks = [(3, b"abc"), (1, b"x" * 3_000_000), (700, bytes(range(256)) * 3)]
-    assert inflated(container(codec, *((n, compress(data)) for n, data in blocks))) == blocks
+    data = container(codec, *((n, compress(data)) for n, data in blocks))
+    for inflater in (None, BlockInflater(), BlockInflater(room_size=1000)):
+        assert [(n, block) for _, n, block in inflated(data, inflater)] == blocks
 
 
 def test_no_blocks() -> None:
     """A file without blocks, as writers leave it for no rows, is empty and not damaged."""
     assert inflated(container()) == []
-    assert inflated(container("null", (0, b""))) == [(0, b"")]
+    assert [(n, data) for _, n, data in inflated(container("null", (0, b"")))] == [(0, b"")]
+    assert inflated(container("deflate"), BlockInflater()) == []
 
 
-def test_blocks_come_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("inflater", [None, BlockInflater()])
+def test_blocks_come_in_batches(monkeypatch: pytest.MonkeyPatch, inflater: BlockInflater | None) -> None:
     """No batch goes on after it has reached its size, so that memory is bounded."""
     monkeypatch.setattr(avro_file, "BATCH_SIZE", 100)
     data = container("deflate", *((1, deflate(bytes(60))) for _ in range(5)))
     header = read_header(data, "f.avro")
-    sizes = [len(batch.data) for batch in read_batches(data, header)]
+    sizes = [len(batch.data) for batch in read_batches(data, header, inflater)]
     assert sizes == [120, 120, 60]
+
+
+@given(
+    blocks=st.lists(st.tuples(st.integers(0, 40), st.binary(max_size=40), st.booleans()), max_size=12),
+    room_size=st.integers(1, 200),
+)
+def test_an_inflater_changes_nothing(blocks, room_size):
+    """Whatever its memory holds, and wherever a block is damaged or says that it has more entries than bytes."""
+    data = container("deflate", *((n, deflate(block)[is_damaged:]) for n, block, is_damaged in blocks))
+    found = []
+    for inflater in (None, BlockInflater(room_size)):
+        try:
+            found.append(inflated(data, inflater))
+        except MetadataError as error:
+            found.append((str(error), error.offset))
+    assert found[0] == found[1]
+
+
+def test_libdeflate_is_used_where_the_package_exports_it() -> None:
+    """As it does on Linux; elsewhere blocks are inflated one by one."""
+    places = np.array([[0, 0, len(deflate(b"abc")), 1]], np.int64)
+    data, blocks = BlockInflater().inflate(deflate(b"abc"), places, 1)
+    assert (data.tobytes(), blocks.tolist()) == (b"abc", [[0, 3, 1]])
+
+
+def test_without_libdeflate_no_block_is_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_inflater, "_find_library", lambda: None)
+    assert not len(BlockInflater().inflate(deflate(b"abc"), np.array([[0, 0, 5, 1]]), 1)[1])
+    data = container("deflate", (1, deflate(b"abc")))
+    assert inflated(data, BlockInflater()) == inflated(data)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +229,7 @@ def test_numbers_of_every_length() -> None:
     """Block lengths of one to five bytes are read alike."""
     for size in (0, 63, 64, 8191, 8192, 1_048_575, 1_048_576, 134_217_728):
         data = np.zeros(size, np.uint8).tobytes()
-        assert [len(block) for _, block in inflated(container("null", (0, data)))] == [size]
+        assert [len(block) for _, _, block in inflated(container("null", (0, data)))] == [size]
 
 
 def test_the_header_of_the_next_file_is_read_as_if_it_were_the_first() -> None:
