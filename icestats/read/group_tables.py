@@ -86,20 +86,16 @@ def _cell_batch(groups: Groups, order: Words, field_ids: npt.NDArray[np.int32]) 
 
 
 def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
-    from icestats.read.kernel_output import bound_lengths, write_bounds
+    from icestats.read.kernel_output import place_bounds, write_bounds
 
-    lengths: Words = np.empty(len(order) * groups.cells.shape[1], np.int64)
-    bound_lengths(groups, order, side, lengths)
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
-    out: Bytes = np.empty(int(offsets[-1]), np.uint8)
-    write_bounds(groups, order, side, lengths, out)
-    validity = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
-    if offsets[-1] > 0x7FFF_FFFF:
-        raise UnsupportedError(f"the bounds of {len(lengths):,} cells have {offsets[-1]:,} bytes, more than 2 GiB")
-    return pa.Array.from_buffers(
-        pa.binary(), len(lengths), [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
-    )
+    count = len(order) * groups.cells.shape[1]
+    offsets, present = np.zeros(count + 1, np.int32), np.zeros(-(-count // 8), np.uint8)
+    size = place_bounds(groups, order, side, offsets, present)
+    if size > 0x7FFF_FFFF:
+        raise UnsupportedError(f"the bounds of {count:,} cells have {size:,} bytes, more than 2 GiB")
+    out: Bytes = np.empty(size, np.uint8)
+    write_bounds(groups, order, side, offsets, out)
+    return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(part) for part in (present, offsets, out)])
 
 
 def merge_all(store: GroupStore, order: Words) -> GroupStore:

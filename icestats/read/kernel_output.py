@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from icestats.read import kernel_layout as k
 from icestats.read.compiling import compiled, inlined
 from icestats.read.kernel_bounds import MAGNITUDE, SIGN
 from icestats.read.kernel_layout import Bytes, Groups, Integer, Words
 from icestats.read.kernel_primitives import copy_bytes
+
+Offsets = npt.NDArray[np.int32]
 
 
 @compiled
@@ -46,29 +49,39 @@ def byte_of(high: Integer, low: Integer, place: Integer) -> Integer:
     return (low >> (8 * place)) & 255
 
 
+@inlined
+def bound_length(cell: Words, side: Integer, kind: Integer) -> Integer:
+    """Return the length of a cell's bound, -1 for none."""
+    if cell[side] <= 0:
+        return -1
+    if kind >= k.TEXT:
+        return cell[side + 3] & 0x7FFF_FFFF
+    if kind == k.BIG_DECIMAL:
+        return decimal_length(cell[side + 1], cell[side + 2])
+    if kind == k.UUID:
+        return 16
+    if kind == k.BOOL:
+        return 1
+    return 4 if kind == k.INT4 or kind == k.REAL4 else 8
+
+
 @compiled
-def bound_lengths(groups: Groups, order: Words, side: Integer, out: Words) -> None:
-    """Fill in the length of each bound, group by group; -1 for none."""
+def place_bounds(groups: Groups, order: Words, side: Integer, offsets: Offsets, present: Bytes) -> Integer:
+    """Fill in where each bound begins, group by group, and a bit for each that there is; return where the last ends.
+
+    The offsets mean nothing where this is more than they hold.
+    """
     columns = groups.cells.shape[1]
+    used = 0
     for i in range(order.size):
         for column in range(columns):
-            cell = groups.cells[order[i], column]
-            kind = groups.kinds[column, 0]
-            length = -1
-            if cell[side] > 0:
-                if kind >= k.TEXT:
-                    length = cell[side + 3] & 0x7FFF_FFFF
-                elif kind == k.BIG_DECIMAL:
-                    length = decimal_length(cell[side + 1], cell[side + 2])
-                elif kind == k.UUID:
-                    length = 16
-                elif kind == k.BOOL:
-                    length = 1
-                elif kind == k.INT4 or kind == k.REAL4:
-                    length = 4
-                else:
-                    length = 8
-            out[i * columns + column] = length
+            at = i * columns + column
+            length = bound_length(groups.cells[order[i], column], side, groups.kinds[column, 0])
+            if length >= 0:
+                present[at >> 3] |= np.uint8(1 << (at & 7))
+                used += length
+            offsets[at + 1] = np.int32(used)
+    return used
 
 
 @compiled
@@ -98,14 +111,13 @@ def write_bound(
 
 
 @compiled
-def write_bounds(groups: Groups, order: Words, side: Integer, lengths: Words, out: Bytes) -> None:
+def write_bounds(groups: Groups, order: Words, side: Integer, offsets: Offsets, out: Bytes) -> None:
     """Write all bounds, one behind the other."""
     columns = groups.cells.shape[1]
-    at = 0
     for i in range(order.size):
         for column in range(columns):
-            length = lengths[i * columns + column]
+            at = np.int64(offsets[i * columns + column])
+            length = np.int64(offsets[i * columns + column + 1]) - at
             if length > 0:
                 kind = groups.kinds[column, 0]
                 write_bound(kind, groups.cells[order[i], column], side, groups.arena, out, at, length)
-                at += length

@@ -25,7 +25,7 @@ from icestats.read.manifest_programs import ManifestProgram, ManifestPrograms
 from icestats.read.partition_columns import PartitionColumn
 from icestats.storage import FileReader
 
-TASKS = 512
+TASKS = 160
 """Manifests are handed to threads one at a time, or in so many parts where there are more."""
 _NO_BYTES = np.zeros(0, np.uint8)
 
