@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from icestats.arrays import combine, to_arrow
@@ -75,6 +76,22 @@ def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     'data'
     """
     return from_values([value], kind)[0]
+
+
+def is_equal(array: pa.Array | pa.ChunkedArray, value: Any) -> pa.Array | pa.ChunkedArray:
+    """Say of each value of an Arrow array whether it is equal to one of Python's, as `pyarrow.compute.equal` does.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        As `from_values`.
+
+    Examples
+    --------
+    >>> is_equal(from_values(["data", None], pa.string()), "data").to_pylist()
+    [True, None]
+    """
+    return pc.equal(array, scalar(value, array.type))
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:

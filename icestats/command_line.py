@@ -16,13 +16,13 @@ from icestats.verbs import contents, estimates, lifecycle, planning, statistics,
 
 
 def run() -> int:
-    """Run the command line; return its exit code."""
+    """Run the command line; return its exit code, or raise KeyboardInterrupt."""
     # Without a handler, Python prints what PyIceberg logs; what went wrong is in the error line.
     logging.getLogger("pyiceberg").addHandler(logging.NullHandler())
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
-        code = 130
+        raise KeyboardInterrupt from None
     except click.ClickException as error:
         _complain(error.format_message(), hint=f"; see `{_command_path(error)} --help`")
         code = 2

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrow_values import scalar
+from icestats.arrow_values import is_equal
 from icestats.catalog import reopen_source
 from icestats.plan.file_set import FileSet, build_file_set, choose_columns
 from icestats.plan.layout import Layout
@@ -40,7 +39,7 @@ def read_layout(
     fields = build_field_layouts(files, schema)
     spread = build_spread(files, maintenance.file_size_bytes)
     late = find_late_data(files)
-    deletes = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], scalar("deletes", pa.string())))
+    deletes = reader.manifest_files.filter(is_equal(reader.manifest_files["content"], "deletes"))
     counts = pc.sum(pc.add(deletes["added_files_count"], deletes["existing_files_count"])).as_py() or 0
 
     def read(workload: Sequence[str | BooleanExpression], more: Sequence[int]) -> tuple[list[RowFilter], FileSet]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrays import combine, to_numpy
-from icestats.arrow_values import from_values, scalar
+from icestats.arrow_values import from_values, is_equal
 from icestats.commit.manifest_statistics_blob import build_manifest_statistics_blob
 from icestats.commit.partition_statistics_file import (
     FileFormat,
@@ -104,7 +104,7 @@ def build_manifest_statistics(
         Whose columns the cells have.
     """
     blob = build_manifest_statistics_blob(snapshot, manifest_files, rollups, schema.columns)
-    count = pc.sum(pc.equal(manifest_files["content"], scalar("data", pa.string()))).as_py() or 0
+    count = pc.sum(is_equal(manifest_files["content"], "data")).as_py() or 0
     what = f"{counted(count, 'data manifest')}, {counted(len(schema.columns), 'column')}"
     lines = [f"{what}: {len(blob.payload):,} bytes uncompressed"]
     unknown = [

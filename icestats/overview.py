@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrow_values import scalar
+from icestats.arrow_values import is_equal
 from icestats.counts import counted
 from icestats.metadata import Schema, Snapshot, TableMetadata
 from icestats.partition_values import display_partition_value, partition_field_type
@@ -94,7 +94,7 @@ def build_overview(
     manifest_files : pyarrow.Table
         `schemas.MANIFEST_FILES` of that snapshot.
     """
-    is_data = pc.equal(manifest_files["content"], scalar("data", pa.string()))
+    is_data = is_equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
     age, columns = _statistics(metadata, snapshot)
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrays import combine, to_arrow
-from icestats.arrow_values import from_values, scalar
+from icestats.arrow_values import from_values, is_equal
 from icestats.errors import MetadataError
 from icestats.metadata import Field
 from icestats.plan.actual_rows import count_rows
@@ -105,7 +105,7 @@ def _count_rows(
         note = "counted in the data, row-level deletes applied"
     else:
         sure = all_rows_match(row_filter.condition, column_figures(row_filter, files, reader.schema), files.num_rows)
-        has_deletes = pc.any(pc.equal(reader.manifest_files["content"], scalar("deletes", pa.string()))).as_py()
+        has_deletes = pc.any(is_equal(reader.manifest_files["content"], "deletes")).as_py()
         kept = total if sure.all() and not has_deletes and not row_filter.is_folded else None
         note = "the metadata proves that every row matches"
     if kept is None:
@@ -144,7 +144,7 @@ def _read_files(reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence
 
 def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:
     """Read the live delete files of those manifests whose partition summaries the filter does not rule out."""
-    manifests = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], scalar("deletes", pa.string())))
+    manifests = reader.manifest_files.filter(is_equal(reader.manifest_files["content"], "deletes"))
     partitions = combine(manifests["partitions"])
     kept: list[int] = []
     for spec_id, rows in specs_of(manifests).items():

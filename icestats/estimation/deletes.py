@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrow_values import scalar
+from icestats.arrow_values import is_equal, scalar
 from icestats.estimation.file_deletes import FileDeletes
 from icestats.plan.group_evidence import as_floats
 from icestats.plan.source_estimates import DeleteShares
@@ -87,14 +87,14 @@ class TableDeletes:
 def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDeletes:
     """Build a snapshot's deletes from its roll-up by manifest; only manifests with equality deletes are read."""
     groups = reader.read_manifest_rollups(())[0].manifests
-    is_data = pc.equal(reader.manifest_files["content"], scalar("data", pa.string()))
+    is_data = is_equal(reader.manifest_files["content"], "data")
     data, deletes = groups.filter(is_data), groups.filter(pc.invert(is_data))
     records, removed, assumes, by_partition = _total(data, "record_count"), 0.0, "", True
     positions, equality = _total(deletes, "record_count"), 0
     has_equality = pc.greater(groups["equality_delete_file_count"], scalar(0, pa.int64()))
     if pc.any(has_equality).as_py():
         files = reader.read_files((), reader.manifest_files.filter(has_equality))
-        by_equality = files.filter(pc.equal(files["content"], scalar("equality_deletes", pa.string())))
+        by_equality = files.filter(is_equal(files["content"], "equality_deletes"))
         equality = _total(by_equality, "record_count")
         positions -= equality
         removed, assumes = _estimate_equality(by_equality, read_ndv, records)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrays import combine, to_arrow, to_numpy
-from icestats.arrow_values import from_values, scalar
+from icestats.arrow_values import from_values, is_equal, scalar
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
@@ -70,7 +70,7 @@ class Evidence:
     def _data_manifests(self) -> pa.Table:
         files = self.reader.manifest_files
         return files.append_column("place", to_arrow(np.arange(files.num_rows))).filter(
-            pc.equal(files["content"], scalar("data", pa.string()))
+            is_equal(files["content"], "data")
         )
 
     @cached_property

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrays import combine, to_numpy
-from icestats.arrow_values import scalar
+from icestats.arrow_values import is_equal, scalar
 from icestats.counts import counted
 from icestats.plan.deletes import PATH_FIELD_ID
 from icestats.plan.group_evidence import as_floats
@@ -94,14 +94,14 @@ def read_file_deletes(reader: SnapshotReader) -> FileDeletes:
     manifests = reader.manifest_files.filter(has_some)
     source = reader.source
     files = read_file_figures(manifests_to_read(manifests), source.metadata, source.storage, [PATH_FIELD_ID])
-    files = files.filter(pc.equal(files["content"], scalar("position_deletes", pa.string())))
+    files = files.filter(is_equal(files["content"], "position_deletes"))
     lower, upper = (combine(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
     is_one = pc.fill_null(pc.equal(lower, upper), scalar(False, pa.bool_()))
     only_path = pc.if_else(is_one, lower, scalar(None, pa.binary()))
     named = pa.table(
         {
             "file_path": pc.coalesce(combine(files["referenced_data_file"]).cast(pa.binary()), only_path),
-            "is_vector": pc.equal(pc.utf8_lower(files["file_format"]), scalar("puffin", pa.string())),
+            "is_vector": is_equal(pc.utf8_lower(files["file_format"]), "puffin"),
             "record_count": files["record_count"],
             "sequence_number": files["sequence_number"],
         }

@@ -67,7 +67,7 @@ class ColumnFigures:
 def file_figures(files: pa.Table, field_id: int, type_text: str) -> ColumnFigures:
     """Return the figures of a column from `file_figures_schema`."""
     counts = [_counts(files[f"{name}_{field_id}"]) for name in ("value_count", "null_value_count", "nan_value_count")]
-    bounds = [_combined(files[f"{side}_bound_{field_id}"]) for side in ("lower", "upper")]
+    bounds = [combine(files[f"{side}_bound_{field_id}"]) for side in ("lower", "upper")]
     return _build(type_text, counts, bounds)
 
 
@@ -171,13 +171,7 @@ def value_figures(values: pa.Array, type_text: str) -> ColumnFigures:
 
 
 def _counts(column: pa.ChunkedArray | pa.Array) -> Longs:
-    array = _combined(column)
+    array = combine(column)
     counts: Longs = to_numpy(array, null=MISSING)
     # A negative count is none: old writers left such behind.
     return np.maximum(counts, MISSING)
-
-
-def _combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    return combine(column)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrays import combine, fill_null, find_nulls, to_arrow, to_numpy
-from icestats.arrow_values import scalar
+from icestats.arrow_values import is_equal, scalar
 from icestats.metadata import Field, PartitionSpec, Schema
 from icestats.partition_values import partition_field_type
 from icestats.plan.figures import ColumnFigures, rollup_figures, summary_figures
@@ -86,7 +86,7 @@ def build_rollup_figures(
 
 def select_live_data(manifest_files: pa.Table) -> pa.Table:
     """Return the manifests of data, those without a live file among them, which engines need not open, left out."""
-    data = manifest_files.filter(pc.equal(manifest_files["content"], scalar("data", pa.string())))
+    data = manifest_files.filter(is_equal(manifest_files["content"], "data"))
     live = pc.add(data["added_files_count"], data["existing_files_count"])
     return data.filter(fill_null(pc.greater(live, scalar(0, pa.int64())), True))
 

@@ -8,7 +8,7 @@ Source: libdeflate 1.x, `libdeflate.h`.
 from __future__ import annotations
 
 import weakref
-from ctypes import CDLL, c_char_p, c_void_p, cast
+from ctypes import CDLL, c_char_p, c_int, c_void_p, cast
 from functools import cache
 from typing import Any
 
@@ -82,7 +82,7 @@ def _find_library() -> Any:
         library = CDLL(_deflate.__file__)
         library.libdeflate_alloc_decompressor.restype = c_void_p
         library.libdeflate_free_decompressor.argtypes = [c_void_p]
-        library.libdeflate_deflate_decompress  # noqa: B018 - an AttributeError where it is not there
+        library.libdeflate_deflate_decompress.restype = c_int
     except (ImportError, OSError, AttributeError):
         return None
     return library

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.arrays import to_arrow
+from icestats.arrays import pack_bits, to_arrow
 from icestats.read.kernel_layout import Bytes, Frame, Words
 from icestats.types import parse_type, to_arrow_type
 
@@ -119,4 +119,4 @@ def _fixed(arrow: pa.DataType, starts: Words, lengths: Words, arena: Bytes) -> p
 
 
 def _validity(nulls: _Mask) -> pa.Buffer | None:
-    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    return pack_bits(~nulls) if nulls.any() else None

@@ -81,24 +81,30 @@ class CompiledFunction:
             return bool(block[0])
         raise RuntimeError(f"{self.__name__} raised an exception in compiled code, which cannot tell more")
 
-    def has_code(self, kinds: Kinds) -> bool:
-        """Say whether machine code for arguments of these kinds is loaded."""
-        return kinds in self._code
-
-    def _prepare(self, kinds: Kinds, arguments: tuple[Any, ...]) -> MachineCode:
-        from icestats.read.object_code import load_code, name_code, read_code, write_code
+    def load(self, kinds: Kinds) -> bool:
+        """Load the machine code for arguments of these kinds, where it is kept; say whether it is loaded now."""
+        from icestats.read.object_code import load_code, name_code, read_code
 
         with _lock:
             if kinds not in self._code:
-                signature(self.function).bind(*arguments)
                 name = name_code(self.function, kinds)
                 kept = read_code(name)
                 if kept is None:
-                    from icestats.read.code_generation import generate_code
-
-                    kept = generate_code(self.function, arguments, name)
-                    write_code(name, kept)
+                    return False
                 self._code[kinds] = load_code(name, kept)
+            return True
+
+    def _prepare(self, kinds: Kinds, arguments: tuple[Any, ...]) -> MachineCode:
+        with _lock:
+            signature(self.function).bind(*arguments)
+            if not self.load(kinds):
+                from icestats.read.code_generation import generate_code
+                from icestats.read.object_code import load_code, name_code, write_code
+
+                name = name_code(self.function, kinds)
+                made = generate_code(self.function, arguments, name)
+                write_code(name, made)
+                self._code[kinds] = load_code(name, made)
             return self._code[kinds]
 
     @property
@@ -128,13 +134,11 @@ call_address = cast("Callable[..., int]", _ForeignCall())
 
 
 def is_kept(function: Callable[..., Any], *arguments: Any) -> bool:
-    """Say whether a compiled function's machine code for arguments of these kinds is loaded, or kept and whole."""
-    from icestats.read.object_code import name_code, read_code
-
+    """Say whether a compiled function runs with such arguments without being compiled first."""
     if not isinstance(function, CompiledFunction):
         raise TypeError(f"{function!r:.80} is not compiled")
     kinds, _ = flatten(arguments)
-    return function.has_code(kinds) or read_code(name_code(function.function, kinds)) is not None
+    return function.load(kinds)
 
 
 def flatten(values: Iterable[Any]) -> tuple[Kinds, list[int]]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.arrays import empty_table, to_arrow
+from icestats.arrays import empty_table, pack_bits, to_arrow
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.metadata import Field
 from icestats.read.avro_file import parse_schema, read_header
@@ -195,5 +195,6 @@ def _gather(data: Octets, starts: Words, lengths: Words) -> pa.BinaryArray:
     counts = np.where(present, lengths, 0)
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
-    buffers = [np.packbits(present, bitorder="little"), offsets, data[expand_ranges(starts, counts)]]
-    return pa.Array.from_buffers(pa.binary(), len(counts), [pa.py_buffer(buffer) for buffer in buffers])
+    content = data[expand_ranges(starts, counts)]
+    buffers = [pack_bits(present), pa.py_buffer(offsets), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.binary(), len(counts), buffers)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.arrays import empty_table, fill_null, to_arrow, to_numpy
-from icestats.arrow_values import scalar
+from icestats.arrow_values import is_equal, scalar
 from icestats.errors import IcestatsError
 from icestats.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
 from icestats.read.manifest_list import read_manifest_list
@@ -189,7 +189,7 @@ def _read_base(
 
 
 def _check_totals(found: PartitionStatistics, manifest_files: pa.Table) -> None:
-    data = manifest_files.filter(pc.equal(manifest_files["content"], scalar("data", pa.string())))
+    data = manifest_files.filter(is_equal(manifest_files["content"], "data"))
     for added, counted in _COUNTS.items():
         existing = added.replace("added", "existing")
         if data[added].null_count or data[existing].null_count:
