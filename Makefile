@@ -40,8 +40,8 @@ test: install lint ## lint and run all the tests
 test-quick: install ## the tests that need neither Spark nor a browser
 	@$(BIN)/python -m pytest -m 'not spark and not browser'
 
-fuzz: install ## damaged manifests, manifest lists and Puffin files, 100 times as many as in the tests
-	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property/test_manifest_fuzz.py tests/property/test_puffin.py tests/unit/test_manifest_list.py
+fuzz: install ## properties on new examples; damaged files, 100 times as many as in the tests
+	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property tests/widgets $$(grep -l "@given" tests/unit/*.py)
 
 pictures: install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
 	@ICESTATS_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser

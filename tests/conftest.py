@@ -16,7 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyiceberg.catalog.sql import SqlCatalog
 
-settings.register_profile("icestats", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = "ICESTATS_FUZZ" in os.environ
+"""Whether properties are tried on new examples each time (`make fuzz`), or on the same ones."""
+settings.register_profile("icestats", deadline=None, derandomize=not FUZZ, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("icestats")
 
 

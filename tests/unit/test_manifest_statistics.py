@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +23,11 @@ from icestats.commit.avro_container import write_container
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import CallError, MetadataError, UnsupportedError
 from icestats.read.avro_tokens import LONGEST, decode_numbers, encode_tokens
+from icestats.read.committed_rollups import CommittedRollups
+from icestats.read.manifest_pool import ManifestToRead
 from icestats.read.manifest_statistics import ManifestStatistics
 from icestats.read.manifest_statistics_layout import COLUMNS_KEY, MANIFEST_STATISTICS, blob_schema
+from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
 from icestats.read.puffin import read_blob, read_puffin_footer
 from icestats.rollup_tables import build_manifests
 from icestats.storage import local_path
@@ -135,12 +139,24 @@ def test_a_blob_of_manifests_that_no_longer_exist_is_not_used(small_table, load)
     assert load().manifests().equals(expected)
 
 
-def test_a_manifest_of_another_length_under_the_same_path_is_read(small_table, load):
-    table = load()
-    rollups, files = table._reader.manifest_rollups, table.manifest_files()
-    other = files.set_column(1, files.schema.field(1), pa.array([n + 1 for n in files["manifest_length"].to_pylist()]))
-    found = ManifestStatistics(write_manifest_statistics(other, rollups, table.schema.columns), "blob")
-    assert set(found.manifest_lengths).isdisjoint(files["manifest_length"].to_pylist())
+@pytest.mark.parametrize(("changed", "in_use"), [((0,), True), ((0, 1), False)])
+def test_a_manifest_of_another_length_under_the_same_path_is_read(small_table, load, changed, in_use):
+    """What is known of the other manifest stays in use; where none is as it was, nothing is."""
+    commit(load())
+    reader = load()._reader
+    files, columns, storage = reader.manifest_files, reader.schema.columns, reader.source.storage
+    asked: list[str] = []
+
+    def read(manifests: Sequence[ManifestToRead]) -> RollUps:
+        asked.extend(manifest.path for manifest in manifests)
+        return read_rollups(manifests_to_read(files)[:1], reader.source.metadata, storage, by=("manifest",))
+
+    lengths = [n // 2 if i in changed else n for i, n in enumerate(files["manifest_length"].to_pylist())]
+    other = files.set_column(1, files.schema.field(1), pa.array(lengths))
+    found = CommittedRollups(storage, other, columns).read(reader.blobs, columns, read)
+    assert (found is not None) == in_use
+    assert found is None or found.manifest_cells.equals(load().read()._reader.manifest_rollups.manifest_cells)
+    assert asked == (files["manifest_path"].to_pylist()[:1] if in_use else [])
 
 
 def test_columns_are_decoded_by_themselves_as_all_together(small_table, load):
