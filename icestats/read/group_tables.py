@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,9 @@ _COUNT_PLACES = np.array([0, 4, 1, 5, 2, 6, 3, 7, k.LOWER, k.UPPER], np.int64)
 """Of a cell: each sum before the number of files that have it, then how many have each bound."""
 
 
-def build_manifest_groups(store: GroupStore, order: Words, manifests: Sequence[ManifestToRead]) -> pa.Table:
-    """Build `schemas.MANIFEST_GROUPS` from the groups in `order`, one a manifest."""
-    rows = store.groups.rows[order]
+def build_manifest_groups(store: GroupStore, manifests: Sequence[ManifestToRead]) -> pa.Table:
+    """Build `schemas.MANIFEST_GROUPS` from the first groups, one a manifest."""
+    rows = store.groups.rows[: len(manifests)]
     columns = {
         "manifest_path": [m.path for m in manifests],
         "live_file_count": rows[:, k.FILES],
@@ -63,26 +64,41 @@ def build_partition_groups(store: GroupStore, order: Words, partitions: pa.Struc
     return from_columns(columns, partition_groups_schema(partitions.type))
 
 
-def build_cells(store: GroupStore, order: Words, columns: Sequence[Field]) -> pa.Table:
-    """Build `schemas.ROLLUP_CELLS`: every column, for each group of `order` in turn."""
+def build_cells(store: GroupStore, order: Words, columns: Sequence[Field], pool: Executor) -> Callable[[], pa.Table]:
+    """Begin to build `schemas.ROLLUP_CELLS`: every column, for each group of `order` in turn; the result waits for it.
+
+    It waits for other work of `pool`: a thread of that must not call it.
+    """
     field_ids = np.array([c.field_id for c in columns], np.int32)
     step = max(1, _CELLS_A_CHUNK // max(len(columns), 1))
-    parts = [order[i : i + step] for i in range(0, len(order), step)]
-    return pa.Table.from_batches([_cell_batch(store.groups, part, field_ids) for part in parts], ROLLUP_CELLS)
+    parts = [_begin_batch(store.groups, order[i : i + step], field_ids, pool) for i in range(0, len(order), step)]
+    return lambda: pa.Table.from_batches([finish() for finish in parts], ROLLUP_CELLS)
 
 
-def _cell_batch(groups: Groups, order: Words, field_ids: npt.NDArray[np.int32]) -> pa.RecordBatch:
+def _begin_batch(
+    groups: Groups, order: Words, field_ids: npt.NDArray[np.int32], pool: Executor
+) -> Callable[[], pa.RecordBatch]:
+    counts = [pool.submit(_counts, groups, order, places) for places in np.split(_COUNT_PLACES, 2)]
+    bounds = [pool.submit(_bounds, groups, order, side) for side in (k.LOWER, k.UPPER)]
+
+    def finish() -> pa.RecordBatch:
+        columns = iter([column for half in counts for column in half.result()])
+        arrays: list[pa.Array] = [to_arrow(np.tile(field_ids, len(order)))]
+        arrays += [to_arrow(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
+        for side in bounds:
+            arrays += [side.result(), to_arrow(next(columns))]
+        arrays.append(to_arrow(groups.valueless[order].ravel()))
+        return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
+
+    return finish
+
+
+def _counts(groups: Groups, order: Words, places: Words) -> Words:
     from icestats.read.kernel_output import write_counts
 
-    counts: Words = np.empty((len(_COUNT_PLACES), len(order) * len(field_ids)), np.int64)
-    write_counts(groups, order, _COUNT_PLACES, counts)
-    columns = iter(counts)
-    arrays: list[pa.Array] = [to_arrow(np.tile(field_ids, len(order)))]
-    arrays += [to_arrow(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
-    for side in (k.LOWER, k.UPPER):
-        arrays += [_bounds(groups, order, side), to_arrow(next(columns))]
-    arrays.append(to_arrow(groups.valueless[order].ravel()))
-    return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
+    counts: Words = np.empty((len(places), len(order) * groups.cells.shape[1]), np.int64)
+    write_counts(groups, order, places, counts)
+    return counts
 
 
 def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
@@ -130,6 +146,8 @@ def decode_partitions(
 def struct_array(columns: Sequence[PartitionColumn], arrays: Sequence[pa.Array], length: int) -> pa.StructArray:
     """Put the arrays of partition fields together."""
     kind = struct_type(columns)
+    if not length:
+        return pa.nulls(0, kind)
     if not columns:
         return pa.Array.from_buffers(kind, length, [None])
     return pa.StructArray.from_arrays(list(arrays), fields=list(kind))

@@ -61,6 +61,13 @@ def find_group(groups: Groups, tag: Integer, data: Bytes, start: Integer, length
     return group
 
 
+@compiled
+def make_groups(groups: Groups, tag: Integer, step: Integer, count: Integer, no_bytes: Bytes) -> None:
+    """Make groups whose tags begin at `tag`, `step` apart, and which have no key; there must be room for them."""
+    for i in range(count):
+        find_group(groups, tag + i * step, no_bytes, 0, 0)
+
+
 @inlined
 def add_bound(
     groups: Groups,

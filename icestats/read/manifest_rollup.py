@@ -88,10 +88,11 @@ class ManifestRollup:
 
     def run(self, storage: FileReader, threads: int, progress: Progress | None) -> None:
         """Read and roll up all manifests."""
-        from icestats.read.kernel_groups import find_group
+        from icestats.read.kernel_groups import make_groups
 
-        for index in range(len(self.manifests)):
-            find_group(self.store.groups, manifest_tag(index), _NO_BYTES, 0, 0)
+        make_groups(
+            self.store.groups, manifest_tag(0), manifest_tag(1) - manifest_tag(0), len(self.manifests), _NO_BYTES
+        )
         own = [GroupStore.local(self.kinds) for _ in range(threads - 1)]
         for store in (self.store, *own):
             self._decoders.put((store, self._frame(), BlockInflater()))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from icestats.arrays import empty_table
 from icestats.errors import MetadataError
 from icestats.metadata import Field, Schema, TableMetadata
 from icestats.read.avro_file import parse_schema, read_header
@@ -24,9 +23,7 @@ from icestats.read.partition_columns import (
     avro_value_type,
     find_partition_columns,
     partition_type,
-    struct_type,
 )
-from icestats.schemas import MANIFEST_GROUPS, ROLLUP_CELLS, partition_groups_schema
 from icestats.storage import FileReader
 
 if TYPE_CHECKING:
@@ -158,28 +155,18 @@ def _build_rollups(
     )
     from icestats.read.partition_order import merge_partitions
 
-    store = run.store
-    order = np.arange(len(manifests), dtype=np.int64)
-
-    def build_manifests() -> tuple[pa.Table, pa.Table]:
-        if "manifest" not in by:
-            return empty_table(MANIFEST_GROUPS), empty_table(ROLLUP_CELLS)
-        return build_manifest_groups(store, order, manifests), build_cells(store, order, columns)
-
-    def build_partitions() -> tuple[pa.Table, pa.Table]:
-        variants = run.programs.variants if "partition" in by else ()
-        places, arrays, spec_ids = merge_partitions(store, variants, fields)
-        if not len(places):
-            return empty_table(partition_groups_schema(struct_type(fields))), empty_table(ROLLUP_CELLS)
-        values = struct_array(fields, arrays, len(places))
-        return build_partition_groups(store, places, values, spec_ids), build_cells(store, places, columns)
-
-    def build_whole() -> pa.Table:
-        return build_cells(merge_all(store, order), np.zeros(1, np.int64), columns)
-
+    store, every = run.store, np.arange(len(manifests), dtype=np.int64)
+    wanted = manifests if "manifest" in by else ()
+    variants = run.programs.variants if "partition" in by else ()
     with ThreadPoolExecutor(threads) as pool:
-        parts, groups, whole = pool.submit(build_partitions), pool.submit(build_manifests), pool.submit(build_whole)
-        return RollUps(*groups.result(), *parts.result(), whole.result())
+        merging = pool.submit(merge_partitions, store, variants, fields)
+        manifest_cells = build_cells(store, every[: len(wanted)], columns, pool)
+        places, arrays, spec_ids = merging.result()
+        partition_cells = build_cells(store, places, columns, pool)
+        table_cells = build_cells(merge_all(store, every), np.zeros(1, np.int64), columns, pool)
+        groups = build_manifest_groups(store, wanted)
+        partitions = build_partition_groups(store, places, struct_array(fields, arrays, len(places)), spec_ids)
+        return RollUps(groups, manifest_cells(), partitions, partition_cells(), table_cells())
 
 
 def read_files(
