@@ -2,7 +2,7 @@
 
     byte 0-3    magic: IPS1
     byte 4-7    length of the index in bytes, as stored
-    byte 8-     the index: a zstd frame of JSON
+    byte 8-     the index: a zstd frame of JSON, with a checksum
     then        the sketches: for each partition that has any, the zstd frame of its Theta sketch and, right behind it,
                 that of its KLL sketch
 
@@ -31,6 +31,8 @@ from typing import Any, Final
 import zstandard
 
 from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.kll import KllSketch
+from icestats.stats.theta import ThetaSketch
 
 MAGIC: Final = b"IPS1"
 HEAD_SIZE_BYTES: Final = 8
@@ -112,7 +114,8 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
         "lg-k": lg_k,
         "partitions": documents,
     }
-    stored = compressor.compress(json.dumps(_present(index), separators=(",", ":")).encode())
+    checked = zstandard.ZstdCompressor(level=3, write_checksum=True)
+    stored = checked.compress(json.dumps(_present(index), separators=(",", ":")).encode())
     return MAGIC + len(stored).to_bytes(4, "little") + stored + bytes(body)
 
 
@@ -156,6 +159,10 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
             int(document["lg-k"]),
             entries,
         )
+        # They refuse sizes and items that no sketch has.
+        ThetaSketch(index.lg_k)
+        if index.item_type is not None:
+            KllSketch(index.item_type, index.k)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"the index of partition sketches is damaged: {' '.join(str(error).split())[:120]}") from error
     for entry in entries:

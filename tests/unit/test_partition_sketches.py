@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +18,13 @@ from icestats.read.partition_sketches import read_merged_sketches, read_partitio
 from icestats.read.statistics_files import PARTITION_SKETCHES, CommittedBlob
 from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
 from icestats.stats.kll import KllSketch
-from icestats.stats.partition_sketches import PartitionKey, parse_index, parse_index_size, write_partition_sketches
+from icestats.stats.partition_sketches import (
+    HEAD_SIZE_BYTES,
+    PartitionKey,
+    parse_index,
+    parse_index_size,
+    write_partition_sketches,
+)
 from icestats.stats.sketch_sizes import estimate_size
 from icestats.stats.theta import ThetaSketch
 from icestats.types import to_arrow_type
@@ -139,6 +148,36 @@ def test_damage_is_refused_or_does_no_harm(changes: list[tuple[int, int]], cut: 
         said, estimate = error, 0.0
     assert estimate >= 0
     assert said is None or ("\n" not in str(said) and said.offset is not None)
+
+
+def test_no_damage_of_the_index_gives_another_one() -> None:
+    """Counts and bounds stand in it alone: whatever byte is changed, it is refused or says the same."""
+    begin, end = HEAD_SIZE_BYTES, HEAD_SIZE_BYTES + parse_index_size(SOUND)
+    expected = parse_index(SOUND[begin:end], len(SOUND) - end)
+    refused = 0
+    for place in range(begin, end):
+        damaged = bytearray(SOUND)
+        damaged[place] ^= 1 << place % 8
+        reader, blobs = committed(bytes(damaged))
+        try:
+            assert read_partition_index(reader, blobs, column()).index == expected, place
+        except PuffinFormatError:
+            refused += 1
+    assert refused > (end - begin) * 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"item-type": "l-7:"}, "item type 'l-7:'"), ({"k": 7}, "k is 7"), ({"lg-k": 60}, "lg_k is 60")],
+)
+def test_an_index_of_sketches_that_there_are_not_is_refused(change: dict[str, object], said: str) -> None:
+    """As those are that were written without a checksum and damaged since."""
+    begin, end = HEAD_SIZE_BYTES, HEAD_SIZE_BYTES + parse_index_size(SOUND)
+    index = json.loads(zstandard.ZstdDecompressor().decompress(SOUND[begin:end])) | change
+    stored = zstandard.ZstdCompressor().compress(json.dumps(index).encode())
+    reader, blobs = committed(SOUND[:4] + len(stored).to_bytes(4, "little") + stored + SOUND[end:])
+    with pytest.raises(PuffinFormatError, match=said):
+        read_partition_index(reader, blobs, column())
 
 
 def test_other_bytes_are_no_partition_sketches() -> None:
