@@ -67,8 +67,8 @@ table = icestats.load(sys.argv[1])
 endless = "select count(*) from range(1000000) a, range(1000000) b, {view} where hash(a.range, b.range) % 7 = 3"
 for view in ("columns", "files"):
     for delay in (0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3):
-        signal.setitimer(signal.ITIMER_REAL, delay)
         try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
             table.sql(endless.format(view=view))
         except KeyboardInterrupt:
             count = table.sql("select count(*) as n from columns")["n"][0].as_py()
