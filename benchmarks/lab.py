@@ -103,14 +103,23 @@ def wait_for_server(server: subprocess.Popen[bytes], runtime: Path, log: Path) -
         if server.poll() is not None:
             break
         for file in runtime.glob("jpserver-*.json"):
-            url: str = json.loads(file.read_text())["url"]
-            if answers(f"{url}api?token={TOKEN}"):
+            url = read_address(file)
+            if url is not None and answers(f"{url}api?token={TOKEN}"):
                 return url
         try:
             server.wait(0.1)
         except subprocess.TimeoutExpired:
             continue
     raise LabError(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+
+
+def read_address(file: Path) -> str | None:
+    """Return the address that a server has written down; None while it writes, as it makes the file first."""
+    try:
+        url: str = json.loads(file.read_text())["url"]
+    except json.JSONDecodeError:
+        return None
+    return url
 
 
 def answers(url: str) -> bool:
