@@ -120,12 +120,6 @@ def _float(data: bytes, widths: tuple[int, ...]) -> float:
     return float(struct.unpack("<f" if len(data) == 4 else "<d", data)[0])
 
 
-def _boolean(data: bytes) -> bool:
-    if len(data) != 1:
-        raise ValueError("length")
-    return data != b"\x00"
-
-
 def _decimal(data: bytes, kind: PrimitiveType) -> Decimal:
     if not data:
         raise ValueError("length")
@@ -154,7 +148,7 @@ def _time(data: bytes) -> dt.time:
 
 
 _DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
-    "boolean": lambda data, _: _boolean(data),
+    "boolean": lambda data, _: _int(data, (1,)) != 0,
     "int": lambda data, _: _int(data, (4,)),
     "long": lambda data, _: _int(data, (4, 8)),
     "float": lambda data, _: _float(data, (4,)),

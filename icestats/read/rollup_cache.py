@@ -54,7 +54,7 @@ class _Header:
     manifests: frozenset[_Key]
     snapshot_ids: frozenset[int]
     newest: tuple[int, int]
-    size_bytes: int
+    body_digest: bytes
 
 
 def cache_folder() -> Path | None:
@@ -92,6 +92,8 @@ def read_cached_rollups(
         Its columns are rolled up.
     progress : callable, optional
         As for `read_rollups`, about the manifests that are read.
+    reader : Reader, optional
+        What reads the manifests, in place of `read_rollups`.
 
     Raises
     ------
@@ -219,18 +221,15 @@ def _read_header(file: BinaryIO) -> _Header:
         raise ValueError("the header's checksum is wrong")
     header = json.loads(data)
     manifests = frozenset(map(tuple, header["manifests"]))
-    return _Header(manifests, frozenset(header["snapshot_ids"]), tuple(header["newest"]), size)
+    return _Header(manifests, frozenset(header["snapshot_ids"]), tuple(header["newest"]), head[40:72])
 
 
 def _read_entry(path: Path) -> RollUps:
     with path.open("rb") as file:
         header = _read_header(file)
-        file.seek(40)
-        digest = file.read(32)
-        file.seek(_HEAD + header.size_bytes)
         # Bytes of their own are aligned, and so are the streams in them: Arrow warns of arrays that are not.
         body = memoryview(file.read())
-    if _digest(body) != digest:
+    if _digest(body) != header.body_digest:
         raise ValueError("the checksum is wrong")
     start = 0
     tables = {}

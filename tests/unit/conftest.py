@@ -1,4 +1,9 @@
+"""What unit tests share: two tables, how they are loaded, and the cache that is used or is not."""
+
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +13,8 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+import icestats
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -46,3 +53,21 @@ def small_rows(commit: int) -> pa.Table:
             "name": pa.array([None if i % 5 == 0 else f"n{i % 20}" for i in ids], pa.string()),
         }
     )
+
+
+@pytest.fixture
+def load(catalog_properties: dict[str, str]) -> Callable[..., icestats.Table]:
+    """Load `small_table`, or another of the catalog, as it is now."""
+    return lambda name="db.small": icestats.load(name, catalog=catalog_properties)
+
+
+@pytest.fixture
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICESTATS_CACHE", "off")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache's folder of roll-ups, empty."""
+    monkeypatch.setenv("ICESTATS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "rollups"

@@ -9,11 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import icestats
-from benchmarks.generated_table import Shape, generate
 
 GATHER = """
 import sys
@@ -24,7 +22,6 @@ gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1
 print(out.tolist(), "numba" in sys.modules)
 """
 COMPILED, LOADED = "[7, 8, 2, 3, 4] True\n", "[7, 8, 2, 3, 4] False\n"
-
 PROBES = """
 from typing import NamedTuple
 import numpy as np
@@ -271,32 +268,3 @@ with ThreadPoolExecutor(8) as pool:
     print(all(pool.map(work, range(64))))
 """
     assert probe(probes, code) == ["True"]
-
-
-def test_importing_the_kernel_imports_neither_numba_nor_llvm() -> None:
-    modules = "kernel, kernel_bounds, kernel_decode, kernel_groups, kernel_merge, kernel_output, kernel_rows"
-    code = f"import sys; from icestats.read import {modules}; print({{'numba', 'llvmlite'}} & set(sys.modules))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
-
-
-def test_a_table_is_read_without_numba(tmp_path: Path) -> None:
-    """Once its kernels are kept, a process answers everything from them, and the same."""
-    location = str(generate(tmp_path, Shape(3, 60, 2, 12)) / "metadata" / "v1.metadata.json")
-    code = f"""
-import sys
-import icestats
-import pyarrow as pa
-table = icestats.load({location!r})
-for name in ("manifests", "partitions", "columns", "files"):
-    found = getattr(table, name)()
-    with pa.ipc.new_file(f"{tmp_path}/{{name}}", found.schema) as out:
-        out.write(found)
-print("numba" in sys.modules)
-"""
-    environment = os.environ | {"ICESTATS_CACHE": "off"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True) == "False\n"
-    table = icestats.load(location)
-    for name in ("manifests", "partitions", "columns", "files"):
-        with pa.ipc.open_file(tmp_path / name) as found:
-            assert found.read_all().equals(getattr(table, name)())

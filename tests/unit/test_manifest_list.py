@@ -6,10 +6,7 @@ import contextlib
 import io
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import fastavro
 import pyarrow as pa
@@ -17,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.table import Table
 
 import icestats
 from icestats.metadata import Snapshot
@@ -25,10 +21,6 @@ from icestats.read.avro_file import parse_schema, read_header
 from icestats.read.manifest_list import read_by_fastavro, read_manifest_list
 from icestats.read.manifest_list_rows import read_rows
 from icestats.read.row_store import CAPACITY
-from icestats.spark.scan_job import Sizes
-from icestats.spark.scan_plan import plan_scan
-from icestats.spark.small_scan import scan_here
-from icestats.storage import local_path
 
 FIELDS = {
     "manifest_path": (500, "string", "m0.avro"),
@@ -76,50 +68,6 @@ def test_fields_go_by_their_id_in_every_codec(codec):
     row = read_manifest_list(OneFile(write(codec=codec)), snapshot()).to_pylist()[1]
     assert (row["manifest_path"], row["content"], row["added_files_count"]) == ("m1.avro", "deletes", 3)
     assert row["existing_files_count"] is None
-
-
-def name_again(table: Table, **changes: object) -> str:
-    """Add the first manifest of a table's list to it once more, with other values of some fields."""
-    path = table.current_snapshot().manifest_list
-    with Path(local_path(path)).open("rb") as file:
-        reader = fastavro.reader(file)
-        schema, records = dict(reader.writer_schema), list(reader)
-    fields = [
-        field | {"type": ["null", field["type"]]}
-        if field["name"] in changes and changes[field["name"]] is None
-        else field
-        for field in schema["fields"]
-    ]
-    with Path(local_path(path)).open("wb") as file:
-        fastavro.writer(file, schema | {"fields": fields}, [*records, records[0] | changes])
-    return path
-
-
-@pytest.mark.parametrize("changes", [{}, {"added_snapshot_id": None}])
-def test_a_manifest_that_is_named_twice_is_read_once(small_table, catalog_properties, caplog, changes):
-    """As Iceberg's Java library does, by every way of reading, from the cache too, and in what PyIceberg scans."""
-    before = icestats.load("db.small", catalog=catalog_properties)
-    expected, live_file_counts = before.columns(), before.manifests()["live_file_count"].to_pylist()
-    path = name_again(small_table, **changes)
-    for _ in range(2):
-        table = icestats.load("db.small", catalog=catalog_properties)
-        caplog.clear()
-        assert table.manifests()["live_file_count"].to_pylist() == live_file_counts
-        assert table.columns().equals(expected)
-        assert f"{path} names 1 of its manifests again" in caplog.text
-        assert sum(table.partitions()["data_record_count"].to_pylist()) == 200
-        assert table.overview().record_count == 200
-        assert table.plan("id < 150", rows=True).steps[-1].kept == 150
-        assert table.estimate("id < 150", actual=True).actual == 150
-        scanned = scan_here(plan_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
-        assert scanned.row_count == 200
-    assert small_table.scan().to_arrow().num_rows > 200, "PyIceberg itself still counts twice"
-
-
-def test_a_manifest_of_both_contents_is_refused(small_table, catalog_properties):
-    name_again(small_table, content=1)
-    with pytest.raises(icestats.MetadataError, match="as one of data and as one of deletes"):
-        icestats.load("db.small", catalog=catalog_properties).columns()
 
 
 def test_zstandard_is_read(small_table):
@@ -263,22 +211,6 @@ def test_a_list_of_summaries_in_several_blocks_is_read_by_fastavro(kernel_rows):
         assert kernel_rows(whole) is None
         (row,) = read_manifest_list(OneFile(whole), snapshot()).to_pylist()
         assert [found["lower_bound"] for found in row["partitions"]] == [b"\xff", b"\xff"]
-
-
-def test_a_first_look_at_a_table_compiles_nothing(small_table, tmp_path):
-    """Where the kernel is not compiled yet, the list is read without it, and without numba."""
-    code = (
-        "import sys, icestats\n"
-        "table = icestats.load(sys.argv[1])\n"
-        "print(table.manifest_files().num_rows, 'numba' in sys.modules, 'fastavro' in sys.modules)\n"
-        "if sys.argv[2] == 'used':\n"
-        "    table.files()\n"
-    )
-    run = [sys.executable, "-c", code, small_table.metadata_location]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    for use, expected in (("used", "False True"), ("again", "False False")):
-        done = subprocess.run([*run, use], env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout.split(maxsplit=1)[1].strip() == expected
 
 
 @pytest.mark.parametrize("by_kernel", [True, False])

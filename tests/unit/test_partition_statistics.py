@@ -1,11 +1,9 @@
-"""Partition statistics files: what is computed, stored, registered and read back; and files that are not to be used."""
+"""Partition statistics files: what is computed, stored, registered and read back."""
 
 from __future__ import annotations
 
 import datetime as dt
 import io
-import logging
-import random
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,15 +14,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table.update import RemoveSnapshotsUpdate
-from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
     DateType,
     DecimalType,
-    LongType,
     NestedField,
     StringType,
     TimestampType,
@@ -35,47 +30,20 @@ from pyiceberg.types import (
 import icestats
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, new_partition_statistics_path
 from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
-from icestats.errors import CommitError, MetadataError, StatisticsMissingError, UnsupportedError
+from icestats.errors import CommitError
 from icestats.read.partition_columns import PartitionColumn
-from icestats.read.partition_history import read_snapshot_partitions
 from icestats.read.partition_statistics import PartitionStatistics, read_partition_statistics
 from icestats.schemas import ROLLUP_CELLS, partition_groups_schema
 from icestats.storage import local_path
 from icestats.types import to_arrow_type
+from tests.added_rows import numbers
+from tests.stored_partitions import expire_all_but_current, make, stored_path
 
-BUG = "apache/iceberg#17915"
-
-
-@pytest.fixture(autouse=True)
-def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ICESTATS_CACHE", "off")
-
-
-@pytest.fixture
-def load(catalog_properties):
-    return lambda name="db.small": icestats.load(name, catalog=catalog_properties)
+pytestmark = pytest.mark.usefixtures("no_cache")
 
 
 def rows_of(table: icestats.Table) -> list[dict]:
     return table.partition_statistics().to_pylist()
-
-
-def make(table: icestats.Table, **options) -> icestats.Statistics:
-    return table.compute(partitions=True, **{"with_column_stats": True, **options})
-
-
-def stored_path(table: icestats.Table) -> Path:
-    snapshot_id = table.snapshot.snapshot_id
-    file = next(f for f in table.metadata.partition_statistics if f.snapshot_id == snapshot_id)
-    path = local_path(file.statistics_path)
-    assert path is not None
-    return path
-
-
-def numbers(ids: list[int]) -> pa.Table:
-    at = pa.array([1_756_684_800_000_000 + i * 3_600_000_000 for i in ids], pa.timestamp("us", tz="UTC"))
-    prices = pa.array([None if i % 7 == 0 else i / 4 for i in ids], pa.float64())
-    return pa.table({"id": pa.array(ids, pa.int64()), "at": at, "price": prices, "name": [f"n{i}" for i in ids]})
 
 
 def test_a_committed_file_answers_in_place_of_the_manifests(small_table, load):
@@ -209,167 +177,6 @@ def test_uuids_fixed_and_nanoseconds_survive(file_format):
     assert found.groups.equals(groups)
     if file_format == "parquet":
         assert pq.ParquetFile(io.BytesIO(data)).schema.column(0).logical_type.type == "UUID"
-
-
-@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
-def test_every_step_of_a_history_equals_a_full_computation(catalog: SqlCatalog, load, catalog_properties):
-    """Appends, overwrites, deletes, merged manifests, spec and schema changes, expired snapshots."""
-    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(3), "bucket"))
-    schema = Schema(
-        NestedField(1, "id", LongType(), required=False), NestedField(2, "at", TimestamptzType(), required=False)
-    )
-    for seed in range(3):
-        name = f"db.t{seed}"
-        table = catalog.create_table(name, schema, partition_spec=spec)
-        how = [
-            change_and_compare(random.Random(seed * 100 + step), table, lambda name=name: load(name))
-            for step in range(9)
-        ]
-        assert {"incremental", "full"} <= set(how)
-
-
-def change_and_compare(rng: random.Random, table: IcebergTable, load) -> str:
-    table.refresh()
-    kind = rng.choice(["append", "append", "append", "overwrite", "delete", "merge", "spec", "column", "expire"])
-    ids = [rng.randrange(60) for _ in range(8)]
-    rows = numbers(ids).select(["id", "at"])
-    if kind == "overwrite":
-        table.overwrite(rows, f"id < {rng.randrange(30, 60)}")
-    elif kind == "delete" and table.current_snapshot() is not None:
-        table.delete(f"id >= {rng.randrange(30, 60)}")
-    elif kind == "merge":
-        with table.transaction() as change:
-            change.set_properties({"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"})
-        table.append(rows)
-        with table.transaction() as change:
-            change.set_properties({"commit.manifest-merge.enabled": "false"})
-    elif kind == "spec":
-        with table.update_spec() as update:
-            if len(table.spec().fields) > 1:
-                update.remove_field("number")
-            else:
-                update.add_field("at", DayTransform(), "number")
-    elif kind == "column" and len(table.schema().fields) < 3:
-        with table.update_schema() as update:
-            update.add_column("note", StringType())
-    elif kind == "expire":
-        expire_all_but_current(table)
-    table.append(rows)
-    loaded = load()
-    made = make(loaded)
-    expected = loaded._reader
-    full = type(expected)(loaded._source, loaded.snapshot, loaded.schema)
-    found = read_snapshot_partitions(
-        loaded.metadata,
-        loaded._source.storage,
-        loaded.snapshot,
-        loaded.manifest_files(),
-        loaded.schema.columns,
-        lambda: full.rollups,
-        incremental=False,
-    )
-    stored = build_stored_table(found.statistics, found.partition, loaded.metadata.format_version)
-    assert made.of_metadata.partitions.equals(stored), kind
-    if rng.random() < 0.8:
-        made.commit()
-        assert load().partitions().equals(load().read().partitions())
-    return "incremental" if "added to the file of" in repr(made) else "full"
-
-
-def expire_all_but_current(table: IcebergTable) -> None:
-    current = table.current_snapshot()
-    others = [s.snapshot_id for s in table.snapshots() if current is None or s.snapshot_id != current.snapshot_id]
-    if others:
-        with table.transaction() as change:
-            change._apply((RemoveSnapshotsUpdate(snapshot_ids=others),))
-
-
-def test_a_rewritten_manifest_makes_the_computation_full_and_says_so(small_table, load):
-    make(load()).commit()
-    small_table.delete("id = 5")
-    text = repr(make(load()))
-    assert "manifests read: the file of snapshot" in text
-    assert "have been rewritten since" in text
-
-
-def test_counts_that_do_not_add_up_are_not_added_to(small_table, load):
-    make(load(), with_column_stats=False).commit()
-    path = stored_path(load())
-    table = pq.read_table(path)
-    place = table.column_names.index("data_record_count")
-    counts = table["data_record_count"].to_pylist()
-    counts[0] += 1
-    table = table.set_column(place, table.schema.field(place), pa.array(counts, pa.int64()))
-    pq.write_table(table, path, store_schema=False)
-    small_table.append(numbers([500]))
-    assert "as the sum of data_record_count, its manifest list has 200" in repr(make(load(), with_column_stats=False))
-
-
-def rewrite(path: Path, change) -> None:
-    """Write a file anew with another Arrow schema."""
-    table = pq.read_table(path)
-    pq.write_table(table.cast(change(table.schema)), path, store_schema=False)
-
-
-def test_field_ids_off_by_one_are_recognised_and_computed_again(small_table, load, caplog):
-    """Iceberg before 1.10 counted the columns from 0."""
-    expected = load().partitions()
-    make(load()).commit()
-
-    def shift(schema: pa.Schema) -> pa.Schema:
-        fields = [
-            field.with_metadata({b"PARQUET:field_id": str(int(field.metadata[b"PARQUET:field_id"]) - 1).encode()})
-            for field in schema
-        ]
-        return pa.schema(fields)
-
-    rewrite(stored_path(load()), shift)
-    with pytest.raises(UnsupportedError, match=r"has id 0, expected 1: Iceberg before 1\.10"):
-        load().partition_statistics()
-    with caplog.at_level(logging.WARNING, "icestats"):
-        assert load().partitions().equals(expected)
-    assert "Iceberg before 1.10" in caplog.text
-    small_table.append(numbers([1]))
-    assert "Iceberg before 1.10" in repr(make(load()))
-
-
-@pytest.mark.parametrize("part", [0.0, 0.3, 0.9, 0.99])
-def test_a_cut_parquet_file_is_recognised_and_computed_again(small_table, load, caplog, part):
-    expected = load().partitions()
-    make(load()).commit()
-    path = stored_path(load())
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * part)])
-    with pytest.raises(MetadataError, match="cut or damaged"):
-        load().partition_statistics()
-    with caplog.at_level(logging.WARNING, "icestats"):
-        assert load().partitions().equals(expected)
-    assert "committed partition statistics are not used" in caplog.text
-    make(load()).commit()
-    assert load().partition_statistics()["data_record_count"].equals(expected["data_record_count"])
-
-
-def test_negative_counts_are_refused(small_table, load):
-    make(load(), with_column_stats=False).commit()
-    path = stored_path(load())
-    table = pq.read_table(path)
-    place = table.column_names.index("data_file_count")
-    table = table.set_column(place, table.schema.field(place), pa.array([-1] * len(table), pa.int32()))
-    pq.write_table(table, path, store_schema=False)
-    with pytest.raises(MetadataError, match=f"negative.*{BUG}"):
-        load().partition_statistics()
-
-
-def test_a_file_that_is_none_is_refused(small_table, load):
-    make(load()).commit()
-    pq.write_table(pa.table({"a": [1]}), stored_path(load()))
-    with pytest.raises(MetadataError, match="not partition statistics: no field partition"):
-        load().partition_statistics()
-
-
-def test_no_file_is_a_clear_error(small_table, load):
-    with pytest.raises(StatisticsMissingError, match="--partitions --commit"):
-        load().partition_statistics()
 
 
 def test_a_snapshot_that_was_expired_takes_no_statistics(small_table, load):

@@ -13,11 +13,6 @@ from icestats import preview
 from icestats.errors import CallError
 
 
-@pytest.fixture
-def load(catalog_properties):
-    return lambda: icestats.load("db.small", catalog=catalog_properties)
-
-
 def known(entries):
     return {key: value for key, value in entries if value is not None}
 

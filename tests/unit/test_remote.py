@@ -25,6 +25,8 @@ from icestats.catalog import load_iceberg_table
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 
+pytestmark = pytest.mark.usefixtures("no_cache")
+
 COMMITS = 6
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -32,7 +34,6 @@ SCHEMA = Schema(
     NestedField(3, "name", StringType(), required=False),
 )
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-
 # Moto's server, with a gate before manifests: GET /gate/N holds requests for them back until N are there at one time,
 # and gives the most that there were since the last call.
 SERVER = """
@@ -114,11 +115,6 @@ def properties(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
             names = [None if i % 10 == 9 else f"n{i % 3}" for i in ids]
             table.append(pa.table({"id": pa.array(ids, pa.int64()), "price": prices, "name": names}))
     return settings
-
-
-@pytest.fixture(autouse=True)
-def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ICESTATS_CACHE", "off")
 
 
 @pytest.fixture
@@ -284,33 +280,3 @@ def test_what_cannot_be_had_is_said_in_one_line(endpoint, table, theirs):
     finally:
         with theirs.io.new_output(gone).create() as stream:
             stream.write(data)
-
-
-UNREACHED = """
-import sys
-import icestats
-from icestats import storage
-
-storage.GCS_RETRY_LIMIT_S = 1
-properties = {
-    "gcs.service.host": f"http://127.0.0.1:{sys.argv[1]}",
-    "gcs.oauth2.token": "token", "gcs.oauth2.token-expires-at": "4102444800000",
-}
-try:
-    icestats.load("gs://bucket/metadata/v1.metadata.json", catalog=properties)
-except icestats.MetadataError as error:
-    print(error)
-"""
-
-
-def test_google_cloud_storage_that_does_not_answer_is_an_error_soon():
-    """Arrow would try for 15 minutes; what the user has set, here the host, stays."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        command = [sys.executable, "-c", UNREACHED, str(port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    (line,) = done.stdout.splitlines()
-    assert "Google Cloud Storage was not reached, tried for 1 s: " in line
-    assert "gs://bucket/metadata/v1.metadata.json" in line

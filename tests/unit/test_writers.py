@@ -14,15 +14,7 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CommitError
 from icestats.storage import local_path
 
-
-@pytest.fixture(autouse=True)
-def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ICESTATS_CACHE", "off")
-
-
-@pytest.fixture
-def load(catalog_properties):
-    return lambda: icestats.load("db.small", catalog=catalog_properties)
+pytestmark = pytest.mark.usefixtures("no_cache")
 
 
 def rows(ids: list[int]) -> pa.Table:

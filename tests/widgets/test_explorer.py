@@ -1,9 +1,8 @@
+"""The explorer shows what the table has: every figure, what is unknown, and what could not be read."""
+
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -274,43 +273,3 @@ def test_a_missing_manifest_list_is_a_note(hostile_table: icestats.Table) -> Non
     assert path.rsplit("/", 1)[1] in explorer.manifests.body.children[0].value
     assert path.rsplit("/", 1)[1] in explorer.summary.body.children[0].value
     assert path.rsplit("/", 1)[1] in explorer.tree.grid.note
-
-
-def test_the_first_picture_does_without_plotly(hostile_location: str, tmp_path: Path) -> None:
-    """In a notebook figures and tree are there first; plotly comes when the page shows them, or after a while."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import asyncio, sys, icestats\n"
-        "async def notebook():\n"
-        f"    return icestats.load({hostile_location!r}).explore()\n"
-        "explorer = asyncio.run(notebook())\n"
-        "is_there = 'plotly.basedatatypes' in sys.modules\n"
-        "print(is_there, explorer.manifests.figure, '>120<' in explorer.summary.body.children[0].value)\n"
-        "explorer.tree.grid.receive({'kind': 'shown'})\n"
-        "assert explorer.wait()\n"
-        "print(explorer.manifests.figure is not None, explorer.state.partitions is not None)\n"
-    )
-    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
-    assert run.stdout.splitlines() == ["False None True", "True True"]
-
-
-@pytest.mark.spark
-def test_without_spark_everything_else_works(hostile_location: str, tmp_path: Path) -> None:
-    """Where no usable Spark can be had, the panel says so in one line."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys, icestats\n"
-        f"explorer = icestats.load({hostile_location!r}).explore()\n"
-        "assert explorer.wait()\n"
-        "explorer.compute.compute.click()\n"
-        "assert explorer.wait()\n"
-        "assert explorer.partitions.figure is not None\n"
-        "print(explorer.state.phase, explorer.state.notes['compute'])\n"
-    )
-    environment = {**os.environ, "ICESTATS_SPARK_MASTER": "nowhere"}
-    run = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120, check=True
-    )
-    assert run.stdout.startswith("idle Spark did not start")
-    assert run.stdout.count("\n") == 1
-    assert "Traceback" not in run.stdout + run.stderr

@@ -1,0 +1,155 @@
+"""What is stored of manifests and partitions answers, and is added to, as the manifests themselves are."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icestats.commit.manifest_statistics_blob import write_manifest_statistics
+from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
+from icestats.errors import UnsupportedError
+from icestats.metadata import (
+    Field,
+    PartitionStatisticsFile,
+    Schema,
+    Snapshot,
+    TableMetadata,
+)
+from icestats.read.manifest_list import read_manifest_list
+from icestats.read.manifest_statistics import ManifestStatistics
+from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
+from icestats.read.partition_history import SnapshotPartitions, read_snapshot_partitions
+from icestats.read.rollup_merge import merge_groups_cells
+from icestats.rollup_tables import build_column_table, build_manifests
+from icestats.schemas import MANIFEST_FILES
+from tests.mergeable_tables import COLUMNS, METADATA, WrittenTable, are_same, roll_up, write_table
+
+LIST_FIELDS = {
+    "manifest_path": (500, "string"),
+    "manifest_length": (501, "long"),
+    "partition_spec_id": (502, "int"),
+    "content": (517, "int"),
+    "added_snapshot_id": (503, "long"),
+    "added_files_count": (504, "int"),
+    "existing_files_count": (505, "int"),
+    "deleted_files_count": (506, "int"),
+    "added_rows_count": (512, "long"),
+    "existing_rows_count": (513, "long"),
+}
+
+
+def write_list(table: WrittenTable, manifests: Sequence[ManifestToRead], path: str) -> pa.Table:
+    """Write a manifest list, and return it as it is read."""
+    rows = []
+    for manifest in manifests:
+        entries = list(fastavro.reader(io.BytesIO(table.files[manifest.path])))
+        counts = [[e["data_file"]["record_count"] for e in entries if e["status"] == s] for s in range(3)]
+        rows.append(
+            {
+                "manifest_path": manifest.path,
+                "manifest_length": manifest.length,
+                "partition_spec_id": manifest.spec_id,
+                "content": int(manifest.content == "deletes"),
+                "added_snapshot_id": manifest.added_snapshot_id,
+                "added_files_count": len(counts[1]),
+                "existing_files_count": len(counts[0]),
+                "deleted_files_count": len(counts[2]),
+                "added_rows_count": sum(counts[1]),
+                "existing_rows_count": sum(counts[0]),
+            }
+        )
+    listed = [{"name": n, "field-id": i, "type": ["null", kind]} for n, (i, kind) in LIST_FIELDS.items()]
+    stream = io.BytesIO()
+    fastavro.writer(stream, {"type": "record", "name": "manifest_file", "fields": listed}, rows)
+    table.files[path] = stream.getvalue()
+    return read_manifest_list(table, Snapshot(0, None, 0, 0, path, (), 0, {}))
+
+
+def only_manifests(table: WrittenTable) -> pa.Table:
+    return write_list(table, table.manifests, "list.avro")
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_stored_manifest_statistics_answer_as_the_manifests_do(seed: int, count: int) -> None:
+    """Whatever files lack, the tables of manifests and of columns from a blob equal those from the manifests."""
+    table = write_table(seed, count)
+    files, rollups = only_manifests(table), roll_up(table, table.manifests)
+    found = ManifestStatistics(write_manifest_statistics(files, rollups, COLUMNS), "blob")
+    cells = found.build_cells(COLUMNS)
+    again = RollUps(found.manifests, cells, found.manifests, cells, merge_groups_cells(cells, COLUMNS))
+    schema = Schema(0, COLUMNS)
+    assert files.schema.equals(MANIFEST_FILES)
+    assert are_same(build_manifests(files, again, schema), build_manifests(files, rollups, schema))
+    of_table = [build_column_table(files, one, schema, {}) for one in (again, rollups)]
+    assert are_same(*of_table)
+    assert found.manifest_lengths == tuple(manifest.length for manifest in table.manifests)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[int, int, int, bool, str, bool]:
+    count = draw(st.integers(1, 6))
+    return (
+        draw(st.integers(0, 2**32 - 1)),
+        count,
+        draw(st.integers(0, count)),
+        draw(st.booleans()),
+        draw(st.sampled_from(["parquet", "avro"])),
+        draw(st.booleans()),
+    )
+
+
+def compute(
+    table: WrittenTable, metadata: TableMetadata, manifests: Sequence[ManifestToRead], columns: Sequence[Field]
+) -> SnapshotPartitions:
+    files = write_list(table, manifests, f"list-{len(manifests)}.avro")
+    snapshot = metadata.snapshots[metadata.current_snapshot_id or 0]
+    return read_snapshot_partitions(
+        metadata, table, snapshot, files, columns, lambda: read_rollups(manifests, metadata, table, threads=1)
+    )
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_adding_to_an_ancestors_file_gives_what_all_manifests_give(history: tuple[Any, ...]) -> None:
+    """Rows, figures, what is unknown: equal in every cell as stored, for both formats, or all manifests are read."""
+    seed, count, kept, with_columns, file_format, expire = history
+    table = write_table(seed, count)
+    columns = COLUMNS if with_columns else ()
+    before = replace(METADATA, current_snapshot_id=100, format_version=3)
+    old = table.manifests[:kept]
+    first = compute(table, before, old, columns)
+    if any(column.type is None for column in first.partition):
+        with pytest.raises(UnsupportedError, match="source column is gone"):
+            build_stored_table(first.statistics, first.partition, 3)
+        return
+    stored = build_stored_table(first.statistics, first.partition, 3)
+    path = f"stats.{file_format}"
+    table.files[path] = write_stored_table(stored, first.partition, file_format)
+    write_list(table, old, "list-100.avro")
+    snapshots = {i: s for i, s in METADATA.snapshots.items() if not (expire and i == 101)}
+    snapshots[100] = replace(snapshots[100], manifest_list="list-100.avro")
+    snapshots[103] = replace(snapshots[103], parent_snapshot_id=100)
+    file = PartitionStatisticsFile(100, path, len(table.files[path]))
+    after = replace(before, current_snapshot_id=103, snapshots=snapshots, partition_statistics=(file,))
+    added = compute(table, after, table.manifests, columns)
+    full = compute(table, replace(after, partition_statistics=()), table.manifests, columns)
+    tables = [build_stored_table(found.statistics, found.partition, 3) for found in (added, full)]
+    assert are_same(*tables)
+    named = {row for row in first.statistics.groups["last_updated_snapshot_id"].to_pylist() if row is not None}
+    # Only a file with columns says when files were added.
+    named |= added_ids(first) if with_columns else set()
+    assert (added.base_snapshot_id == 100) == (not expire or 101 not in named)
+    assert added.manifests_read == (count - kept if added.base_snapshot_id else count)
+
+
+def added_ids(found: SnapshotPartitions) -> set[int]:
+    return {i for i in found.statistics.groups["last_added_snapshot_id"].to_pylist() if i is not None}

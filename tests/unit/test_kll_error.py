@@ -1,0 +1,133 @@
+"""Ranks of KLL sketches are within the error that they state, however their values come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import datasketches
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from icestats.stats.kll import KllSketch
+from icestats.stats.kll_batches import thin_numbers, thin_texts
+from tests.kll_sketches import LONG_MAX, sketch_of, worst_rank_error
+
+
+def partitioned(item_type: str, values: np.ndarray, partitions: int, batch: int) -> KllSketch:
+    merged = KllSketch(item_type)
+    for part in np.array_split(values, partitions):
+        sketch = KllSketch(item_type)
+        for start in range(0, len(part), batch):
+            sketch.update(pa.array(part[start : start + batch]))
+        merged.merge(sketch)
+    return merged
+
+
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "uniform": lambda random, n: random.random(n),
+    "lognormal": lambda random, n: random.lognormal(0, 3, n),
+    "zipf": lambda random, n: random.zipf(1.3, n).clip(0, 2**62),
+    "sorted": lambda random, n: np.sort(random.integers(-(2**62), 2**62, n)),
+    "reversed": lambda random, n: np.sort(random.normal(size=n))[::-1],
+    "constant": lambda random, n: np.full(n, 42),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize(("partitions", "batch"), [(1, 100_000), (1, 700), (7, 5_000), (1_000, 100), (10_000, 3)])
+def test_ranks_are_within_the_stated_error_whatever_the_distribution_and_merges(
+    name: str, partitions: int, batch: int
+) -> None:
+    """At 99 %: of 12 sketches held against the double-sided error, more than 2 beyond it would be a wrong sketch."""
+    random = np.random.default_rng(11)
+    limit = datasketches.kll_doubles_sketch(200).normalized_rank_error(True)
+    rounds = {1_000: 3, 10_000: 1}.get(partitions, 12)
+    beyond = 0
+    for _ in range(rounds):
+        values = DISTRIBUTIONS[name](random, 30_000)
+        sketch = partitioned("double" if values.dtype == np.float64 else "long", values, partitions, batch)
+        assert sketch.n == 30_000
+        assert (sketch.min_value, sketch.max_value) == (values.min(), values.max())
+        beyond += worst_rank_error(sketch, np.sort(values)) > limit
+    assert beyond <= (2 if rounds == 12 else 1 if rounds == 3 else 0)
+
+
+def test_the_stated_error_is_datasketches_own_and_zero_while_all_values_are_kept() -> None:
+    few, many = (sketch_of("double", pa.array(np.arange(n, dtype=float))) for n in (200, 5_000))
+    assert few.rank_error == 0.0
+    assert many.rank_error == datasketches.kll_doubles_sketch(200).normalized_rank_error(False)
+    assert sketch_of("long", pa.array(range(5_000)), k=800).rank_error < many.rank_error / 3
+
+
+def test_merging_a_smaller_k_gives_the_larger_error() -> None:
+    fine, coarse = (sketch_of("long", pa.array(range(50_000)), k) for k in (800, 100))
+    fine.merge(coarse)
+    assert fine.rank_error == coarse.rank_error
+    assert (fine.n, coarse.n) == (100_000, 50_000)
+
+
+def test_random_longs_of_all_64_bits_are_ranked_within_the_error() -> None:
+    values = np.random.default_rng(2).integers(-LONG_MAX - 1, LONG_MAX, 200_000)
+    values[:2] = LONG_MAX, -LONG_MAX - 1
+    sketch = sketch_of("long", pa.array(values))
+    assert worst_rank_error(sketch, np.sort(values)) < 2 * sketch.rank_error
+    assert (sketch.min_value, sketch.max_value) == (-LONG_MAX - 1, LONG_MAX)
+
+
+def random_texts(kind: str, count: int) -> list[str]:
+    random = np.random.default_rng(3)
+    if kind == "numbered":
+        return [f"Customer#{v:012d}" for v in random.integers(0, 10**9, count)]
+    if kind == "shared":
+        # Alike in so many bytes that the sort of their beginnings cannot tell them apart.
+        return [f"{'p' if v % 2 else 'q'}{'-' * 90}{v:09d}" for v in random.integers(0, 10**9, count)]
+    if kind == "nested":
+        return ["x" * int(v) for v in random.integers(0, 200, count)]
+    return ["".join(map(chr, random.choice([65, 233, 8364, 128_512, 0], 6))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["numbered", "shared", "nested", "unicode"])
+@pytest.mark.parametrize("batch", [500, 40_000])
+def test_ranks_of_strings_are_within_the_error(kind: str, batch: int) -> None:
+    texts = random_texts(kind, 40_000)
+    sketch = KllSketch("string")
+    for start in range(0, len(texts), batch):
+        sketch.update(pa.array(texts[start : start + batch]))
+    ordered = np.array(sorted(texts), dtype=object)
+    assert (sketch.n, sketch.min_value, sketch.max_value) == (len(texts), ordered[0], ordered[-1])
+    assert worst_rank_error(sketch, ordered) < 2 * sketch.rank_error
+
+
+def test_a_batch_of_strings_becomes_levels_that_ascend_and_weigh_as_much() -> None:
+    texts = random_texts("numbered", 40_007)
+    thinned = thin_texts(pa.array(texts), 800, np.random.default_rng(1))
+    assert thinned is not None
+    levels, low, high = thinned
+    assert (low, high) == (min(texts), max(texts))
+    assert sum(len(level) << height for height, level in enumerate(levels)) == 40_007
+    assert list(levels[-1]) == sorted(levels[-1])
+    ranks = np.searchsorted(np.array(sorted(texts)), levels[-1]) >> (len(levels) - 1)
+    assert np.abs(ranks - np.arange(len(ranks))).max() <= 4
+
+
+def test_strings_whose_beginnings_are_alike_are_left_to_be_fed_one_by_one() -> None:
+    assert thin_texts(pa.array(random_texts("shared", 40_000)), 800, np.random.default_rng(1)) is None
+
+
+def test_which_value_stands_for_its_neighbours_is_random_and_unbiased() -> None:
+    """Of 64 neighbours the mean pick over 400 draws is within 5 standard errors of their middle."""
+    random = np.random.default_rng(12)
+    draws = [thin_numbers(np.arange(1_024), 16, random)[0][-1] for _ in range(400)]
+    offsets = np.array(draws) % 64
+    assert abs(offsets.mean() - 31.5) < 5 * 64 / 12**0.5 / offsets.size**0.5
+    assert len(np.unique(offsets[:, 0])) > 32
+
+
+def test_counted_values_may_be_many() -> None:
+    values = np.random.default_rng(1).permutation(9_999).tolist()
+    sketch = KllSketch("long")
+    sketch.update_counted(values, [value % 100 + 1 for value in values])
+    ordered = np.repeat(np.arange(9_999), np.arange(9_999) % 100 + 1)
+    assert sketch.n == len(ordered)
+    assert worst_rank_error(sketch, ordered) < 2 * sketch.rank_error

@@ -1,0 +1,98 @@
+"""Layouts: how deep files overlap, what is found and how it is mended, and what a rewrite would bring."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+import icestats
+from icestats.plan.depth import build_depth
+
+
+def test_depth_counts_ranges_of_keys():
+    """Against counting one by one; a range the wrong way round holds no key."""
+    rng = np.random.default_rng(1)
+    lower = rng.integers(0, 60, 200)
+    upper = np.minimum(lower + rng.integers(0, 20, 200), 79)
+    lower[0], upper[0] = 70, 9
+    depth = build_depth(lower, upper, np.ones(80), unknown_count=7, valueless_count=5)
+    counts = [int(((lower <= key) & (key <= upper)).sum()) + 7 for key in range(80)]
+    assert depth.max == max(counts)
+    assert (depth.range_count, depth.unknown_count) == (212, 7)
+    for least, most, share in depth.histogram:
+        assert share == pytest.approx(np.mean([least <= max(count, 1) <= most for count in counts]))
+
+
+@pytest.fixture
+def mixed_table(catalog):
+    """Twelve commits that each write to every one of four partitions, ids spread over all files."""
+    schema = Schema(
+        NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("db.mixed", schema, partition_spec=spec)
+    for commit in range(12):
+        ids = np.arange(400) * 12 + commit
+        table.append(pa.table({"part": ids // 12 % 4, "id": ids}))
+    return icestats.load("db.mixed", catalog={"name": "catalog", **catalog.properties})
+
+
+def test_a_column_that_a_partition_field_is_named_after_is_told_from_it(mixed_table):
+    lines = repr(mixed_table.layout()).splitlines()
+    assert [line.split("  ")[1] for line in lines if "a key lies in" in line and "!" not in line][:2] == [
+        "part",
+        "part (column)",
+    ]
+
+
+def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table):
+    layout = mixed_table.layout(columns=["id"])
+    titles = {finding.title: finding for finding in layout.findings}
+    mixed = next(finding for title, finding in titles.items() if title.startswith("Manifests overlap in part"))
+    assert "12.0 of 12 manifests" in mixed.evidence
+    assert mixed.fix.endswith("system.rewrite_manifests(table => 'db.mixed', sort_by => array('part'))")
+    unsorted = next(finding for title, finding in titles.items() if "overlap in id" in title)
+    assert "sort_order => '`id` ASC NULLS LAST'" in unsorted.fix
+    size = sum(mixed_table.manifest_files()["manifest_length"].to_pylist()) // 4
+    regrouped = layout.what_if(["part = 2"], regroup="part", manifest_size_bytes=size).to_arrow().to_pylist()
+    assert (regrouped[0]["kept_now"], regrouped[0]["total_now"]) == (12, 12)
+    assert regrouped[0]["kept_then"] == 1
+    assert regrouped[-1]["kept_now"] == regrouped[-1]["kept_then"] == 12
+    ordered = layout.what_if(["part = 2 and id < 100"], sort_by="id").to_arrow().to_pylist()
+    assert ordered[-1]["kept_now"] == 12
+    assert ordered[-1]["kept_then"] <= 2
+    preview = mixed_table.rewrite_manifests(sort_by="part", manifest_size_bytes=size, workload=["part = 2"])
+    assert not preview.is_done
+    assert preview.to_arrow()["after"].null_count == preview.to_arrow().num_rows
+    assert mixed_table.refresh().snapshot == mixed_table.snapshot
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (lambda layout: layout.what_if(["id = 1"]), "give one of"),
+        (lambda layout: layout.what_if(["id = 1"], regroup="nope"), "no partition field 'nope'"),
+        (lambda layout: layout.what_if(["id = 1"], sort_by="nope"), "no column 'nope'"),
+        (lambda layout: layout.what_if(["nope = 1"], regroup="partition"), "names no column 'nope'"),
+    ],
+)
+def test_a_wrong_what_if_says_what_is_wrong(mixed_table, call, part):
+    with pytest.raises(icestats.CallError, match=part):
+        call(mixed_table.layout())
+
+
+def test_what_if_counts_now_as_a_plan_does(mixed_table):
+    """The funnel in memory and the one over manifests agree."""
+    for row_filter in ("part = 2 and id < 100", "id > 4000", "part in (1, 3) and id = 77", "id is null"):
+        plan = mixed_table.plan(row_filter, manifest_statistics=True)
+        rows = mixed_table.layout().what_if([row_filter], regroup="partition").to_arrow().to_pylist()
+        steps = [step for step in plan.steps if step.unit != "row"]
+        assert [(r["total_now"], r["kept_now"], r["kept_rows_now"]) for r in rows[2:]] == [
+            (s.total, s.kept, s.kept_rows) for s in steps[2:]
+        ]
+        assert [(r["total_now"], r["kept_now"]) for r in rows[:2]] == [(s.total, s.kept) for s in steps[:2]]

@@ -1,0 +1,130 @@
+"""Partitions of manifests: of every type and spec, one for each value, and their latest snapshot."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icestats.errors import MetadataError, UnsupportedError
+from icestats.read.manifests import partition_type, read_files, read_rollups
+from tests.written_manifests import IDENTITY, Files, entry, entry_schema, table
+
+
+def test_last_updated_is_the_latest_known_snapshot() -> None:
+    """Expired snapshots say nothing; a null snapshot_id is the one that added the manifest."""
+    snapshots = [{"snapshot-id": 100, "timestamp-ms": 5}, {"snapshot-id": 101, "timestamp-ms": 4}]
+    metadata = table((1, "int"), specs={0: IDENTITY}, snapshots=snapshots)
+    files = Files().add(
+        entry({1000: 1}, snapshot_id=101),
+        entry({1000: 1}),
+        entry({1000: 2}, snapshot_id=101),
+        entry({1000: 2}, snapshot_id=102),
+        entry({1000: 3}, snapshot_id=102),
+        schema=entry_schema([(1000, "int")]),
+    )
+    rows = read_rollups(files.manifests, metadata, files).partitions.to_pylist()
+    assert [row["last_updated_snapshot_id"] for row in rows] == [100, 101, None]
+    assert [row["last_updated_at"] and row["last_updated_at"].microsecond for row in rows] == [5000, 4000, None]
+
+
+def test_partitions_of_every_type_are_sorted_nulls_first() -> None:
+    """Partition values have their Iceberg type, and partitions stand in its order."""
+    uuid_bytes = bytes(range(16))
+    cases: list[tuple[str, Any, list[Any], list[Any]]] = [
+        ("boolean", "boolean", [True, None, False], [None, False, True]),
+        ("int", "int", [5, -1], [-1, 5]),
+        ("long", "int", [5, -1], [-1, 5]),
+        ("long", "long", [2**40, -(2**40)], [-(2**40), 2**40]),
+        ("float", "float", [0.5, -0.5], [-0.5, 0.5]),
+        ("double", "float", [0.5, -0.5], [-0.5, 0.5]),
+        ("double", "double", [math.inf, -0.5, None], [None, -0.5, math.inf]),
+        ("date", {"type": "int", "logicalType": "date"}, [dt.date(1960, 1, 1)], [dt.date(1960, 1, 1)]),
+        ("time", {"type": "long", "logicalType": "time-micros"}, [dt.time(1, 2)], [dt.time(1, 2)]),
+        ("timestamp", "long", [1_000_000], [dt.datetime(1970, 1, 1, 0, 0, 1)]),
+        ("timestamptz", "long", [0], [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]),
+        ("string", "string", ["é", "", "z", None], [None, "", "z", "é"]),
+        ("binary", "bytes", [b"\xff", b"\x00"], [b"\x00", b"\xff"]),
+        ("fixed[2]", {"type": "fixed", "name": "f", "size": 2}, [b"ab", b"aa"], [b"aa", b"ab"]),
+        ("uuid", {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid-16"}, [uuid_bytes], [uuid_bytes]),
+        ("decimal(9, 2)", {"type": "fixed", "name": "d", "size": 4}, [b"\xff\xff\xff\x9c"], [Decimal("-1.00")]),
+        ("decimal(9, 2)", "bytes", [b"\x64", b"\x9c"], [Decimal("-1.00"), Decimal("1.00")]),
+    ]
+    for type_text, avro, values, expected in cases:
+        metadata = table((1, type_text), specs={0: IDENTITY})
+        files = Files().add(*(entry({1000: v}) for v in values), schema=entry_schema([(1000, avro)]))
+        found = [
+            row["partition"]["key"] for row in read_rollups(files.manifests, metadata, files).partitions.to_pylist()
+        ]
+        assert found == expected, type_text
+        read = [row["key"] for row in read_files(files.manifests, metadata, files)["partition"].to_pylist()]
+        assert sorted(read, key=expected.index) == expected, type_text
+
+
+def test_one_partition_in_two_encodings_is_one() -> None:
+    """Writers differ in how they write a partition value: the value decides."""
+    metadata = table((1, "long"), specs={0: IDENTITY})
+    files = Files()
+    for avro in ("int", "long"):
+        files.add(entry({1000: 5}, column_sizes={1: 1}), entry({1000: None}), schema=entry_schema([(1000, avro)]))
+    rollups = read_rollups(files.manifests, metadata, files)
+    assert [row["partition"]["key"] for row in rollups.partitions.to_pylist()] == [None, 5]
+    assert rollups.partitions["data_file_count"].to_pylist() == [2, 2]
+    assert rollups.partition_cells["column_size"].to_pylist() == [0, 2]
+
+
+def test_partition_evolution() -> None:
+    """All specs' fields make one struct, by field id, newest names; a field that a spec has not is null."""
+    specs: dict[int, list[Any]] = {
+        0: [(1000, 1, "old_name", "day"), (1001, 2, "bucket", "bucket[8]")],
+        1: [(1000, 1, "day", "day"), (1001, 2, "bucket", "void"), (1002, 3, "letter", "truncate[2]")],
+    }
+    metadata = table((1, "timestamp"), (2, "long"), (3, "string"), specs=specs)
+    files = Files()
+    files.add(entry({1000: 3, 1001: 5}), schema=entry_schema([(1000, "int"), (1001, "int")]))
+    schema = entry_schema([(1000, "int"), (1001, "int"), (1002, "string")])
+    files.add(entry({1000: 3, 1002: "ab"}), schema=schema, spec_id=1)
+    rows = read_rollups(files.manifests, metadata, files).partitions.to_pylist()
+    day = dt.date(1970, 1, 4)
+    assert [(row["partition"], row["spec_id"]) for row in rows] == [
+        ({"day": day, "bucket": None, "letter": "ab"}, 1),
+        ({"day": day, "bucket": 5, "letter": None}, 0),
+    ]
+    assert partition_type(metadata.specs, [metadata.schema]) == pa.struct(
+        [("day", pa.date32()), ("bucket", pa.int32()), ("letter", pa.string())]
+    )
+
+
+def test_a_partition_field_whose_source_is_gone() -> None:
+    """Its type is that of an older schema, else what the manifests themselves say."""
+    metadata = table((2, "long"), specs={0: IDENTITY})
+    date = {"type": "int", "logicalType": "date"}
+    files = Files().add(entry({1000: 3}), schema=entry_schema([(1000, date)]))
+    assert read_files(files.manifests, metadata, files)["partition"].to_pylist() == [{"key": dt.date(1970, 1, 4)}]
+    older = replace(metadata, schemas={**table((1, "long")).schemas, 1: metadata.schema}, current_schema_id=1)
+    assert read_files(files.manifests, older, files)["partition"].to_pylist() == [{"key": 3}]
+
+
+def test_conflicting_specs_are_refused() -> None:
+    """One field id for two different things, as early v1 writers left it, cannot be one column."""
+    specs: dict[int, list[Any]] = {0: [(1000, 1, "a", "day")], 1: [(1000, 2, "b", "bucket[4]")]}
+    metadata = table((1, "timestamp"), (2, "long"), specs=specs)
+    with pytest.raises(UnsupportedError, match="partition field 1000 is bucket"):
+        read_rollups([], metadata, Files())
+
+
+def test_partition_values_beyond_their_type() -> None:
+    """A value that does not fit is an error that names the manifest, never another value."""
+    metadata = table((1, "int"), specs={0: IDENTITY})
+    files = Files().add(entry({1000: 1}), schema=entry_schema([(1000, "long")]))
+    files.add(entry({1000: 2**40}), schema=entry_schema([(1000, "long")]))
+    for read in (read_rollups, read_files):
+        with pytest.raises(MetadataError, match="too large for type int"):
+            read(files.manifests, metadata, files)
+    with pytest.raises(MetadataError, match=r"m1\.avro"):
+        read_rollups(files.manifests, metadata, files)

@@ -1,0 +1,59 @@
+"""A manifest that a list names more than once is one manifest; what cannot be both is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fastavro
+import pytest
+from pyiceberg.table import Table
+
+import icestats
+from icestats.spark.scan_job import Sizes
+from icestats.spark.scan_plan import plan_scan
+from icestats.spark.small_scan import scan_here
+from icestats.storage import local_path
+
+
+def name_again(table: Table, **changes: object) -> str:
+    """Add the first manifest of a table's list to it once more, with other values of some fields."""
+    path = table.current_snapshot().manifest_list
+    with Path(local_path(path)).open("rb") as file:
+        reader = fastavro.reader(file)
+        schema, records = dict(reader.writer_schema), list(reader)
+    fields = [
+        field | {"type": ["null", field["type"]]}
+        if field["name"] in changes and changes[field["name"]] is None
+        else field
+        for field in schema["fields"]
+    ]
+    with Path(local_path(path)).open("wb") as file:
+        fastavro.writer(file, schema | {"fields": fields}, [*records, records[0] | changes])
+    return path
+
+
+@pytest.mark.parametrize("changes", [{}, {"added_snapshot_id": None}])
+def test_a_manifest_that_is_named_twice_is_read_once(small_table, catalog_properties, caplog, changes):
+    """As Iceberg's Java library does, by every way of reading, from the cache too, and in what PyIceberg scans."""
+    before = icestats.load("db.small", catalog=catalog_properties)
+    expected, live_file_counts = before.columns(), before.manifests()["live_file_count"].to_pylist()
+    path = name_again(small_table, **changes)
+    for _ in range(2):
+        table = icestats.load("db.small", catalog=catalog_properties)
+        caplog.clear()
+        assert table.manifests()["live_file_count"].to_pylist() == live_file_counts
+        assert table.columns().equals(expected)
+        assert f"{path} names 1 of its manifests again" in caplog.text
+        assert sum(table.partitions()["data_record_count"].to_pylist()) == 200
+        assert table.overview().record_count == 200
+        assert table.plan("id < 150", rows=True).steps[-1].kept == 150
+        assert table.estimate("id < 150", actual=True).actual == 150
+        scanned = scan_here(plan_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+        assert scanned.row_count == 200
+    assert small_table.scan().to_arrow().num_rows > 200, "PyIceberg itself still counts twice"
+
+
+def test_a_manifest_of_both_contents_is_refused(small_table, catalog_properties):
+    name_again(small_table, content=1)
+    with pytest.raises(icestats.MetadataError, match="as one of data and as one of deletes"):
+        icestats.load("db.small", catalog=catalog_properties).columns()

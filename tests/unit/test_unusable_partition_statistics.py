@@ -1,0 +1,85 @@
+"""Partition statistics that are wrong, cut, something else or not there are never an answer, and that is said."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icestats.errors import MetadataError, StatisticsMissingError, UnsupportedError
+from tests.added_rows import numbers
+from tests.stored_partitions import make, stored_path
+
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+BUG = "apache/iceberg#17915"
+
+
+def rewrite(path: Path, change) -> None:
+    """Write a file anew with another Arrow schema."""
+    table = pq.read_table(path)
+    pq.write_table(table.cast(change(table.schema)), path, store_schema=False)
+
+
+def test_field_ids_off_by_one_are_recognised_and_computed_again(small_table, load, caplog):
+    """Iceberg before 1.10 counted the columns from 0."""
+    expected = load().partitions()
+    make(load()).commit()
+
+    def shift(schema: pa.Schema) -> pa.Schema:
+        fields = [
+            field.with_metadata({b"PARQUET:field_id": str(int(field.metadata[b"PARQUET:field_id"]) - 1).encode()})
+            for field in schema
+        ]
+        return pa.schema(fields)
+
+    rewrite(stored_path(load()), shift)
+    with pytest.raises(UnsupportedError, match=r"has id 0, expected 1: Iceberg before 1\.10"):
+        load().partition_statistics()
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert load().partitions().equals(expected)
+    assert "Iceberg before 1.10" in caplog.text
+    small_table.append(numbers([1]))
+    assert "Iceberg before 1.10" in repr(make(load()))
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9, 0.99])
+def test_a_cut_parquet_file_is_recognised_and_computed_again(small_table, load, caplog, part):
+    expected = load().partitions()
+    make(load()).commit()
+    path = stored_path(load())
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(MetadataError, match="cut or damaged"):
+        load().partition_statistics()
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert load().partitions().equals(expected)
+    assert "committed partition statistics are not used" in caplog.text
+    make(load()).commit()
+    assert load().partition_statistics()["data_record_count"].equals(expected["data_record_count"])
+
+
+def test_negative_counts_are_refused(small_table, load):
+    make(load(), with_column_stats=False).commit()
+    path = stored_path(load())
+    table = pq.read_table(path)
+    place = table.column_names.index("data_file_count")
+    table = table.set_column(place, table.schema.field(place), pa.array([-1] * len(table), pa.int32()))
+    pq.write_table(table, path, store_schema=False)
+    with pytest.raises(MetadataError, match=f"negative.*{BUG}"):
+        load().partition_statistics()
+
+
+def test_a_file_that_is_none_is_refused(small_table, load):
+    make(load()).commit()
+    pq.write_table(pa.table({"a": [1]}), stored_path(load()))
+    with pytest.raises(MetadataError, match="not partition statistics: no field partition"):
+        load().partition_statistics()
+
+
+def test_no_file_is_a_clear_error(small_table, load):
+    with pytest.raises(StatisticsMissingError, match="--partitions --commit"):
+        load().partition_statistics()
