@@ -227,7 +227,7 @@ def _read_header(file: BinaryIO) -> _Header:
 def _read_entry(path: Path) -> RollUps:
     with path.open("rb", buffering=0) as file:
         header = _read_header(file)
-        # Bytes of their own are aligned, and so are the streams in them: Arrow warns of arrays that are not.
+        # Unbuffered, or they are copied once more; bytes of their own are aligned: Arrow warns of arrays that are not.
         body = memoryview(file.read())
     if _digest(body) != header.body_digest:
         raise ValueError("the checksum is wrong")
