@@ -74,6 +74,22 @@ def test_a_scan_can_be_cancelled(explorer: Explorer) -> None:
     assert explorer.state.phase == "found"
 
 
+def test_a_cancel_in_the_last_moment_counts(explorer: Explorer) -> None:
+    """Where all tasks have finished and nothing is left to stop, what was found is dropped."""
+    panel = explorer.compute
+
+    def cancel(change: Any) -> None:
+        finished, total = change["new"]
+        if finished == total > 0:
+            panel.cancel.click()
+
+    explorer.state.observe(cancel, "progress")
+    panel.compute.click()
+    assert explorer.wait(120)
+    assert (explorer.state.phase, explorer.state.statistics) == ("idle", None)
+    assert "Cancelled: nothing has been changed." in panel.status.value
+
+
 def test_a_commit_that_is_refused_is_a_note(hostile_location: str, spark: Any) -> None:
     """A table that was opened by its metadata is read-only: the reason stands in the panel."""
     explorer = icestats.load(hostile_location).explore()

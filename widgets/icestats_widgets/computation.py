@@ -30,6 +30,8 @@ class Computation:
         self._state = state
         self._background = background
         self._cancelled = threading.Event()
+        # A cancel comes before the end of a scan or after it, never in between.
+        self._changing = threading.RLock()
         self._session: Any = None
 
     @property
@@ -58,10 +60,11 @@ class Computation:
 
     def cancel(self) -> None:
         """Stop the scan, if one is under way."""
-        if self._state.phase not in ("starting", "scanning"):
-            return
-        self._state.phase = "cancelling"
-        self._cancelled.set()
+        with self._changing:
+            if self._state.phase not in ("starting", "scanning"):
+                return
+            self._cancelled.set()
+            self._state.phase = "cancelling"
         if self._session is not None:
             session, table = self._session, self._state.table
             self._background.run("cancel", lambda: _cancel(session, table), lambda _: None, lambda _: None)
@@ -90,9 +93,10 @@ class Computation:
         from icestats.spark.session import get_session
 
         session = self._session = get_session()
-        if cancelled.is_set():
-            raise InterruptedError("cancelled")
-        self._state.phase = "scanning"
+        with self._changing:
+            if cancelled.is_set():
+                raise InterruptedError("cancelled")
+            self._state.phase = "scanning"
 
         def report(finished: int, total: int) -> None:
             # The scan may have begun after it was cancelled.
@@ -103,10 +107,19 @@ class Computation:
         return table.compute(**arguments, spark=session, progress=report)
 
     def _found(self, statistics: Statistics) -> None:
-        self._state.statistics = statistics
-        self._state.phase = "found"
+        with self._changing:
+            if self._cancelled.is_set():
+                # The scan had ended before it heard of it.
+                self._end(InterruptedError("cancelled"))
+                return
+            self._state.statistics = statistics
+            self._state.phase = "found"
 
     def _stop(self, error: Exception) -> None:
+        with self._changing:
+            self._end(error)
+
+    def _end(self, error: Exception) -> None:
         text = "Cancelled: nothing has been changed." if self._cancelled.is_set() else explain_error(error)
         self._state.set_note("compute", text)
         self._state.phase = "idle"
