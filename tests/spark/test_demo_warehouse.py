@@ -198,7 +198,7 @@ def test_a_second_call_builds_nothing_and_starts_no_spark(demo_home: Path):
     code = (
         "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
         "report = build_demo(Path(sys.argv[1]), progress=print)\n"
-        "assert report.built == () and 'pyspark' not in sys.modules and report.duration_s < 1, report\n"
+        "assert report.built == () and 'pyspark' not in sys.modules, report\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(demo_home)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

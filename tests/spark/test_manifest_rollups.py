@@ -104,8 +104,9 @@ def test_a_job_is_stopped_by_cancelling_and_by_what_progress_raises(spark, demo_
     assert str(cancelled.value) == "the Spark job that reads the manifests was cancelled: nothing has been changed"
     with pytest.raises(StopReadingError, match="enough after"):
         read(spark, table, stop, with_never)
-    tracker = spark.sparkContext.statusTracker()
-    assert tracker.getActiveJobsIds() == []
+    # Spark tells its tracker of a job's end after the caller.
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("watch ")]
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
     assert differing(read(spark, table), read_rollups(*what_to_read(table))) == []
