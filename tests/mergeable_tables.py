@@ -13,14 +13,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from icestats.metadata import (
-    Field,
-    PartitionField,
-    PartitionSpec,
-    Schema,
-    Snapshot,
-    TableMetadata,
-)
+from icestats.metadata import Field, PartitionField, PartitionSpec, Schema, Snapshot, TableMetadata
 from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.types import encode_value
 

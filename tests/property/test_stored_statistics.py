@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
 from icestats.errors import UnsupportedError
-from icestats.metadata import (
-    Field,
-    PartitionStatisticsFile,
-    Schema,
-    Snapshot,
-    TableMetadata,
-)
+from icestats.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
 from icestats.read.manifest_list import read_manifest_list
 from icestats.read.manifest_statistics import ManifestStatistics
 from icestats.read.manifests import ManifestToRead, RollUps, read_rollups

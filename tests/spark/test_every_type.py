@@ -14,10 +14,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    NestedField,
-    TimeType,
-)
+from pyiceberg.types import NestedField, TimeType
 from pyspark.errors import PySparkException
 
 import icestats

@@ -12,12 +12,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import BucketTransform, DayTransform
-from pyiceberg.types import (
-    LongType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-)
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from icestats.commit.partition_statistics_file import build_stored_table
 from icestats.read.partition_history import read_snapshot_partitions

@@ -1,0 +1,135 @@
+"""Through a REST catalog a commit loses nothing of others either, though it is put right afterwards."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableRequest
+
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import remove_statistics
+from icestats.errors import CommitError
+from tests.committed_statistics import (
+    KLL,
+    ROWS,
+    THETA,
+    blob,
+    commit,
+    entries,
+    kll,
+    listed,
+    open_catalog,
+    statistics_files,
+    stored,
+    theta,
+)
+
+
+class Rest(BaseHTTPRequestHandler):
+    """As much of the REST catalog protocol as a commit takes, over PyIceberg's SQL catalog."""
+
+    catalog: SqlCatalog
+    requirements: list
+
+    def log_message(self, *_):
+        return
+
+    def answer(self, status, document):
+        body = document.encode() if isinstance(document, str) else json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer_table(self, metadata, location):
+        document = {"metadata-location": location, "metadata": json.loads(metadata.model_dump_json()), "config": {}}
+        self.answer(200, document)
+
+    def do_GET(self):
+        if self.path.startswith("/v1/config"):
+            self.answer(200, {"defaults": {}, "overrides": {}})
+            return
+        table = self.catalog.load_table("db.t")
+        self.answer_table(table.metadata, table.metadata_location)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        request = CommitTableRequest.model_validate_json(body)
+        self.requirements.append([r.type for r in request.requirements])
+        table = self.catalog.load_table("db.t")
+        try:
+            response = self.catalog.commit_table(table, request.requirements, request.updates)
+        except CommitFailedException as error:
+            self.answer(409, {"error": {"message": str(error), "type": "CommitFailedException", "code": 409}})
+            return
+        self.answer_table(response.metadata, response.metadata_location)
+
+
+@pytest.fixture
+def rest_table(table, tmp_path):
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend:
+        handler = type("Handler", (Rest,), {"catalog": backend, "requirements": []})
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            server.daemon_threads = False
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            with RestCatalog("r", uri=f"http://127.0.0.1:{server.server_port}") as rest:
+                yield rest.load_table("db.t")
+            server.shutdown()
+            thread.join()
+
+
+def test_through_a_rest_catalog_what_others_commit_in_between_is_put_back(table, rest_table):
+    commit(table, kll(table, 3, b"first"))
+    done = []
+
+    def interfere(name):
+        if name == "committing" and len(done) < 2:
+            done.append(name)
+            commit(table.refresh(), theta(table, 2, b"theirs"), kll(table, 1, b"theirs %d" % len(done)))
+
+    plan = prepare_commit(rest_table, [theta(table, 1, b"mine")])
+    result = commit_statistics(plan, on_step=interfere)
+    assert result.attempts == 3
+    assert stored(table) == {
+        (THETA, (1,)): b"mine",
+        (THETA, (2,)): b"theirs",
+        (KLL, (1,)): b"theirs 2",
+        (KLL, (3,)): b"first",
+    }
+    assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
+
+
+def test_through_a_rest_catalog_a_snapshot_expired_in_between_is_undone(table, rest_table):
+    old = table.current_snapshot()
+    table.append(ROWS)
+
+    def expire(name):
+        if name == "committing":
+            table.refresh().maintenance.expire_snapshots().by_id(old.snapshot_id).commit()
+
+    plan = prepare_commit(rest_table, [blob(table, KLL, 1, b"old", old)], snapshot_id=old.snapshot_id)
+    with pytest.raises(CommitError, match="was expired meanwhile"):
+        commit_statistics(plan, on_step=expire)
+    assert entries(table) == []
+    assert statistics_files(table) == []
+
+
+def test_through_a_rest_catalog_a_changed_schema_is_noticed(table, rest_table):
+    def drop(name):
+        if name == "committing" and "c" in table.refresh().schema().column_names:
+            with table.update_schema() as update:
+                update.delete_column("c")
+
+    result = commit_statistics(prepare_commit(rest_table, [theta(table, 1), theta(table, 3)]), on_step=drop)
+    assert result.attempts == 2
+    assert listed(table) == [(THETA, (1,), "2")]
+    remove_statistics(rest_table, table.current_snapshot().snapshot_id)
+    assert entries(table) == []

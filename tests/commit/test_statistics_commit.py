@@ -1,0 +1,260 @@
+"""Committing statistics does what was planned: what is listed, carried over and replaced, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import StaticTable
+from pyiceberg.table.puffin import PuffinFile
+
+from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import remove_statistics
+from icestats.errors import (
+    CallError,
+    ColumnNotFoundError,
+    CommitError,
+    MetadataError,
+    SnapshotNotFoundError,
+    UnsupportedError,
+)
+from icestats.read.puffin import read_puffin_footer
+from icestats.storage import Storage
+from tests.committed_statistics import (
+    KLL,
+    ROWS,
+    THETA,
+    blob,
+    commit,
+    entries,
+    kll,
+    listed,
+    register,
+    statistics_files,
+    stored,
+    theta,
+    write_foreign,
+)
+
+
+def test_theta_is_listed_and_everything_else_is_in_the_footer_only(table):
+    result = commit(table, theta(table, 1), kll(table, 1), blob(table, "icestats-column-stats-v1", 1, b"{}"))
+    entry = entries(table)[0]
+    snapshot = table.current_snapshot()
+    assert listed(table) == [(THETA, (1,), "2")]
+    assert [b.type for b in PuffinFile(Path(entry.statistics_path[7:]).read_bytes()).footer.blobs] == [
+        THETA,
+        KLL,
+        "icestats-column-stats-v1",
+    ]
+    assert entry.statistics_path == result.statistics_path
+    assert Path(entry.statistics_path).name.startswith(f"{snapshot.snapshot_id}-")
+    assert entry.statistics_path.startswith(f"{table.location()}/metadata/")
+    assert entry.file_size_in_bytes == Path(entry.statistics_path[7:]).stat().st_size == result.file_size_bytes
+    footer = read_puffin_footer(Storage(), entry.statistics_path)
+    assert entry.file_footer_size_in_bytes == footer.footer_size_bytes
+    assert entry.blob_metadata[0].snapshot_id == snapshot.snapshot_id
+    assert entry.blob_metadata[0].sequence_number == snapshot.sequence_number
+    assert result.metadata_location == table.refresh().metadata_location
+
+
+def test_preparing_writes_nothing_and_the_plan_is_what_is_committed(table):
+    plan = prepare_commit(table, [theta(table, 1), kll(table, 2)])
+    assert statistics_files(table) == []
+    assert entries(table) == []
+    text = plan.describe()
+    assert plan.statistics_path in text
+    assert f"{len(plan.puffin.data):,} bytes" in text
+    assert f"new  {THETA} of a: {plan.blobs[0].blob.length} bytes, listed, ndv 2" in text
+    assert f"new  {KLL} of b: {plan.blobs[1].blob.length} bytes, footer only" in text
+    assert "before: none" in text
+    result = commit_statistics(plan)
+    assert result.statistics_path == plan.statistics_path
+    assert result.after == plan.after
+    assert Path(plan.statistics_path[7:]).read_bytes() == plan.puffin.data
+
+
+def test_the_plan_names_the_trap_where_it_applies(table):
+    numeric = prepare_commit(table, [theta(table, 1), theta(table, 2), theta(table, 3)])
+    trap = [effect for effect in numeric.effects if "0 rows" in effect]
+    assert len(trap) == 1
+    assert "an equality on a, c (" in trap[0]
+    assert not any("0 rows" in effect for effect in prepare_commit(table, [theta(table, 2)]).effects)
+    assert "Spark plans as before" in prepare_commit(table, [kll(table, 1)]).effects[0]
+
+
+def test_other_blobs_are_carried_over_and_the_same_ones_are_replaced(table):
+    commit(
+        table, theta(table, 1, b"old a"), theta(table, 2, b"b", ndv="7"), kll(table, 1, b"old kll"), kll(table, 3, b"c")
+    )
+    first = entries(table)[0]
+    result = commit(table, theta(table, 1, b"new a", ndv="9"), kll(table, 1, b"new kll"))
+    assert stored(table) == {
+        (THETA, (1,)): b"new a",
+        (KLL, (1,)): b"new kll",
+        (THETA, (2,)): b"b",
+        (KLL, (3,)): b"c",
+    }
+    assert sorted(listed(table)) == [(THETA, (1,), "9"), (THETA, (2,), "7")]
+    assert [(b.blob.type, b.columns, b.listed) for b in result.blobs if b.kept] == [
+        (THETA, ("b",), True),
+        (KLL, ("c",), False),
+    ]
+    assert sorted((b.type, b.field_ids) for b in result.replaced) == [(KLL, (1,)), (THETA, (1,))]
+    assert result.before.statistics_path == first.statistics_path
+    assert Path(first.statistics_path[7:]).exists()
+
+
+def test_a_file_of_iceberg_for_java_is_carried_over_byte_for_byte(table):
+    golden = Path(__file__).parent.parent / "golden" / "compute_table_stats.stats"
+    path = f"{table.location()}/metadata/from-java.stats"
+    Path(path[7:]).write_bytes(golden.read_bytes())
+    register(table, path, [3])
+    commit(table, kll(table, 1, b"mine"))
+    after = entries(table)[0]
+    old = read_puffin_footer(Storage(), path)
+    new = read_puffin_footer(Storage(), after.statistics_path)
+    data = Path(after.statistics_path[7:]).read_bytes()
+    for blob_before, blob_after in zip(old.blobs, new.blobs[1:], strict=True):
+        before = golden.read_bytes()[blob_before.offset : blob_before.offset + blob_before.length]
+        assert data[blob_after.offset : blob_after.offset + blob_after.length] == before
+        assert blob_after.properties == blob_before.properties
+    assert listed(table) == [(THETA, (3,), "5")]
+
+
+def test_list_ndv_chooses_the_columns_that_engines_see(table):
+    plan = prepare_commit(table, [theta(table, 1), theta(table, 2)], list_ndv=["b"])
+    commit_statistics(plan)
+    assert listed(table) == [(THETA, (2,), "2")]
+    assert set(stored(table)) == {(THETA, (1,)), (THETA, (2,))}
+    with pytest.raises(ColumnNotFoundError):
+        prepare_commit(table, [theta(table, 1)], list_ndv=["nope"])
+    with pytest.raises(CallError, match="'c'"):
+        prepare_commit(table, [theta(table, 1)], list_ndv=["c"])
+
+
+def test_columns_dropped_before_are_never_listed(table):
+    commit(table, theta(table, 3))
+    with table.catalog.load_table(table.name()).update_schema() as update:
+        update.delete_column("c")
+    table.refresh()
+    plan = prepare_commit(table, [theta(table, 1)])
+    assert any("field 3 is not in the current schema" in warning for warning in plan.warnings)
+    assert ("#3",) in [b.columns for b in plan.kept]
+    commit_statistics(plan)
+    assert listed(table) == [(THETA, (1,), "2")]
+    assert (THETA, (3,)) in stored(table)
+
+
+def test_old_snapshots_and_branches_have_statistics_too(table):
+    old = table.current_snapshot()
+    table.append(ROWS)
+    commit_statistics(prepare_commit(table, [blob(table, KLL, 1, b"old", old)], snapshot_id=old.snapshot_id))
+    commit(table, kll(table, 1, b"new"))
+    assert stored(table, old.snapshot_id) == {(KLL, (1,)): b"old"}
+    assert stored(table) == {(KLL, (1,)): b"new"}
+
+
+@pytest.mark.parametrize(
+    ("blobs", "error", "words"),
+    [
+        (lambda _: [], CallError, "no blobs"),
+        (lambda t: [theta(t, 1, ndv="12.5")], CallError, "12.5"),
+        (lambda t: [theta(t, 1, ndv="²")], CallError, "integer"),
+        (lambda t: [blob(t, THETA, 1, b"no ndv")], CallError, "ndv ''"),
+        (lambda _: [NewBlob(KLL, (1,), 5, 1, b"x")], CallError, "snapshot 5"),
+    ],
+)
+def test_a_wrong_call_is_refused(table, blobs, error, words):
+    with pytest.raises(error, match=words):
+        prepare_commit(table, blobs(table))
+
+
+def test_a_snapshot_that_does_not_exist_is_refused(catalog, table):
+    with pytest.raises(SnapshotNotFoundError, match="no snapshot 5"):
+        prepare_commit(table, [NewBlob(KLL, (1,), 5, 1, b"x")], snapshot_id=5)
+    empty = catalog.create_table("db.empty", schema=ROWS.schema)
+    with pytest.raises(SnapshotNotFoundError, match="no snapshot yet"):
+        prepare_commit(empty, [NewBlob(KLL, (1,), 5, 1, b"x")])
+
+
+def test_a_plan_committed_again_never_overwrites_a_file(table):
+    plan = prepare_commit(table, [theta(table, 1)])
+    first = commit_statistics(plan)
+    remove_statistics(table, table.current_snapshot().snapshot_id)
+    second = commit_statistics(plan)
+    assert second.statistics_path != first.statistics_path
+    assert len(statistics_files(table)) == 2
+    assert stored(table) == {(THETA, (1,)): b"theta"}
+
+
+def test_a_bare_metadata_file_is_read_only(table):
+    static = StaticTable.from_metadata(table.metadata_location)
+    plan = prepare_commit(static, [theta(table, 1)])
+    assert "cannot be committed" in plan.describe()
+    with pytest.raises(CommitError, match="read-only"):
+        commit_statistics(plan)
+    with pytest.raises(CommitError, match="read-only"):
+        remove_statistics(static, table.current_snapshot().snapshot_id)
+    assert statistics_files(table) == []
+
+
+def test_format_version_3_is_refused_where_pyiceberg_would_write_the_metadata(catalog, table):
+    path = Path(table.metadata_location[7:])
+    document = {**json.loads(path.read_text()), "format-version": 3, "next-row-id": 2}
+    for snapshot in document["snapshots"]:
+        snapshot.update({"first-row-id": 0, "added-rows": 2})
+    newer = path.with_name("00009-v3.metadata.json")
+    newer.write_text(json.dumps(document))
+    third = catalog.register_table("db.v3", f"file://{newer}")
+    with pytest.raises(UnsupportedError, match="format version 3"):
+        commit(third, theta(table, 1))
+    assert statistics_files(table) == []
+
+
+def test_a_table_that_lists_a_type_that_pyiceberg_refuses_is_unsupported(catalog, table, tmp_path):
+    plan = prepare_commit(table, [theta(table, 1)])
+    path = Path(table.metadata_location[7:])
+    document = json.loads(path.read_text())
+    listing = {"type": "presto-kll", "snapshot-id": 1, "sequence-number": 1, "fields": [1]}
+    entry = {"snapshot-id": 1, "statistics-path": "x", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    path.write_text(json.dumps({**document, "statistics": [{**entry, "blob-metadata": [listing]}]}))
+    with pytest.raises(UnsupportedError, match="type of statistics blob"):
+        commit_statistics(plan)
+    assert statistics_files(table) == []
+
+
+def test_statistics_that_cannot_be_read_are_not_silently_dropped(table):
+    first = commit(table, theta(table, 1), kll(table, 2))
+    Path(first.statistics_path[7:]).write_bytes(b"PFA1 cut")
+    with pytest.raises(MetadataError, match="carry_over=False"):
+        prepare_commit(table.refresh(), [theta(table, 3)])
+    Path(first.statistics_path[7:]).unlink()
+    with pytest.raises(MetadataError, match="no such file"):
+        prepare_commit(table, [theta(table, 3)])
+    plan = prepare_commit(table, [theta(table, 3)], carry_over=False)
+    assert any("not carried over" in warning for warning in plan.warnings)
+    commit_statistics(plan)
+    assert stored(table) == {(THETA, (3,)): b"theta"}
+
+
+def test_encrypted_statistics_are_unsupported(table):
+    register(table, write_foreign(table, theta(table, 3)), [3], **{"key-metadata": "c2VjcmV0"})
+    with pytest.raises(UnsupportedError, match="encrypted"):
+        prepare_commit(table.refresh(), [theta(table, 1)])
+
+
+def test_what_is_odd_about_kept_entries_is_said(table):
+    register(table, write_foreign(table, theta(table, 3)), [3], ndv="12.5")
+    plan = prepare_commit(table.refresh(), [theta(table, 1)])
+    assert any("12.5" in warning and "Trino" in warning for warning in plan.warnings)
+
+
+def test_the_metadata_path_of_the_table_is_honoured(catalog, tmp_path):
+    properties = {"write.metadata.path": f"file://{tmp_path}/elsewhere"}
+    table = catalog.create_table("db.moved", schema=ROWS.schema, properties=properties)
+    table.append(ROWS)
+    result = commit(table, theta(table, 1))
+    assert Path(result.statistics_path[7:]).parent == tmp_path / "elsewhere"
