@@ -84,8 +84,6 @@ class ManifestPrograms:
         Of `find_partition_columns`.
     details : bool
         Whether all fields are wanted, or only those of roll-ups.
-    with_metrics : bool
-        Whether the metrics maps are wanted.
     with_paths : bool
         Whether of all fields those are wanted too that take bytes to copy: paths, offsets, keys.
     """
@@ -96,14 +94,12 @@ class ManifestPrograms:
         columns: Sequence[PartitionColumn],
         *,
         details: bool,
-        with_metrics: bool = True,
         with_paths: bool = True,
     ) -> None:
         self.variants: list[PartitionVariant] = []
         self._specs = specs
         self._columns = columns
         self._details = details
-        self._metrics = _METRICS if with_metrics else {}
         self._file_details = _FILE_DETAILS if with_paths else {}
         self._programs: dict[tuple[int, bytes], ManifestProgram] = {}
         self._variant_numbers: dict[tuple[int, str], int] = {}
@@ -144,7 +140,7 @@ class ManifestPrograms:
         schema = parse_schema(header)
         captures = self._partition_captures(spec_id)
         inside = captures if self._details else {i: c for i, c in captures.items() if c.required}
-        files = {_PARTITION: Capture(RECORD, k.PARTITION, inside, required=True), **_FILE, **self._metrics}
+        files = {_PARTITION: Capture(RECORD, k.PARTITION, inside, required=True), **_FILE, **_METRICS}
         entry = dict(_ENTRY)
         if self._details:
             files |= self._file_details
