@@ -157,6 +157,14 @@ def attempt(read: Callable[[], Any], size: int) -> Any:
     return None
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """No example is to wait until the kernels are compiled."""
+    storage = Memory(WHOLE["null"])
+    read_rollups([MANIFEST], METADATA, storage, threads=1)
+    read_files([MANIFEST], METADATA, storage, (1, 2, 3, 4), threads=1)
+
+
 @settings(max_examples=400 * FUZZ)
 @given(st.sampled_from(sorted(WHOLE)), st.integers(0, 2**32 - 1))
 def test_damage_is_an_error_or_an_answer(codec: str, seed: int) -> None:
