@@ -2,7 +2,7 @@
 
     byte 0-3    magic: IPS1
     byte 4-7    length of the index in bytes, as stored
-    byte 8-     the index: a zstd frame of JSON, with a checksum
+    byte 8-     the index: a zstd frame of JSON
     then        the sketches: for each partition that has any, the zstd frame of its Theta sketch and, right behind it,
                 that of its KLL sketch
 
@@ -14,7 +14,7 @@
 `partition` has the values by partition field id, single-value serialised (Iceberg spec, Appendix D) in the type that
 the transform gives today; a field that the partition's spec has not is not there, null is null. Bounds are the smallest
 and the largest value of the live rows. `offset` is counted from the first byte behind the index. A column without KLL
-has no `item-type` and no `kll-length`. All integers of the frame around the index are little endian.
+has no `item-type` and no `kll-length`. All integers outside the frames are little endian; each frame has a checksum.
 
 The blob itself is stored without compression, so that a reader takes the index and then the sketches of a few
 partitions, whatever the number of the others. Source: "Extending standardized statistics in Iceberg", part 4,
@@ -98,7 +98,7 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
         Sizes that the sketches were made with.
     """
     column = next(iter(partitions.values()))
-    compressor = zstandard.ZstdCompressor(level=3)
+    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
     body = bytearray()
     documents = []
     for key, found in partitions.items():
@@ -114,8 +114,7 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
         "lg-k": lg_k,
         "partitions": documents,
     }
-    checked = zstandard.ZstdCompressor(level=3, write_checksum=True)
-    stored = checked.compress(json.dumps(_present(index), separators=(",", ":")).encode())
+    stored = compressor.compress(json.dumps(_present(index), separators=(",", ":")).encode())
     return MAGIC + len(stored).to_bytes(4, "little") + stored + bytes(body)
 
 

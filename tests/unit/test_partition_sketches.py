@@ -150,6 +150,28 @@ def test_damage_is_refused_or_does_no_harm(changes: list[tuple[int, int]], cut: 
     assert said is None or ("\n" not in str(said) and said.offset is not None)
 
 
+def test_no_damage_of_a_sketch_gives_another_one() -> None:
+    """Whatever byte of the sketches is changed, they are refused or are the same."""
+    begin = HEAD_SIZE_BYTES + parse_index_size(SOUND)
+
+    def read(payload: bytes) -> tuple[ThetaSketch, int, float, float]:
+        reader, blobs = committed(payload)
+        found = read_partition_index(reader, blobs, column())
+        merged = read_merged_sketches(reader, found, found.index.partitions)
+        assert merged.kll is not None
+        return merged.theta, merged.kll.n, merged.kll.min_value, merged.kll.max_value
+
+    expected, refused = read(SOUND), 0
+    for place in range(begin, len(SOUND), 7):
+        damaged = bytearray(SOUND)
+        damaged[place] ^= 1 << place % 8
+        try:
+            assert read(bytes(damaged)) == expected, place
+        except PuffinFormatError:
+            refused += 1
+    assert refused > (len(SOUND) - begin) // 7 * 0.99
+
+
 def test_no_damage_of_the_index_gives_another_one() -> None:
     """Counts and bounds stand in it alone: whatever byte is changed, it is refused or says the same."""
     begin, end = HEAD_SIZE_BYTES, HEAD_SIZE_BYTES + parse_index_size(SOUND)
