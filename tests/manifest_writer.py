@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
 import json
-import lzma
 import random
 import struct
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import cramjam
-import zstandard
-
 from icestats.metadata import PartitionSpec
+from tests.avro_bytes import CODECS, varint
 
 PARTITION_AVRO = {1000: {"type": "int", "logicalType": "date"}, 1001: "string", 1002: "int"}
 METRICS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
@@ -28,25 +23,16 @@ class Node:
     encode: Callable[[Any], bytes]
 
 
-def long(n: int) -> bytes:
-    n = (n << 1) ^ (n >> 63)
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes([*out, n])
-
-
 def text(value: bytes | str) -> bytes:
     raw = value.encode() if isinstance(value, str) else value
-    return long(len(raw)) + raw
+    return varint(len(raw)) + raw
 
 
 PRIMITIVES: dict[str, Callable[[Any], bytes]] = {
     "null": lambda _: b"",
     "boolean": lambda v: bytes([v]),
-    "int": long,
-    "long": long,
+    "int": varint,
+    "long": varint,
     "float": lambda v: struct.pack("<f", v),
     "double": lambda v: struct.pack("<d", v),
     "bytes": text,
@@ -71,13 +57,13 @@ class Writer:
     def maybe_union(self, node: Node) -> Node:
         """A required value may be written as a union of one branch."""
         if self.rng.random() < 0.1:
-            return Node([node.schema], lambda v: long(0) + node.encode(v))
+            return Node([node.schema], lambda v: varint(0) + node.encode(v))
         return node
 
     def optional(self, node: Node) -> Node:
         if self.rng.random() < 0.5:
-            return Node(["null", node.schema], lambda v: long(0) if v is None else long(1) + node.encode(v))
-        return Node([node.schema, "null"], lambda v: long(1) if v is None else long(0) + node.encode(v))
+            return Node(["null", node.schema], lambda v: varint(0) if v is None else varint(1) + node.encode(v))
+        return Node([node.schema, "null"], lambda v: varint(1) if v is None else varint(0) + node.encode(v))
 
     def blocks(self, items: list[bytes]) -> bytes:
         """Items of an array or map, in blocks with and without their length."""
@@ -85,9 +71,9 @@ class Writer:
         while items:
             size = self.rng.randint(1, len(items))
             part = b"".join(items[:size])
-            out += long(-size) + long(len(part)) + part if self.rng.random() < 0.3 else long(size) + part
+            out += varint(-size) + varint(len(part)) + part if self.rng.random() < 0.3 else varint(size) + part
             items = items[size:]
-        return out + long(0)
+        return out + varint(0)
 
     def array(self, item: Node, **more: Any) -> Node:
         return Node({"type": "array", "items": item.schema, **more}, lambda v: self.blocks([item.encode(x) for x in v]))
@@ -127,7 +113,7 @@ class Writer:
             size = rng.randint(0, 9)
             return Node({"type": "fixed", "name": self.name(), "size": size}, lambda _: bytes(size))
         if kind == "enum":
-            return Node({"type": "enum", "name": self.name(), "symbols": ["A", "B"]}, lambda _: long(1))
+            return Node({"type": "enum", "name": self.name(), "symbols": ["A", "B"]}, lambda _: varint(1))
         inner = self.unknown(depth - 1)
         count = rng.randint(0, 4)
         if kind == "array":
@@ -207,30 +193,10 @@ class Writer:
         codec = self.rng.choice(list(CODECS))
         sync = self.rng.randbytes(16)
         meta = {"avro.schema": json.dumps(node.schema).encode(), "avro.codec": codec.encode(), "content": b"data"}
-        out = b"Obj\x01" + long(len(meta)) + b"".join(text(a) + text(b) for a, b in meta.items()) + b"\x00" + sync
+        out = b"Obj\x01" + varint(len(meta)) + b"".join(text(a) + text(b) for a, b in meta.items()) + b"\x00" + sync
         while rows:
             size = self.rng.randint(1, len(rows))
             packed = CODECS[codec](b"".join(node.encode(row) for row in rows[:size]))
-            out += long(size) + long(len(packed)) + packed + sync
+            out += varint(size) + varint(len(packed)) + packed + sync
             rows = rows[size:]
         return out
-
-
-def deflate(data: bytes) -> bytes:
-    engine = zlib.compressobj(6, zlib.DEFLATED, -15)
-    return engine.compress(data) + engine.flush()
-
-
-def zstandard_stream(data: bytes) -> bytes:
-    engine = zstandard.ZstdCompressor().compressobj()
-    return engine.compress(data) + engine.flush()
-
-
-CODECS: dict[str, Callable[[bytes], bytes]] = {
-    "null": bytes,
-    "deflate": deflate,
-    "zstandard": zstandard_stream,
-    "snappy": lambda d: bytes(cramjam.snappy.compress_raw(d)) + zlib.crc32(d).to_bytes(4, "big"),
-    "bzip2": bz2.compress,
-    "xz": lzma.compress,
-}

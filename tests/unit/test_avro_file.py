@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import io
-import lzma
-import zlib
 from collections.abc import Callable
 
-import cramjam
 import fastavro
 import numpy as np
 import pytest
@@ -21,43 +17,17 @@ from icestats.read import avro_file, block_inflater
 from icestats.read.avro_codecs import find_codec
 from icestats.read.avro_file import parse_schema, read_batches, read_header
 from icestats.read.block_inflater import BlockInflater
+from tests.avro_bytes import CODECS, deflate, snappy, varint, zstandard_stream
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
 SYNC = b"0123456789abcdef"
 
 
-def deflate(data: bytes) -> bytes:
-    engine = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return engine.compress(data) + engine.flush()
-
-
-def zstandard_without_size(data: bytes) -> bytes:
-    engine = zstandard.ZstdCompressor().compressobj()
-    return engine.compress(data) + engine.flush()
-
-
-def snappy(data: bytes) -> bytes:
-    return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
-
-
 COMPRESS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
-    "null": ("null", bytes),
-    "deflate": ("deflate", deflate),
+    **{codec: (codec, compress) for codec, compress in CODECS.items()},
+    "zstandard without its size": ("zstandard", zstandard_stream),
     "zstandard": ("zstandard", zstandard.ZstdCompressor().compress),
-    "zstandard without its size": ("zstandard", zstandard_without_size),
-    "snappy": ("snappy", snappy),
-    "bzip2": ("bzip2", bz2.compress),
-    "xz": ("xz", lzma.compress),
 }
-
-
-def varint(n: int) -> bytes:
-    n = (n << 1) ^ (n >> 63)
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes([*out, n])
 
 
 def container(codec: str = "null", *blocks: tuple[int, bytes]) -> bytes:
