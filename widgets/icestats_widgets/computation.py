@@ -110,19 +110,16 @@ class Computation:
         with self._changing:
             if self._cancelled.is_set():
                 # The scan had ended before it heard of it.
-                self._end(InterruptedError("cancelled"))
+                self._stop(InterruptedError("cancelled"))
                 return
             self._state.statistics = statistics
             self._state.phase = "found"
 
     def _stop(self, error: Exception) -> None:
         with self._changing:
-            self._end(error)
-
-    def _end(self, error: Exception) -> None:
-        text = "Cancelled: nothing has been changed." if self._cancelled.is_set() else explain_error(error)
-        self._state.set_note("compute", text)
-        self._state.phase = "idle"
+            text = "Cancelled: nothing has been changed." if self._cancelled.is_set() else explain_error(error)
+            self._state.set_note("compute", text)
+            self._state.phase = "idle"
 
     def _previewed(self, report: CommitReport) -> None:
         self._state.report = report
