@@ -107,23 +107,30 @@ def test_the_cache_can_be_turned_off(small_table, load, tmp_path, monkeypatch, s
         read(table)
 
 
-def test_the_cache_is_bounded(small_table, catalog, load, folder, monkeypatch):
+def test_the_cache_is_bounded(small_table, catalog, load, folder):
     """A table keeps its newest entries, the cache as many bytes as it may, the least recently used go first."""
     used: list[Path] = []
     for step in range(rollup_cache.MOST_ENTRIES_A_TABLE + 2):
         small_table.append(more_rows(1_000 * step))
         read(load())
         used += [path for path in entries(folder) if path not in used]
-    assert entries(folder) == sorted(used[-rollup_cache.MOST_ENTRIES_A_TABLE :])
-    for age, path in enumerate(reversed(used[-rollup_cache.MOST_ENTRIES_A_TABLE :])):
+    kept = used[-rollup_cache.MOST_ENTRIES_A_TABLE :]
+    assert entries(folder) == sorted(kept)
+    for age, path in enumerate(reversed(kept)):
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
     catalog.create_table("db.other", small_table.schema()).append(more_rows(0))
-    monkeypatch.setattr(rollup_cache, "MOST_CACHE_BYTES", sum(path.stat().st_size for path in entries(folder)))
+    # A third table's entry fills the cache up to the last byte, and takes no room: it is sparse.
+    filler = folder / "a third table" / "x.rollup"
+    filler.parent.mkdir()
+    with filler.open("wb") as sparse:
+        sparse.truncate(rollup_cache.MOST_CACHE_BYTES - sum(path.stat().st_size for path in kept))
+    os.utime(filler, (1_000_001, 1_000_001))
     read(load("db.other"))
     left = entries(folder)
     assert sum(path.stat().st_size for path in left) <= rollup_cache.MOST_CACHE_BYTES
-    assert used[-rollup_cache.MOST_ENTRIES_A_TABLE] not in left, "the oldest has gone"
-    assert used[-1] in left
+    left.remove(filler)
+    assert kept[0] not in left, "the oldest has gone"
+    assert kept[-1] in left
     assert len({path.parent for path in left}) == 2
 
 

@@ -7,7 +7,6 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
@@ -19,23 +18,9 @@ from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import remove_statistics
 from icestats.errors import CallError, CommitError, MetadataError
+from tests.committed_statistics import ROWS
 
-ROWS = pa.table({"a": pa.array([1, 2], pa.int64())})
 DAY = 86_400
-
-
-@pytest.fixture
-def catalog(tmp_path):
-    uri, warehouse = f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse"
-    with SqlCatalog("c", uri=uri, warehouse=warehouse) as catalog:
-        catalog.create_namespace("db")
-        catalog.create_table("db.t", schema=ROWS.schema).append(ROWS)
-        yield catalog
-
-
-@pytest.fixture
-def table(catalog):
-    return catalog.load_table("db.t")
 
 
 def folder(table) -> Path:
