@@ -12,8 +12,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from icestats.commit_report import CommitReport
-    from icestats.demo_opening import demo
     from icestats.errors import (
         CallError,
         CatalogError,
@@ -29,10 +27,12 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedError,
     )
-    from icestats.opening import load
-    from icestats.statistics import Statistics
     from icestats.stats.histogram import Histogram
-    from icestats.table import Table
+    from icestats.table.commit_report import CommitReport
+    from icestats.table.demo_opening import demo
+    from icestats.table.opening import load
+    from icestats.table.statistics import Statistics
+    from icestats.table.table import Table
 
 __version__ = "0.1.0"
 
@@ -56,16 +56,26 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "demo",
+    "errors",
     "load",
+    "preview",
+    "schemas",
+    "writers",
 ]
 
 _HOMES = {
-    "CommitReport": "icestats.commit_report",
+    "CommitReport": "icestats.table.commit_report",
     "Histogram": "icestats.stats.histogram",
-    "Statistics": "icestats.statistics",
-    "Table": "icestats.table",
-    "demo": "icestats.demo_opening",
-    "load": "icestats.opening",
+    "Statistics": "icestats.table.statistics",
+    "Table": "icestats.table.table",
+    "demo": "icestats.table.demo_opening",
+    "load": "icestats.table.opening",
+}
+_MODULES = {
+    "errors": "icestats.errors",
+    "preview": "icestats.table.preview",
+    "schemas": "icestats.answers.schemas",
+    "writers": "icestats.table.writers",
 }
 """What is imported when it is first named: a command line that is interrupted meanwhile ends without a traceback."""
 
@@ -73,6 +83,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'icestats' has no attribute {name!r}")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     return getattr(importlib.import_module(_HOMES.get(name, "icestats.errors")), name)
 
 

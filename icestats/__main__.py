@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icestats.cli import main
+from icestats.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.catalog import demo_catalog_properties
+from icestats.iceberg.catalog import demo_catalog_properties
 
 icestats.demo("flights")
 flights = SqlCatalog("icestats", **demo_catalog_properties()).load_table("demo.flights").scan().to_arrow()

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 import icestats
-from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
-from icestats.read.rollup_cache import read_cached_rollups
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
+from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.read.rollups.rollup_cache import read_cached_rollups
 
 
 def what_to_read(table: icestats.Table) -> tuple[Any, ...]:

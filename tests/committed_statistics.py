@@ -10,8 +10,8 @@ from pyiceberg.table.statistics import StatisticsFile
 
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.read.puffin import read_blob, read_puffin_footer
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 
 THETA = "apache-datasketches-theta-v1"
 KLL = "apache-datasketches-kll-v1"

@@ -46,7 +46,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The demo warehouse, built by PySpark in a folder of its own; ICESTATS_HOME points to it."""
-    from icestats.spark.demo_warehouse import build_demo
+    from icestats.spark.demo.demo_warehouse import build_demo
 
     home = tmp_path_factory.mktemp("demo")
     before = os.environ.get("ICESTATS_HOME")
@@ -62,7 +62,7 @@ def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark(demo_home: Path) -> Iterator[Any]:
     """A Spark session that knows the demo catalog."""
-    from icestats.catalog import DEMO_CATALOG, demo_catalog_properties
+    from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
     from icestats.spark.session import get_session, spark_catalog_properties, stop_session
 
     properties = spark_catalog_properties(demo_catalog_properties(demo_home))
@@ -74,7 +74,7 @@ def spark(demo_home: Path) -> Iterator[Any]:
 def demo_statistics(spark: Any, demo_home: Path) -> Path:
     """The demo warehouse with the statistics of both tables committed."""
     import icestats
-    from icestats.demo_walk import KLL_K
+    from icestats.cli.demo_walk import KLL_K
 
     for name in ("demo.events", "demo.flights"):
         icestats.load(name).compute(k=KLL_K).commit()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from icestats.metadata import PartitionSpec
+from icestats.iceberg.metadata import PartitionSpec
 from tests.avro_bytes import CODECS, varint
 
 PARTITION_AVRO = {1000: {"type": "int", "logicalType": "date"}, 1001: "string", 1002: "int"}

@@ -13,9 +13,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from icestats.metadata import Field, PartitionField, PartitionSpec, Schema, Snapshot, TableMetadata
-from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
-from icestats.types import encode_value
+from icestats.iceberg.metadata import Field, PartitionField, PartitionSpec, Schema, Snapshot, TableMetadata
+from icestats.iceberg.types import encode_value
+from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 
 COLUMNS = (
     Field(1, "a_long", "long", True, True),

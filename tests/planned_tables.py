@@ -42,7 +42,7 @@ from pyiceberg.types import (
 )
 
 import icestats
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
 
 FIELDS = {
     "flag": BooleanType(),

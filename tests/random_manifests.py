@@ -8,9 +8,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from icestats.metadata import Field, PartitionField, PartitionSpec
-from icestats.metadata_json import build_metadata
-from icestats.read.manifests import ManifestToRead
+from icestats.iceberg.metadata import Field, PartitionField, PartitionSpec
+from icestats.iceberg.metadata_json import build_metadata
+from icestats.read.manifests.manifests import ManifestToRead
 from tests.manifest_writer import METRICS, Writer
 
 COLUMNS = (

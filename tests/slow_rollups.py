@@ -6,8 +6,8 @@ import math
 import struct
 from typing import Any
 
-from icestats.metadata import Field
-from icestats.read.manifests import ManifestToRead
+from icestats.iceberg.metadata import Field
+from icestats.read.manifests.manifests import ManifestToRead
 from tests.manifest_writer import METRICS
 from tests.random_manifests import SNAPSHOTS, Case
 

@@ -8,7 +8,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 import icestats
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
 
 
 def make(table: icestats.Table, **options) -> icestats.Statistics:

@@ -8,9 +8,9 @@ from typing import Any
 
 import fastavro
 
-from icestats.metadata import TableMetadata
-from icestats.metadata_json import build_metadata
-from icestats.read.manifests import ManifestToRead, read_rollups
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import build_metadata
+from icestats.read.manifests.manifests import ManifestToRead, read_rollups
 
 METRICS = {
     "column_sizes": (108, 117, "long"),

@@ -11,8 +11,8 @@ from deflate import deflate_decompress
 
 from benchmarks.peers.reporting import argument, report
 from benchmarks.peers.table_location import manifest_list_path
-from icestats.read.avro_file import SYNC_SIZE, read_header
-from icestats.read.manifest_pool import default_threads
+from icestats.read.avro.avro_file import SYNC_SIZE, read_header
+from icestats.read.manifests.manifest_pool import default_threads
 
 Blocks = list[tuple[memoryview, int]]
 """Deflated blocks, each with the size that it inflates to, in bytes."""

@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 
 import icestats
-from icestats.spark.scan_job import ScanJob, Sizes
-from icestats.spark.scan_plan import plan_scan
+from icestats.scan.scan_job import ScanJob, Sizes
+from icestats.scan.scan_plan import plan_scan
 from icestats.spark.session import get_session, spark_catalog_properties, stop_session
-from icestats.spark.table_statistics import _run, merge_rows
+from icestats.spark.statistics_scan import _run, merge_rows
 from icestats.stats.column_accumulator import ColumnAccumulator
 
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import icestats
 from benchmarks.peers.reporting import argument, report
 from benchmarks.registered_table import CATALOG, NAME, catalog_properties
-from icestats import preview
-from icestats.catalog import load_iceberg_table
-from icestats.read.manifest_list import read_manifest_list
-from icestats.table import Table
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.table import preview
+from icestats.table.table import Table
 
 
 def folder() -> Path:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from benchmarks.peers.reporting import BOUNDS, MAPS, Sums, argument, group_sums, report
 from benchmarks.peers.table_location import metadata_path
 from icestats import load
-from icestats.read.manifests import RollUps, manifests_to_read
-from icestats.read.rollup_cache import read_cached_rollups
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.manifests.manifests import RollUps, manifests_to_read
+from icestats.read.rollups.rollup_cache import read_cached_rollups
 
 
 def read() -> RollUps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.peers.reporting import argument, group_sums, report
-from icestats.read.manifest_pool import default_threads
+from icestats.read.manifests.manifest_pool import default_threads
 from icestats.spark.session import get_session, stop_session
 
 # One scan: a union of four queries reads the manifests four times.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icestats.read.avro_file import MAGIC, SYNC_SIZE
+from icestats.read.avro.avro_file import MAGIC, SYNC_SIZE
 
 RECORDS_A_BLOCK = 256
 

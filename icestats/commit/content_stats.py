@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from icestats.metadata import Field
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import decode_value, to_arrow_type
 from icestats.stats.known_cells import KnownCells
-from icestats.types import decode_value, to_arrow_type
 
 CONTENT_STATS = 146
 

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from icestats.commit.avro_container import write_container
 from icestats.commit.puffin_writer import NewBlob
-from icestats.metadata import Field, Snapshot
-from icestats.read.avro_tokens import Octets, encode_tokens
-from icestats.read.manifest_statistics_layout import (
+from icestats.iceberg.metadata import Field, Snapshot
+from icestats.read.avro.avro_tokens import Octets, encode_tokens
+from icestats.read.manifests.manifests import RollUps
+from icestats.read.rollups.manifest_statistics_layout import (
     BOUND_MAPS,
     COLUMNS_KEY,
     COUNTS,
@@ -29,7 +30,6 @@ from icestats.read.manifest_statistics_layout import (
     SUM_MAPS,
     blob_schema,
 )
-from icestats.read.manifests import RollUps
 from icestats.stats.known_cells import find_known_cells, has_column_statistic
 
 _Words = npt.NDArray[np.int64]

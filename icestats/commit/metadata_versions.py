@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from icestats.errors import MetadataError
-from icestats.metadata import TableMetadata
-from icestats.metadata_json import read_metadata
-from icestats.storage import FileReader
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.storage import FileReader
 
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
 

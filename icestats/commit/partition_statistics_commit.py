@@ -20,7 +20,7 @@ from icestats.commit.statistics_update import (
 )
 from icestats.commit.table_state import one_line, reload_table, table_name, write_file
 from icestats.errors import CommitError
-from icestats.metadata import PartitionStatisticsFile
+from icestats.iceberg.metadata import PartitionStatisticsFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -10,19 +10,19 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from icestats.answers.schemas import STATISTICS
 from icestats.commit.avro_container import write_container
 from icestats.errors import UnsupportedError
-from icestats.read.partition_columns import PartitionColumn
-from icestats.read.partition_statistics import PartitionStatistics
-from icestats.read.partition_statistics_layout import (
+from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.iceberg.types import encode_value, parse_type
+from icestats.read.partitions.partition_statistics import PartitionStatistics
+from icestats.read.partitions.partition_statistics_layout import (
     COLUMNS_KEY,
     MISSING_MAPS,
     arrow_schema,
     stored_maps,
 )
-from icestats.schemas import STATISTICS
 from icestats.stats.known_cells import find_known_cells, has_column_statistic
-from icestats.types import encode_value, parse_type
 
 FileFormat = Literal["parquet", "avro"]
 Lengths = Mapping[str, pa.Array]

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.errors import UnsupportedError
-from icestats.metadata import Snapshot
-from icestats.read.avro_records import read_records
-from icestats.read.manifest_statistics_layout import proposal_fields
-from icestats.storage import FileReader
+from icestats.iceberg.metadata import Snapshot
+from icestats.iceberg.storage import FileReader
+from icestats.read.avro.avro_records import read_records
+from icestats.read.rollups.manifest_statistics_layout import proposal_fields
 
 _MAPS = {
     "total_column_sizes": "column_sizes",

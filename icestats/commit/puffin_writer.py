@@ -15,7 +15,7 @@ import lz4.frame
 import zstandard
 
 from icestats.errors import CallError
-from icestats.read.puffin import COMPRESSED_FOOTER_FLAG, MAGIC, PuffinBlob
+from icestats.read.puffin.puffin import COMPRESSED_FOOTER_FLAG, MAGIC, PuffinBlob
 
 _ZSTD_LEVEL = 3
 
@@ -100,7 +100,7 @@ def write_puffin(
 
     Examples
     --------
-    >>> from icestats.read.puffin import read_blob, read_puffin_footer
+    >>> from icestats.read.puffin.puffin import read_blob, read_puffin_footer
     >>> file = write_puffin([NewBlob("note", (1,), 7, 1, b"hello")])
     >>> footer = read_puffin_footer(file.data, "note.puffin")
     >>> read_blob(file.data, footer.blobs[0], "note.puffin")

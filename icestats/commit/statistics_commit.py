@@ -29,8 +29,8 @@ from icestats.commit.table_state import (
     table_name,
 )
 from icestats.errors import CallError, ColumnNotFoundError, CommitError, MetadataError, SnapshotNotFoundError
-from icestats.metadata import StatisticsFile
-from icestats.read.puffin import PuffinBlob
+from icestats.iceberg.metadata import StatisticsFile
+from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

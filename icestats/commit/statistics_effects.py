@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from icestats.metadata import StatisticsFile
+from icestats.iceberg.metadata import StatisticsFile
 
 if TYPE_CHECKING:
     from icestats.commit.statistics_plan import Column

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from icestats.answers.text import counted
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
 from icestats.commit.statistics_effects import explain_effects
-from icestats.counts import counted
 from icestats.errors import CallError
-from icestats.metadata import BlobMetadata, StatisticsFile
-from icestats.read.puffin import PuffinBlob
+from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

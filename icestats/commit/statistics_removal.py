@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import CommitFailedException
 
+from icestats.answers.text import counted
 from icestats.commit.registration import wait_before_retry
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.statistics_update import set_statistics, unset_statistics
@@ -19,10 +20,9 @@ from icestats.commit.table_state import (
     remove_file,
     table_name,
 )
-from icestats.counts import counted
 from icestats.errors import CommitError, MetadataError, StatisticsMissingError
-from icestats.metadata import StatisticsFile
-from icestats.read.puffin import read_puffin_footer
+from icestats.iceberg.metadata import StatisticsFile
+from icestats.read.puffin.puffin import read_puffin_footer
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

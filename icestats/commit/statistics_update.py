@@ -24,7 +24,7 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.statistics import UpdateStatistics
 
 from icestats.commit.table_state import checks_requirements
-from icestats.metadata import PartitionStatisticsFile, StatisticsFile
+from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -15,10 +15,10 @@ from pyiceberg.table.locations import load_location_provider
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.commit.statistics_plan import Column, ExistingFile
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
-from icestats.metadata import BlobMetadata, StatisticsFile
-from icestats.metadata_json import read_metadata
-from icestats.read.puffin import read_puffin_footer, read_stored_blob
-from icestats.storage import unreadable
+from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.storage import unreadable
+from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from icestats.commit.puffin_writer import NewBlob
-from icestats.read.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
+from icestats.iceberg.types import decode_json
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
 from icestats.stats.column_accumulator import ColumnStatistics
 from icestats.stats.column_statistics_payload import write_column_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import write_partition_sketches
 from icestats.stats.table_statistics import PartitionStatistics, TableStatistics
 from icestats.stats.theta import ThetaSketch
-from icestats.types import decode_json
 
 
 def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:

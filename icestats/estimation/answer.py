@@ -9,12 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.arrow_values import from_rows
-from icestats.counts import counted
-from icestats.estimate_schemas import ESTIMATES
-from icestats.findings import Finding
-from icestats.plan.source_estimates import SourceEstimate
-from icestats.presentation import render_bytes, render_count
+from icestats.answers.arrow_values import from_rows
+from icestats.answers.estimate_schemas import ESTIMATES
+from icestats.answers.findings import Finding
+from icestats.answers.text import counted, render_bytes, render_count
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from icestats.plan.kept_groups import Question
-from icestats.plan.source_estimates import SourceEstimate
-from icestats.plan.sql_text import build_sql
-from icestats.storage import local_path
+from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.source_estimates import SourceEstimate
+from icestats.estimation.sql_text import build_sql
+from icestats.iceberg.storage import local_path
 
 
 def explain_with_duckdb(question: Question, file_paths: Sequence[str]) -> SourceEstimate:

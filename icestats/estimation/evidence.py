@@ -9,23 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrays import combine, to_arrow, to_numpy
-from icestats.arrow_values import from_values, is_equal, scalar
+from icestats.answers.arrays import combine, to_arrow, to_numpy
+from icestats.answers.arrow_values import from_values, is_equal, scalar
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
-from icestats.estimation.deletes import TableDeletes, build_table_deletes
 from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
+from icestats.estimation.formulas.group_evidence import Groups, as_floats, build_column_evidence, build_groups
+from icestats.estimation.formulas.kept_groups import GroupedEvidence, Question, keep_by_partition
+from icestats.estimation.formulas.sketch_sources import DistinctValues, Distribution
 from icestats.estimation.partition_kll import PartitionDistributions
-from icestats.metadata import Field
-from icestats.plan.group_evidence import Groups, as_floats, build_column_evidence, build_groups
-from icestats.plan.kept_groups import GroupedEvidence, Question, keep_by_partition
-from icestats.plan.partition_ranges import build_manifest_ranges, build_value_ranges
-from icestats.plan.sketch_sources import DistinctValues, Distribution
-from icestats.read.file_figures import read_file_figures
-from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
-from icestats.read.manifests import manifests_to_read
-from icestats.read.puffin import read_blob
-from icestats.read.statistics_files import KLL, THETA, NearestBlob, find_nearest, read_kll
-from icestats.snapshot_reader import SnapshotReader
+from icestats.estimation.table_deletes import TableDeletes, build_table_deletes
+from icestats.iceberg.metadata import Field
+from icestats.plan.sets.partition_ranges import build_manifest_ranges, build_value_ranges
+from icestats.read.manifests.file_figures import read_file_figures
+from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.puffin.puffin import read_blob
+from icestats.read.puffin.statistics_files import KLL, THETA, NearestBlob, find_nearest, read_kll
+from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
+from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.theta import ThetaSketch
 
 

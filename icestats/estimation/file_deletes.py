@@ -13,14 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrays import combine, to_numpy
-from icestats.arrow_values import is_equal, scalar
-from icestats.counts import counted
-from icestats.plan.deletes import PATH_FIELD_ID
-from icestats.plan.group_evidence import as_floats
-from icestats.read.file_figures import read_file_figures
-from icestats.read.manifests import manifests_to_read
-from icestats.snapshot_reader import SnapshotReader
+from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrow_values import is_equal, scalar
+from icestats.answers.text import counted
+from icestats.estimation.formulas.group_evidence import as_floats
+from icestats.plan.pruning.delete_index import PATH_FIELD_ID
+from icestats.read.manifests.file_figures import read_file_figures
+from icestats.read.manifests.manifests import manifests_to_read
+from icestats.snapshot.snapshot_reader import SnapshotReader
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
-from icestats.metadata import Field
-from icestats.plan.literals import display_value
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import parse_type
+from icestats.plan.filters.literals import display_value
 from icestats.stats.histogram import item_value
-from icestats.types import parse_type
 
 Random = np.random.Generator
 

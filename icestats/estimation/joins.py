@@ -6,12 +6,12 @@ import time
 
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
+from icestats.estimation.formulas.join_formulas import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
+from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.sources import ask_sources
-from icestats.metadata import Field
-from icestats.plan.actual_rows import count_join_rows
-from icestats.plan.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
-from icestats.plan.kept_groups import Question
-from icestats.plan.source_estimates import SourceEstimate
+from icestats.iceberg.metadata import Field
+from icestats.scan.actual_rows import count_join_rows
 
 
 def build_side(evidence: Evidence, question: Question, key: Field, name: str) -> JoinSide:

@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrays import combine, to_numpy
-from icestats.arrow_values import scalar
-from icestats.counts import counted
+from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrow_values import scalar
+from icestats.answers.text import counted
 from icestats.errors import StatisticsMissingError
-from icestats.metadata import Field
-from icestats.plan.partition_ranges import Longs, build_partition_keys
-from icestats.plan.selectivity import Selectivity, build_selectivity
-from icestats.plan.sketch_sources import Distribution, estimate_kll
-from icestats.plan.sketched_sources import Sketched
-from icestats.plan.value_predicates import Leaf
-from icestats.read.partition_sketches import CommittedPartitions, read_kll_by_partition, read_partition_index
-from icestats.snapshot_reader import SnapshotReader
+from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
+from icestats.estimation.formulas.sketch_sources import Distribution, estimate_kll
+from icestats.estimation.formulas.sketched_sources import Sketched
+from icestats.iceberg.metadata import Field
+from icestats.plan.sets.partition_ranges import Longs, build_partition_keys
+from icestats.plan.sets.value_predicates import Leaf
+from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
+from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
 

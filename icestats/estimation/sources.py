@@ -10,15 +10,15 @@ import numpy as np
 
 from icestats.errors import CallError, MetadataError
 from icestats.estimation.evidence import Evidence
-from icestats.metadata import Field
-from icestats.plan.grouped_sources import estimate_each, estimate_together
-from icestats.plan.kept_groups import Question
-from icestats.plan.selectivity import Selectivity, combine
-from icestats.plan.sketch_sources import choose_best, estimate_kll, estimate_ndv
-from icestats.plan.sketched_sources import estimate_by_sketches, estimate_combined
-from icestats.plan.source_estimates import SourceEstimate, build_source_estimate
-from icestats.plan.uniform import estimate_uniform
-from icestats.plan.value_predicates import Leaf, list_leaves
+from icestats.estimation.formulas.grouped_sources import estimate_each, estimate_together
+from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.selectivity import Selectivity, combine
+from icestats.estimation.formulas.sketch_sources import choose_best, estimate_kll, estimate_ndv
+from icestats.estimation.formulas.sketched_sources import estimate_by_sketches, estimate_combined
+from icestats.estimation.formulas.source_estimates import SourceEstimate, build_source_estimate
+from icestats.estimation.formulas.uniform import estimate_uniform
+from icestats.iceberg.metadata import Field
+from icestats.plan.sets.value_predicates import Leaf, list_leaves
 
 SOURCES = (
     "data-files",

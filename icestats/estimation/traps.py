@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from icestats.findings import Finding
-from icestats.plan.kept_groups import Question
-from icestats.plan.listed_statistics import find_listed_blobs, find_listed_traps
-from icestats.plan.source_estimates import SourceEstimate
-from icestats.plan.value_predicates import Leaf, list_leaves
-from icestats.snapshot_reader import SnapshotReader
+from icestats.answers.findings import Finding
+from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.source_estimates import SourceEstimate
+from icestats.plan.sets.value_predicates import Leaf, list_leaves
+from icestats.read.puffin.listed_statistics import find_listed_blobs, find_listed_traps
+from icestats.snapshot.snapshot_reader import SnapshotReader
 
 _TEXTUAL = ("string", "binary")
 _CBO_NDV = "spark-cbo-ndv"

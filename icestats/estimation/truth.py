@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError
 from icestats.estimation.duckdb_estimate import explain_with_duckdb
-from icestats.plan.actual_rows import count_rows
-from icestats.plan.kept_groups import Question
-from icestats.plan.row_filter import FilterSchema
-from icestats.plan.source_estimates import SourceEstimate
-from icestats.plan.sql_text import build_sql, quote_name
-from icestats.plan_reader import plan_scan
-from icestats.snapshot_reader import SnapshotReader
+from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.source_estimates import SourceEstimate
+from icestats.estimation.sql_text import build_sql, quote_name
+from icestats.plan.filters.row_filter import FilterSchema
+from icestats.scan.actual_rows import count_rows
+from icestats.snapshot.plan_reader import plan_scan
+from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

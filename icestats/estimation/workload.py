@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.arrow_values import from_rows
-from icestats.counts import counted
-from icestats.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
+from icestats.answers.arrow_values import from_rows
+from icestats.answers.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
+from icestats.answers.text import counted
 from icestats.estimation.answer import Estimates
-from icestats.plan.source_estimates import SourceEstimate
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from icestats.catalog import Source
 from icestats.errors import CommitError, UnsupportedError
+from icestats.iceberg.catalog import Source
 from icestats.spark.job_errors import explained_errors
 
 if TYPE_CHECKING:

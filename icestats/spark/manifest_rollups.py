@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.errors import IcestatsError
-from icestats.metadata import Schema, TableMetadata
-from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
-from icestats.read.rollup_cache import Reader
-from icestats.read.rollup_merge import merge_rollups
+from icestats.iceberg.metadata import Schema, TableMetadata
+from icestats.iceberg.storage import Storage
+from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
+from icestats.read.rollups.rollup_cache import Reader
+from icestats.read.rollups.rollup_merge import merge_rollups
 from icestats.spark.job_errors import explained_errors
 from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.shipping import ship_package
-from icestats.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

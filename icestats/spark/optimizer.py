@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from icestats.catalog import Source
 from icestats.errors import UnsupportedError
-from icestats.metadata import Schema, Snapshot
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.metadata import Schema, Snapshot
 from icestats.spark.job_errors import explained_errors
 from icestats.spark.jvm import unless_ended
 from icestats.spark.session import active

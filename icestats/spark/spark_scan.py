@@ -13,15 +13,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from icestats.catalog import Source
 from icestats.errors import UnsupportedError
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import FILE_COLUMN
+from icestats.scan.scan_plan import ScanPlan
 from icestats.spark.job_errors import explained_errors
 from icestats.spark.jvm import unless_ended
-from icestats.spark.scan_job import FILE_COLUMN
-from icestats.spark.scan_plan import ScanPlan
 from icestats.spark.session import add_catalogs, spark_catalog_properties
 from icestats.spark.versions import Version
-from icestats.storage import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icestats.catalog import Source, load_iceberg_table
 from icestats.errors import MetadataError
-from icestats.metadata import Field, Schema, Snapshot
-from icestats.read.committed_columns import read_committed_column
-from icestats.read.statistics_files import CommittedBlob
-from icestats.spark.appended_files import find_appended_files
-from icestats.spark.scan_job import Sizes
-from icestats.spark.scan_plan import plan_scan
+from icestats.iceberg.catalog import Source, load_iceberg_table
+from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.read.puffin.committed_columns import read_committed_column
+from icestats.read.puffin.statistics_files import CommittedBlob
+from icestats.scan.appended_files import find_appended_files
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import plan_scan
+from icestats.scan.small_scan import is_small, scan_here
 from icestats.spark.session import get_session
-from icestats.spark.small_scan import is_small, scan_here
-from icestats.spark.table_statistics import PYICEBERG_SCAN, Progress, run_scan
+from icestats.spark.statistics_scan import PYICEBERG_SCAN, Progress, run_scan
 from icestats.stats.column_accumulator import ColumnStatistics, can_sketch
 from icestats.stats.column_statistics_merge import find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.table_statistics import TableStatistics

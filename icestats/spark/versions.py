@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icestats.metadata import Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 
 BARRIER = "icestats_barrier"
 """A column that keeps filters from being pushed into a scan."""

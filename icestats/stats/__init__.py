@@ -1,1 +1,4 @@
-"""Pure statistics: bounds, roll-ups, sketches and histograms. Nothing here touches storage."""
+"""Pure statistics: bounds, roll-ups, sketches and histograms.
+
+Values and sketches' bytes come in; statistics with their errors go out. Nothing here touches storage.
+"""

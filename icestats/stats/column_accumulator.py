@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.metadata import Field
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import PrimitiveType, encode_value, parse_type
 from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, decimal_words, dense_values, fixed_words
 from icestats.stats.hashing import hash_dense
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_layout import item_type_of
 from icestats.stats.theta import ThetaSketch
-from icestats.types import PrimitiveType, encode_value, parse_type
 
 _RANGED = frozenset({"string", "binary", "fixed"})
 _SAMPLE = 1_024

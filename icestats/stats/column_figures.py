@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.arrow_values import from_rows
-from icestats.counts import counted
-from icestats.metadata import Field
-from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.arrow_values import from_rows
+from icestats.answers.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import Field
 from icestats.stats.column_maps import known_values
 
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.arrays import combine, to_arrow, to_numpy
-from icestats.arrow_values import scalar
-from icestats.metadata import Field
-from icestats.schemas import BOUNDS, COUNTS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.arrays import combine, to_arrow, to_numpy
+from icestats.answers.arrow_values import scalar
+from icestats.answers.schemas import BOUNDS, COUNTS, STATISTICS, SUMMED_STATISTICS
+from icestats.iceberg.metadata import Field
 
 _Counts = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]

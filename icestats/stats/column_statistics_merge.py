@@ -6,10 +6,10 @@ import math
 import struct
 from typing import Any
 
+from icestats.iceberg.types import parse_type
 from icestats.stats.column_accumulator import ColumnStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
-from icestats.types import parse_type
 
 _BYTES = frozenset({"string", "binary", "fixed", "uuid", "boolean"})
 _DEFAULT_LG_K = 12

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.iceberg.types import parse_type
 from icestats.stats import column_values as values
-from icestats.types import parse_type
 
 SEED = 9001
 """The default seed of DataSketches, and the only one that Iceberg uses."""

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from icestats.errors import CallError
+from icestats.iceberg.types import PrimitiveType, decode_value, json_value, parse_type, to_arrow_type, to_integer
 from icestats.stats.histogram_part import to_item
 from icestats.stats.kll import KllSketch
-from icestats.types import PrimitiveType, decode_value, json_value, parse_type, to_arrow_type, to_integer
 
 QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """Ranks that every histogram has the values of: they say where the data is when a far tail fills all the width."""

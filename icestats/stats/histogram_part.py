@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from icestats.errors import CallError
-from icestats.types import PrimitiveType, parse_type, to_integer
+from icestats.iceberg.types import PrimitiveType, parse_type, to_integer
 
 
 def to_item(type_text: str, value: Any) -> Any:

@@ -26,8 +26,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from icestats.iceberg.types import parse_type
 from icestats.stats.column_values import MAX_LONG_PRECISION
-from icestats.types import parse_type
 
 ITEM_TYPES: Final = ("double", "long", "string", "decimal")
 """How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, as Java's ArrayOfStringsSerDe

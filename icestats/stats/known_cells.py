@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.arrays import fill_null, to_arrow, to_numpy
-from icestats.metadata import Field
-from icestats.schemas import ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.arrays import fill_null, to_arrow, to_numpy
+from icestats.answers.schemas import ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS
+from icestats.iceberg.metadata import Field
 from icestats.stats.column_maps import known_values
 
 Words = npt.NDArray[np.int64]

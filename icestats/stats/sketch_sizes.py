@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from icestats.counts import counted
-from icestats.metadata import Field
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import parse_type
 from icestats.stats.kll_layout import item_type_of, total_capacity
-from icestats.types import parse_type
 
 SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
 """Sizes (k of KLL, lg_k of Theta) that are offered where sketches would take too much."""

@@ -20,8 +20,8 @@ from icestats.errors import (
     SnapshotNotFoundError,
     UnsupportedError,
 )
-from icestats.read.puffin import read_puffin_footer
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.puffin.puffin import read_puffin_footer
 from tests.committed_statistics import (
     KLL,
     ROWS,

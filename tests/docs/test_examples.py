@@ -25,7 +25,7 @@ from pyiceberg.utils.config import Config
 
 import benchmarks
 import icestats
-from icestats.command_line import cli
+from icestats.cli.command_line import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icestats.arrays import binary_places, combine, empty_table, fill_null, find_nulls, to_arrow, to_numpy
-from icestats.arrow_values import from_rows, from_values, scalar, to_rows, to_values
+from icestats.answers.arrays import binary_places, combine, empty_table, fill_null, find_nulls, to_arrow, to_numpy
+from icestats.answers.arrow_values import from_rows, from_values, scalar, to_rows, to_values
 
 WHOLE = {kind: np.iinfo(kind.to_pandas_dtype()) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
 WHOLE |= {kind: np.iinfo(kind.to_pandas_dtype()) for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())}

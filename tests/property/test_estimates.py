@@ -27,8 +27,8 @@ from pyiceberg.types import (
 )
 
 import icestats
-from icestats.plan.actual_rows import count_rows, count_rows_of_many
-from icestats.plan.sql_text import build_sql
+from icestats.estimation.sql_text import build_sql
+from icestats.scan.actual_rows import count_rows, count_rows_of_many
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import icestats
-from icestats.schemas import STATISTICS
-from icestats.types import decode_value
+from icestats.answers.schemas import STATISTICS
+from icestats.iceberg.types import decode_value
 
 Files = Sequence[dict[str, Any]]
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from icestats.metadata import Field, PartitionField, Schema
-from icestats.plan.depth import Depth
-from icestats.plan.figures import file_figures, value_figures
-from icestats.plan.file_set import FileSet
-from icestats.plan.layout_figures import build_field_layouts, build_spread, find_late_data
-from icestats.plan.ranks import build_ranks
+from icestats.iceberg.metadata import Field, PartitionField, Schema
+from icestats.plan.layout.depth import Depth
+from icestats.plan.layout.file_set import FileSet
+from icestats.plan.layout.layout_figures import build_field_layouts, build_spread, find_late_data
+from icestats.plan.layout.ranks import build_ranks
+from icestats.plan.pruning.figures import file_figures, value_figures
 
 File = tuple[int, float | None, tuple[int, int] | None, int, int]
 """Manifest, partition value, bounds of the column, rows, sequence number."""

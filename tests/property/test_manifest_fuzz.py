@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icestats.errors import MetadataError
-from icestats.metadata_json import build_metadata
-from icestats.read.manifests import ManifestToRead, read_files, read_rollups
+from icestats.iceberg.metadata_json import build_metadata
+from icestats.read.manifests.manifests import ManifestToRead, read_files, read_rollups
 
 FUZZ = int(os.environ.get("ICESTATS_FUZZ", "1"))
 """How many times the usual number of damaged files: `make fuzz`."""

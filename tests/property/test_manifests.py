@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icestats.read import group_store
-from icestats.read.manifests import read_files, read_rollups
+from icestats.read.manifests import group_store
+from icestats.read.manifests.manifests import read_files, read_rollups
 from tests.manifest_writer import METRICS
 from tests.random_manifests import COLUMNS, METADATA, build_case
 from tests.slow_rollups import expected, is_data, live, slow_partitions

@@ -17,9 +17,9 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.typedef import Record
 
 import icestats
-from icestats.plan.partition_selection import select_partitions
+from icestats.iceberg.types import encode_value
+from icestats.plan.sets.partition_selection import select_partitions
 from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
-from icestats.types import encode_value
 
 ARROW = {
     "i": pa.int32(),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import PuffinFormatError
-from icestats.read.puffin import read_blob, read_puffin_footer
+from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 
 PATH = "a.stats"
 JAVA_FILE = (Path(__file__).parent.parent / "golden" / "compute_table_stats.stats").read_bytes()

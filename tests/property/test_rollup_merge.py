@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icestats.errors import UnsupportedError
-from icestats.read.manifests import RollUps
-from icestats.read.rollup_merge import merge_rollups
+from icestats.read.manifests.manifests import RollUps
+from icestats.read.rollups.rollup_merge import merge_rollups
 from tests.mergeable_tables import COLUMNS, SPECS, are_same, roll_up, write_table
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icestats.metadata import Field
+from icestats.iceberg.metadata import Field
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.hashing import hash_values
 from icestats.stats.histogram import build_histogram

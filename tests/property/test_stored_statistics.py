@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icestats.answers.schemas import MANIFEST_FILES
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
 from icestats.errors import UnsupportedError
-from icestats.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
-from icestats.read.manifest_list import read_manifest_list
-from icestats.read.manifest_statistics import ManifestStatistics
-from icestats.read.manifests import ManifestToRead, RollUps, read_rollups
-from icestats.read.partition_history import SnapshotPartitions, read_snapshot_partitions
-from icestats.read.rollup_merge import merge_groups_cells
-from icestats.rollup_tables import build_column_table, build_manifests
-from icestats.schemas import MANIFEST_FILES
+from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
+from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
+from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
+from icestats.read.rollups.manifest_statistics import ManifestStatistics
+from icestats.read.rollups.rollup_merge import merge_groups_cells
+from icestats.snapshot.rollup_tables import build_column_table, build_manifests
 from tests.mergeable_tables import COLUMNS, METADATA, WrittenTable, are_same, roll_up, write_table
 
 LIST_FIELDS = {

@@ -9,9 +9,9 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.catalog import load_iceberg_table
-from icestats.read.statistics_files import KLL, THETA
-from icestats.storage import local_path
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.iceberg.storage import local_path
+from icestats.read.puffin.statistics_files import KLL, THETA
 
 pytestmark = pytest.mark.spark
 

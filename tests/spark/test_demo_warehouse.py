@@ -15,10 +15,10 @@ from pyiceberg.manifest import ManifestContent
 from pyspark.sql.functions import col, count_if, expr
 from pyspark.sql.functions import sum as sum_
 
-from icestats.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.errors import CallError, CatalogError
-from icestats.spark.demo_events import DAY_COUNT, build_commit
-from icestats.spark.demo_warehouse import build_demo, read_finished_tables
+from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
+from icestats.spark.demo.demo_events import DAY_COUNT, build_commit
+from icestats.spark.demo.demo_warehouse import build_demo, read_finished_tables
 
 pytestmark = pytest.mark.spark
 
@@ -196,7 +196,7 @@ def test_a_commit_of_events_is_its_eight_hours_and_what_came_late():
 
 def test_a_second_call_builds_nothing_and_starts_no_spark(demo_home: Path):
     code = (
-        "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
+        "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo.demo_warehouse import build_demo\n"
         "report = build_demo(Path(sys.argv[1]), progress=print)\n"
         "assert report.built == () and 'pyspark' not in sys.modules, report\n"
     )
@@ -221,7 +221,8 @@ def test_a_killed_build_is_built_anew_and_only_once_by_two_processes(spark, tmp_
         [
             sys.executable,
             "-c",
-            "import os, signal, sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
+            "import os, signal, sys\nfrom pathlib import Path\n"
+            "from icestats.spark.demo.demo_warehouse import build_demo\n"
             "def progress(line):\n"
             "    if 'commit 3 of' in line:\n"
             "        os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -238,7 +239,7 @@ def test_a_killed_build_is_built_anew_and_only_once_by_two_processes(spark, tmp_
     assert catalog.list_tables("demo") == []
 
     code = (
-        "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo_warehouse import build_demo\n"
+        "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo.demo_warehouse import build_demo\n"
         "print(len(build_demo(Path(sys.argv[1]), table='flights').built))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(home)], stdout=subprocess.PIPE, text=True) as other:

@@ -12,7 +12,7 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, TimestampType
 
 import icestats
-from icestats.catalog import load_iceberg_table
+from icestats.iceberg.catalog import load_iceberg_table
 from icestats.spark.optimizer import explain_join_with_spark
 
 pytestmark = pytest.mark.spark

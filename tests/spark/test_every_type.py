@@ -18,13 +18,13 @@ from pyiceberg.types import NestedField, TimeType
 from pyspark.errors import PySparkException
 
 import icestats
-from icestats.catalog import load_iceberg_table
-from icestats.read.puffin import read_blob, read_puffin_footer
-from icestats.read.statistics_files import THETA
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.iceberg.storage import Storage
+from icestats.iceberg.types import decode_value
+from icestats.read.puffin.puffin import read_blob, read_puffin_footer
+from icestats.read.puffin.statistics_files import THETA
 from icestats.spark.session import add_catalogs, spark_catalog_properties
 from icestats.stats.theta import ThetaSketch
-from icestats.storage import Storage
-from icestats.types import decode_value
 from tests.typed_rows import ROWS, TYPES, build_values
 
 pytestmark = pytest.mark.spark

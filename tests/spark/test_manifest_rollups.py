@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 import icestats
-from icestats.read.manifests import ManifestToRead, RollUps, manifests_to_read, read_rollups
+from icestats.read.manifests.manifests import ManifestToRead, RollUps, manifests_to_read, read_rollups
 from icestats.spark.java import find_java
 from icestats.spark.jobs import cancel_jobs
 from icestats.spark.manifest_rollups import bundle_manifests, job_group, read_rollups_with_spark
@@ -128,7 +128,7 @@ from pathlib import Path
 
 import icestats
 from icestats.errors import MetadataError, SparkUnavailableError
-from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
 from icestats.spark.manifest_rollups import read_rollups_with_spark
 from icestats.spark.session import get_session, stop_session
 

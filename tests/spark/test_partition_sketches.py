@@ -13,10 +13,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 
 import icestats
-from icestats.read.statistics_files import PARTITION_SKETCHES
+from icestats.iceberg.storage import local_path
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
-from icestats.storage import local_path
 
 pytestmark = pytest.mark.spark
 

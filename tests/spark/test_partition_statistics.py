@@ -6,12 +6,12 @@ import duckdb
 import pytest
 
 import icestats
-from icestats import preview, writers
-from icestats.catalog import load_iceberg_table
-from icestats.read.manifests import find_partition_types, manifests_to_read
-from icestats.read.partition_history import read_snapshot_partitions
-from icestats.read.partition_statistics import PartitionStatistics, read_partition_statistics
-from icestats.storage import local_path
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.iceberg.storage import local_path
+from icestats.read.manifests.manifests import find_partition_types, manifests_to_read
+from icestats.read.partitions.partition_history import read_snapshot_partitions
+from icestats.read.partitions.partition_statistics import PartitionStatistics, read_partition_statistics
+from icestats.table import preview, writers
 
 pytestmark = pytest.mark.spark
 

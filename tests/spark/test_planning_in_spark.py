@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import icestats
-from icestats.plan.maintenance import Maintenance
+from icestats.plan.layout.maintenance import Maintenance
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from icestats.commit.puffin_writer import NewBlob, write_puffin
-from icestats.read.puffin import read_blob, read_puffin_footer
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 
 pytestmark = pytest.mark.spark
 

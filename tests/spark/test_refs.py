@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import icestats
-from icestats.command_line import cli
-from icestats.types import encode_value
+from icestats.cli.command_line import cli
+from icestats.iceberg.types import encode_value
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import icestats
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
 
 pytestmark = pytest.mark.spark
 NAMESPACE = "icestats.unimported"

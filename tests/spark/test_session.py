@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icestats.catalog import DEMO_CATALOG, demo_catalog_properties
+from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.session import get_session, spark_catalog_properties
 

@@ -10,13 +10,13 @@ import pytest
 from pyiceberg.types import TimeType
 
 import icestats
-from icestats.catalog import load_iceberg_table
-from icestats.metadata import Field
-from icestats.spark.scan_plan import plan_scan
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_plan import plan_scan
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
-from icestats.storage import local_path
 
 pytestmark = pytest.mark.spark
 

@@ -11,11 +11,11 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.catalog import load_iceberg_table
 from icestats.errors import StatisticsMissingError
-from icestats.spark.appended_files import find_appended_files
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.iceberg.storage import local_path
+from icestats.scan.appended_files import find_appended_files
 from icestats.stats.kll import KllSketch
-from icestats.storage import local_path
 
 pytestmark = pytest.mark.spark
 

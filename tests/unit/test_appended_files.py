@@ -10,9 +10,9 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icestats.errors import MetadataError
-from icestats.metadata_json import read_metadata
-from icestats.spark.appended_files import find_appended_files
-from icestats.storage import Storage, local_path
+from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.storage import Storage, local_path
+from icestats.scan.appended_files import find_appended_files
 
 ROWS = pa.table({"a": pa.array([1, 2, 3], pa.int64())})
 

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from icestats.read import kernel_layout as k
-from icestats.read.avro_names import resolve_names
-from icestats.read.avro_program import METRIC, NUMBER, NUMBERS, RECORD, TEXT, Capture, SchemaError, compile_program
+from icestats.read.avro.avro_names import resolve_names
+from icestats.read.avro.decoding_program import (
+    METRIC,
+    NUMBER,
+    NUMBERS,
+    RECORD,
+    TEXT,
+    Capture,
+    SchemaError,
+    compile_program,
+)
+from icestats.read.kernel import kernel_layout as k
 
 
 def record(*fields: dict[str, Any], name: str = "r") -> dict[str, Any]:

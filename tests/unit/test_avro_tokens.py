@@ -8,7 +8,7 @@ import fastavro
 import numpy as np
 import pytest
 
-from icestats.read.avro_tokens import LONGEST, decode_numbers, encode_tokens
+from icestats.read.avro.avro_tokens import LONGEST, decode_numbers, encode_tokens
 
 
 def test_numbers_of_every_width_survive():

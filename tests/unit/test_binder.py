@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from icestats.command_line import cli
+from icestats.cli.command_line import cli
 from icestats.spark.java import NEWEST_JAVA, OLDEST_JAVA
 
 ROOT = Path(__file__).parents[2]

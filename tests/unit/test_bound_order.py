@@ -8,8 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icestats.read.bound_order import find_extreme, find_width, order_of
-from icestats.types import encode_value
+from icestats.iceberg.types import encode_value
+from icestats.iceberg.value_order import find_extreme, find_width, order_of
 
 ASCENDING = {
     "boolean": [False, True],

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import icestats
-from icestats import cli
-from icestats.spark.scan_job import Sizes
-from icestats.spark.scan_plan import plan_scan
-from icestats.spark.small_scan import scan_here
-from icestats.statistics import Statistics
-from icestats.storage import local_path
+from icestats.cli import entry as cli
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import plan_scan
+from icestats.scan.small_scan import scan_here
+from icestats.table.statistics import Statistics
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.metadata import Field
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import decode_value, encode_value, to_arrow_type
 from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics, can_sketch
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
-from icestats.types import decode_value, encode_value, to_arrow_type
 
 UTC = dt.UTC
 LOW_UUID, HIGH_UUID = uuid.UUID(int=5), uuid.UUID(int=2**127 + 5)

@@ -16,7 +16,7 @@ import icestats
 GATHER = """
 import sys
 import numpy as np
-from icestats.read.kernel_rows import gather_bytes
+from icestats.read.kernel.kernel_rows import gather_bytes
 out = np.zeros(5, np.uint8)
 gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1, 3]), out)
 print(out.tolist(), "numba" in sys.modules)
@@ -25,7 +25,7 @@ COMPILED, LOADED = "[7, 8, 2, 3, 4] True\n", "[7, 8, 2, 3, 4] False\n"
 PROBES = """
 from typing import NamedTuple
 import numpy as np
-from icestats.read.compiling import argument, compiled, inlined
+from icestats.read.kernel.compiling import argument, compiled, inlined
 
 @argument
 class Pair(NamedTuple):

@@ -14,14 +14,14 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
 import icestats
-from icestats.command_line import cli
+from icestats.cli.command_line import cli
 from icestats.estimation.file_deletes import FileDeletes
+from icestats.estimation.formulas.source_estimates import q_error
 from icestats.estimation.sources import SOURCES
-from icestats.metadata import Field, PartitionSpec
-from icestats.metadata import PartitionField as SpecField
-from icestats.metadata import Schema as TableSchema
-from icestats.plan.partition_ranges import build_value_ranges
-from icestats.plan.source_estimates import q_error
+from icestats.iceberg.metadata import Field, PartitionSpec
+from icestats.iceberg.metadata import PartitionField as SpecField
+from icestats.iceberg.metadata import Schema as TableSchema
+from icestats.plan.sets.partition_ranges import build_value_ranges
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
 from icestats.errors import FilterError
-from icestats.plan.filters import parse_row_filter
-from icestats.plan.predicates import build_condition
-from icestats.plan.row_filter import FilterSchema, build_row_filter
+from icestats.plan.filters.filter_parser import parse_row_filter
+from icestats.plan.filters.predicates import build_condition
+from icestats.plan.filters.row_filter import FilterSchema, build_row_filter
 
 TYPES = {
     "whole": t.LongType(),

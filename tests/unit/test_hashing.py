@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from icestats.iceberg.types import encode_value
 from icestats.stats.hashing import hash_values
-from icestats.types import encode_value
 
 UTC = dt.UTC
 

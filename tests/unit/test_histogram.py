@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from icestats.errors import CallError
+from icestats.iceberg.types import to_arrow_type
 from icestats.stats.histogram import QUANTILE_RANKS, Histogram, build_histogram, histogram_schema, item_value
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_layout import item_type_of
-from icestats.types import to_arrow_type
 
 UTC = dt.UTC
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
 
 ROOT = Path(__file__).parents[2]
 HOOK = """
@@ -39,7 +39,9 @@ def entry_points() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("started", ["script", "module"])
-@pytest.mark.parametrize("module", ["icestats.command_line", "numpy", "pyarrow", "click", "icestats.verbs.contents"])
+@pytest.mark.parametrize(
+    "module", ["icestats.cli.command_line", "numpy", "pyarrow", "click", "icestats.cli.contents_verbs"]
+)
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path, started, module):
     (tmp_path / "sitecustomize.py").write_text(HOOK.format(module=module))
     paths = os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])
@@ -52,9 +54,9 @@ def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path, start
 
 def test_the_package_itself_imports_nothing_heavy():
     """What is imported before the command line's guard is interrupted with a traceback."""
-    code = "import sys; before = set(sys.modules); import icestats.cli; print(*sorted(set(sys.modules) - before))"
+    code = "import sys; before = set(sys.modules); import icestats.cli.entry; print(*sorted(set(sys.modules) - before))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {name for name in found if name.startswith("icestats")} == {"icestats", "icestats.cli"}
+    assert {name for name in found if name.startswith("icestats")} == {"icestats", "icestats.cli", "icestats.cli.entry"}
     assert not {"numpy", "pyarrow", "click"} & set(found)
 
 
@@ -91,7 +93,7 @@ import os, signal, sys
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "icestats.interrupts":
+        if name == "icestats.snapshot.interrupts":
             signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
             signal.setitimer(signal.ITIMER_REAL, 1.0)
 

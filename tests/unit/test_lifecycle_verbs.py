@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from icestats import cli
+from icestats.cli import entry as cli
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.metadata import Snapshot
-from icestats.read.avro_file import parse_schema, read_header
-from icestats.read.manifest_list import read_by_fastavro, read_manifest_list
-from icestats.read.manifest_list_rows import read_rows
-from icestats.read.row_store import CAPACITY
+from icestats.iceberg.metadata import Snapshot
+from icestats.read.avro.avro_file import parse_schema, read_header
+from icestats.read.manifests.manifest_list import read_by_fastavro, read_manifest_list
+from icestats.read.manifests.manifest_list_rows import read_rows
+from icestats.read.manifests.row_store import CAPACITY
 
 FIELDS = {
     "manifest_path": (500, "string", "m0.avro"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.read.manifests import partition_type, read_files, read_rollups
+from icestats.read.manifests.manifests import partition_type, read_files, read_rollups
 from tests.written_manifests import IDENTITY, Files, entry, entry_schema, table
 
 

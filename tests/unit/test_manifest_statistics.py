@@ -14,12 +14,12 @@ from pyiceberg.types import IntegerType, LongType
 
 import icestats
 from icestats.errors import CallError, MetadataError
-from icestats.read.committed_rollups import CommittedRollups
-from icestats.read.manifest_pool import ManifestToRead
-from icestats.read.manifest_statistics_layout import MANIFEST_STATISTICS
-from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
-from icestats.read.puffin import read_blob, read_puffin_footer
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
+from icestats.read.manifests.manifest_pool import ManifestToRead
+from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.read.puffin.puffin import read_blob, read_puffin_footer
+from icestats.read.rollups.committed_rollups import CommittedRollups
+from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
 from tests.added_rows import more_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")

@@ -12,13 +12,13 @@ import pytest
 from fastavro.write import Writer
 
 import icestats
-from icestats import schemas
+from icestats.answers import schemas
 from icestats.commit.avro_container import write_container
 from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.read.manifest_statistics import ManifestStatistics
-from icestats.read.manifest_statistics_layout import COLUMNS_KEY, blob_schema
-from icestats.rollup_tables import build_manifests
+from icestats.read.rollups.manifest_statistics import ManifestStatistics
+from icestats.read.rollups.manifest_statistics_layout import COLUMNS_KEY, blob_schema
+from icestats.snapshot.rollup_tables import build_manifests
 from tests.added_rows import more_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")

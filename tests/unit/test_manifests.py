@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from icestats.errors import MetadataError
-from icestats.read import row_store
-from icestats.read.manifests import ManifestToRead, read_files, read_rollups
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.manifests import row_store
+from icestats.read.manifests.manifests import ManifestToRead, read_files, read_rollups
 from tests.written_manifests import IDENTITY, Files, cells, entry, entry_schema, integer, table
 
 

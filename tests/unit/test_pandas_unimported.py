@@ -37,7 +37,7 @@ from pyiceberg.types import (
 )
 
 import icestats
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
 
 TYPES: dict[str, tuple[Any, list[Any]]] = {
     "flag": (BooleanType(), [True, False, None]),

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import PuffinFormatError
-from icestats.metadata import Field
-from icestats.read.partition_sketches import read_merged_sketches, read_partition_index
-from icestats.read.statistics_files import PARTITION_SKETCHES, CommittedBlob
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import to_arrow_type
+from icestats.read.puffin.committed_partitions import read_merged_sketches, read_partition_index
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
 from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
@@ -27,7 +28,6 @@ from icestats.stats.partition_sketches import (
 )
 from icestats.stats.sketch_sizes import estimate_size
 from icestats.stats.theta import ThetaSketch
-from icestats.types import to_arrow_type
 
 TYPES = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp_ns", "decimal(9, 2)", "string", "uuid")
 

@@ -28,14 +28,14 @@ from pyiceberg.types import (
 )
 
 import icestats
+from icestats.answers.schemas import ROLLUP_CELLS, partition_groups_schema
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, new_partition_statistics_path
 from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
 from icestats.errors import CommitError
-from icestats.read.partition_columns import PartitionColumn
-from icestats.read.partition_statistics import PartitionStatistics, read_partition_statistics
-from icestats.schemas import ROLLUP_CELLS, partition_groups_schema
-from icestats.storage import local_path
-from icestats.types import to_arrow_type
+from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.iceberg.storage import local_path
+from icestats.iceberg.types import to_arrow_type
+from icestats.read.partitions.partition_statistics import PartitionStatistics, read_partition_statistics
 from tests.added_rows import numbers
 from tests.stored_partitions import expire_all_but_current, make, stored_path
 

@@ -15,7 +15,7 @@ from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from icestats.commit.partition_statistics_file import build_stored_table
-from icestats.read.partition_history import read_snapshot_partitions
+from icestats.read.partitions.partition_history import read_snapshot_partitions
 from tests.added_rows import numbers
 from tests.stored_partitions import expire_all_but_current, make, stored_path
 

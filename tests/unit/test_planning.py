@@ -11,9 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StringType
 
 import icestats
-from icestats import cli
-from icestats.plan.deletes import PATH_FIELD_ID, DeleteIndex
-from icestats.planning_schemas import (
+from icestats.answers.planning_schemas import (
     LAYOUT,
     PLAN_MANIFESTS,
     PLAN_ROW_GROUPS,
@@ -21,9 +19,11 @@ from icestats.planning_schemas import (
     PLANNING_STATISTICS,
     file_figures_schema,
 )
-from icestats.read.file_figures import read_file_figures
-from icestats.read.manifests import manifests_to_read, read_files
-from icestats.storage import local_path
+from icestats.cli import entry as cli
+from icestats.iceberg.storage import local_path
+from icestats.plan.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
+from icestats.read.manifests.file_figures import read_file_figures
+from icestats.read.manifests.manifests import manifests_to_read, read_files
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_why_a_file_could_not_be_skipped_is_told_apart(table):
 
 def test_statistics_of_manifests_are_taken_from_the_cache_where_many_bytes_are_left(small_table, monkeypatch, tmp_path):
     """No manifest that they rule out is read; without a cache nothing is read for them."""
-    monkeypatch.setattr("icestats.plan_reader.LEAST_BYTES_SPARED", 0)
+    monkeypatch.setattr("icestats.snapshot.plan_reader.LEAST_BYTES_SPARED", 0)
     monkeypatch.setenv("ICESTATS_CACHE", str(tmp_path / "cache"))
     location = str(local_path(small_table.metadata_location))
     units = [step.unit for step in icestats.load(location).plan("id < 30").steps]

@@ -9,8 +9,8 @@ import pytest
 from pyiceberg.table import StaticTable
 
 import icestats
-from icestats import preview
 from icestats.errors import CallError
+from icestats.table import preview
 
 
 def known(entries):

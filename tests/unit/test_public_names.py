@@ -23,6 +23,10 @@ def test_the_public_names_are_these():
         "UnsupportedError",
         "__version__",
         "demo",
+        "errors",
         "load",
+        "preview",
+        "schemas",
+        "writers",
     ]
     assert all(hasattr(icestats, name) for name in icestats.__all__)

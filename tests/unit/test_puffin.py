@@ -12,8 +12,8 @@ from pyiceberg.table.puffin import PuffinFile
 
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, write_puffin
 from icestats.errors import CallError, PuffinFormatError
-from icestats.read.puffin import PuffinBlob, read_blob, read_puffin_footer, read_stored_blob
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.puffin.puffin import PuffinBlob, read_blob, read_puffin_footer, read_stored_blob
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 PATH = "a.stats"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import icestats
-from icestats.read.manifest_pool import default_threads
-from icestats.read.manifests import manifests_to_read, read_files, read_rollups
-from icestats.storage import Storage
+from icestats.iceberg.storage import Storage
+from icestats.read.manifests.manifest_pool import default_threads
+from icestats.read.manifests.manifests import manifests_to_read, read_files, read_rollups
 
 COUNT = 40
 
@@ -111,8 +111,8 @@ def test_the_first_damaged_manifest_stops_the_reading(many, tmp_path):
 INTERRUPTED = """
 import signal, sys, threading
 import icestats
-from icestats.read.manifests import manifests_to_read
-from icestats.read.rollup_cache import read_cached_rollups
+from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.rollups.rollup_cache import read_cached_rollups
 
 table = icestats.load(sys.argv[1])
 work = manifests_to_read(table.manifest_files()), table.metadata, table._source.storage, table.schema

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import icestats
-from icestats.spark.scan_job import Sizes
-from icestats.spark.scan_plan import plan_scan
-from icestats.spark.small_scan import LIMIT_BYTES, is_small, scan_here
-from icestats.statistics import Statistics
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import plan_scan
+from icestats.scan.small_scan import LIMIT_BYTES, is_small, scan_here
+from icestats.table.statistics import Statistics
 
 REFRESH = """
 import sys

@@ -21,9 +21,9 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import icestats
-from icestats.catalog import load_iceberg_table
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.iceberg.catalog import load_iceberg_table
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 

@@ -9,10 +9,10 @@ import pytest
 from pyiceberg.table import Table
 
 import icestats
-from icestats.spark.scan_job import Sizes
-from icestats.spark.scan_plan import plan_scan
-from icestats.spark.small_scan import scan_here
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import plan_scan
+from icestats.scan.small_scan import scan_here
 
 
 def name_again(table: Table, **changes: object) -> str:

@@ -10,8 +10,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import FloatType, IntegerType, LongType, NestedField, StringType
 
 import icestats
-from icestats.read.manifests import RollUps
-from icestats.read.rollup_cache import read_cached_rollups
+from icestats.read.manifests.manifests import RollUps
+from icestats.read.rollups.rollup_cache import read_cached_rollups
 from tests.cached_rollups import differing, manifest_paths, more_rows, read, read_all, spoil, what_to_read
 
 

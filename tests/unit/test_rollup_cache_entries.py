@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import icestats
-from icestats.read import rollup_cache
-from icestats.read.rollup_cache import read_cached_rollups
+from icestats.read.rollups import rollup_cache
+from icestats.read.rollups.rollup_cache import read_cached_rollups
 from tests.cached_rollups import differing, entries, manifest_paths, more_rows, read, read_all, spoil, what_to_read
 
 
@@ -57,8 +57,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import icestats
-from icestats.read.manifests import RollUps, manifests_to_read, read_rollups
-from icestats.read.rollup_cache import read_cached_rollups
+from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.read.rollups.rollup_cache import read_cached_rollups
 
 location, folder = sys.argv[1:]
 table = icestats.load(location)

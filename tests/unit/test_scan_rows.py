@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from icestats.metadata import Field
-from icestats.spark.scan_job import ScanJob, Sizes, finish
-from icestats.spark.table_statistics import merge_rows
+from icestats.iceberg.metadata import Field
+from icestats.scan.scan_job import ScanJob, Sizes, finish
+from icestats.spark.statistics_scan import merge_rows
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import PartitionKey
 

@@ -11,8 +11,8 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType
 
 import icestats
-from icestats.sql import LazyView, run_query
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
+from icestats.snapshot.sql import LazyView, run_query
 
 
 @pytest.fixture

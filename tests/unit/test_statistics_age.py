@@ -10,8 +10,8 @@ import pytest
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.metadata import BlobMetadata, StatisticsFile
-from icestats.read.statistics_age import THETA, StatisticsAge, count_ages, find_statistics_users
+from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.read.puffin.statistics_age import THETA, StatisticsAge, count_ages, find_statistics_users
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 

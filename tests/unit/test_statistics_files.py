@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from icestats.errors import StatisticsMissingError
-from icestats.metadata import Field
-from icestats.read.puffin import PuffinBlob
-from icestats.read.statistics_files import KLL, PARTITION_SKETCHES, THETA, CommittedBlob, find_nearest
+from icestats.iceberg.metadata import Field
+from icestats.read.puffin.puffin import PuffinBlob
+from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA, CommittedBlob, find_nearest
 
 PRICE = Field(3, "price", "double", False, True)
 

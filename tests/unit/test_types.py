@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.types import BooleanType, DateType, DecimalType, DoubleType, FloatType, IntegerType, LongType, StringType
 
-from icestats.types import decode_json, decode_value, encode_value, json_value, parse_type
+from icestats.iceberg.types import decode_json, decode_value, encode_value, json_value, parse_type
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sys
 UNREACHED = """
 import sys
 import icestats
-from icestats import storage
+from icestats.iceberg import storage
 
 storage.GCS_RETRY_LIMIT_S = 1
 properties = {

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import icestats
-from icestats import writers
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CommitError
-from icestats.storage import local_path
+from icestats.iceberg.storage import local_path
+from icestats.table import writers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icestats.metadata import Field, PartitionField, PartitionSpec, Schema
-from icestats.schemas import MANIFEST_FILES, partition_groups_schema
+from icestats.answers.schemas import MANIFEST_FILES, partition_groups_schema
+from icestats.iceberg.metadata import Field, PartitionField, PartitionSpec, Schema
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
 from icestats_widgets.histogram_figure import build_histogram_figure
@@ -166,7 +166,7 @@ def test_a_manifest_of_unknown_size_has_no_bar_of_0() -> None:
 
 def test_a_month_is_as_wide_as_the_month() -> None:
     """The key 2013-02 reaches from the first of February to the first of March."""
-    from icestats.overview import KeyRange
+    from icestats.table.overview import KeyRange
 
     files = pa.Table.from_pylist([manifest("one", 5)], schema=MANIFEST_FILES)
     ranges = (KeyRange("one", True, 5, 517.0, 517.0, "2013-02", "2013-02"),)

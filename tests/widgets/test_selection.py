@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import icestats
 import icestats_widgets
-from icestats.metadata import PartitionField
+from icestats.iceberg.metadata import PartitionField
 from icestats_widgets import Explorer
 from icestats_widgets.calendars import CALENDARS
 from icestats_widgets.part_columns import extreme_value
@@ -74,7 +74,7 @@ def test_a_calendar_marks_a_range_of_days() -> None:
 )  # fmt: skip
 def test_a_selection_as_a_row_filter(transform: str, source: str, kind: str, lower: Any, upper: Any, text: Any) -> None:
     """Times and values become conditions on the column; buckets cannot be said."""
-    from icestats.metadata import Field, Schema
+    from icestats.iceberg.metadata import Field, Schema
 
     one = FieldRange("at_part", 1, transform, kind, lower, upper)
     schema = Schema(0, (Field(1, "at", source, False, True),))

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from typing import Any
 
-from icestats.types import json_value, parse_type, to_integer
+from icestats.iceberg.types import json_value, parse_type, to_integer
 
 MS_A_DAY = 86_400_000
 MS_AN_HOUR = 3_600_000

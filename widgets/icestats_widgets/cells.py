@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from icestats.counts import counted
-from icestats.presentation import render_bytes, render_count
+from icestats.answers.text import counted, render_bytes, render_count
 
 Cell = dict[str, Any]
 UNKNOWN = "unknown"

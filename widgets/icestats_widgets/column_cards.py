@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.metadata import Schema
-from icestats.presentation import render_count
-from icestats.types import decode_value
+from icestats.answers.text import counted, render_count
+from icestats.iceberg.metadata import Schema
+from icestats.iceberg.types import decode_value
 from icestats_widgets.axis import value_label
 from icestats_widgets.cells import UNKNOWN, bytes_cell, text_cell
 from icestats_widgets.grid import Row

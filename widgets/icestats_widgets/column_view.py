@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from icestats.counts import counted
+from icestats.answers.text import counted
 from icestats_widgets.column_cards import CARD_COLUMNS, build_column_cards, build_pending_cards
 from icestats_widgets.grid import Grid, ListedRows, Seen
 from icestats_widgets.view import View

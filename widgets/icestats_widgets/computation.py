@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from icestats.commit_report import CommitReport
-from icestats.statistics import Statistics
-from icestats.table import Table
+from icestats.table.commit_report import CommitReport
+from icestats.table.statistics import Statistics
+from icestats.table.table import Table
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.compute_request import ComputeRequest
 from icestats_widgets.state import ExplorerState

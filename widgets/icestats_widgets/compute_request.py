@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.metadata import Field
-from icestats.presentation import render_bytes
+from icestats.answers.text import counted, render_bytes
+from icestats.iceberg.metadata import Field
 from icestats.stats.kll_layout import item_type_of
 from icestats.stats.sketch_sizes import estimate_size
-from icestats.table import Table
+from icestats.table.table import Table
 
 K, LG_K = 200, 12
 

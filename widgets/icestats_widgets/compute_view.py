@@ -7,8 +7,8 @@ from html import escape
 import ipywidgets
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.statistics import Statistics
+from icestats.answers.text import counted
+from icestats.table.statistics import Statistics
 from icestats_widgets.column_cards import render_value
 from icestats_widgets.computation import BUSY, Computation
 from icestats_widgets.compute_request import ComputeRequest, describe_cost

@@ -11,7 +11,7 @@ from typing import Any
 
 from icestats.errors import CallError, IcestatsError, StatisticsMissingError, UnsupportedError
 from icestats.stats.histogram import Histogram, Kind
-from icestats.table import Table
+from icestats.table.table import Table
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.histogram_part import HistogramPart, read_histogram_part
 from icestats_widgets.selected_part import SelectedPart, drop_statistics, read_selected_part

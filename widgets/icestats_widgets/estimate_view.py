@@ -8,10 +8,9 @@ from typing import Any
 import ipywidgets
 import pyarrow as pa
 
-from icestats.counts import counted
+from icestats.answers.text import counted, render_bytes
 from icestats.estimation.answer import Estimates
-from icestats.plan.source_estimates import SourceEstimate
-from icestats.presentation import render_bytes
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row
 from icestats_widgets.question_coordinator import (

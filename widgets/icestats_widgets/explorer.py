@@ -8,7 +8,7 @@ from pathlib import Path
 
 import ipywidgets
 
-from icestats.table import Table
+from icestats.table.table import Table
 from icestats_widgets.background import Background
 from icestats_widgets.column_view import ColumnView
 from icestats_widgets.computation import Computation

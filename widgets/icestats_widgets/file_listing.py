@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.metadata import Field
-from icestats.table import Table
+from icestats.iceberg.metadata import Field
+from icestats.table.table import Table
 
 _PART = 48
 """Manifests whose files are read at once, in full, before they are cut down."""

@@ -11,8 +11,8 @@ import anywidget
 import pyarrow as pa
 from traitlets import List, Unicode
 
-from icestats.metadata import Schema
-from icestats.types import decode_value, json_value, parse_type
+from icestats.iceberg.metadata import Schema
+from icestats.iceberg.types import decode_value, json_value, parse_type
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_IDEAS = 3

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import ipywidgets
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.findings import Finding
-from icestats.overview import Overview
+from icestats.answers.findings import Finding
+from icestats.answers.text import counted
+from icestats.table.overview import Overview
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row
 from icestats_widgets.question_coordinator import QuestionCoordinator, is_small

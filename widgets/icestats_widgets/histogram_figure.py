@@ -9,9 +9,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from icestats.presentation import render_count
+from icestats.answers.text import render_count
+from icestats.iceberg.types import parse_type
 from icestats.stats.histogram import Histogram
-from icestats.types import parse_type
 from icestats_widgets.axis import MS_A_DAY, axis_position, brief_label, is_time_type
 from icestats_widgets.figure_style import DATA, ERROR, GRID, MISSING, TEXT, build_axis, build_layout, escape_label
 from icestats_widgets.histogram_part import HistogramPart

@@ -8,10 +8,9 @@ import ipywidgets
 import pyarrow as pa
 from traitlets import link
 
-from icestats.counts import counted
-from icestats.metadata import Snapshot, TableMetadata
-from icestats.presentation import render_count
-from icestats.types import parse_type
+from icestats.answers.text import counted, render_count
+from icestats.iceberg.metadata import Snapshot, TableMetadata
+from icestats.iceberg.types import parse_type
 from icestats_widgets.axis import brief_label
 from icestats_widgets.histogram_figure import build_histogram_figure
 from icestats_widgets.histogram_part import HistogramPart

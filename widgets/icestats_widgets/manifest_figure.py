@@ -10,9 +10,9 @@ from typing import Any
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.metadata import PartitionField
-from icestats.overview import KeyRange
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import PartitionField
+from icestats.table.overview import KeyRange
 from icestats_widgets.axis import is_time_transform, key_interval
 from icestats_widgets.figure_style import DATA, DELETES, OVERLAP, build_axis, build_layout, escape_label, shorten_path
 

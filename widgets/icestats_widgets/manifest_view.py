@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.partition_values import partition_field_type
-from icestats.table import Table
+from icestats.answers.text import counted
+from icestats.iceberg.partition_values import partition_field_type
+from icestats.table.table import Table
 from icestats_widgets.manifest_figure import FADED, Key, build_manifest_figure, drawn_step
 from icestats_widgets.selection import Selection
 from icestats_widgets.view import View

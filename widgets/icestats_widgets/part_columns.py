@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.counts import counted
-from icestats.metadata import Field, Schema
-from icestats.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import Field, Schema
+from icestats.iceberg.types import parse_type
 from icestats.stats.column_figures import start_row
-from icestats.types import parse_type
 
 _WHOLE = "unknown: sketches are of the whole table, not of the part that is marked"
 _LITTLE_ENDIAN = {

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.metadata import PartitionField, PartitionSpec, Schema
-from icestats.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
+from icestats.iceberg.partition_values import display_partition_value, partition_field_type
 from icestats_widgets.calendars import CALENDARS, Calendar
 from icestats_widgets.figure_style import escape_label
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.presentation import render_bytes
+from icestats.answers.text import counted, render_bytes
 from icestats_widgets.figure_style import DATA, GRID, build_axis, build_layout, escape_label
 from icestats_widgets.partition_board import VALUES, Board, Key, sum_cells
 

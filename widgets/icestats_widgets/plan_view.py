@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from traitlets import link
 
-from icestats.counts import counted
-from icestats.plan.plan import Plan
-from icestats.plan.steps import PlanStep
-from icestats.presentation import render_bytes, render_count
+from icestats.answers.text import counted, render_bytes, render_count
+from icestats.plan.pruning.plan import Plan
+from icestats.plan.pruning.steps import PlanStep
 from icestats_widgets.cells import text_cell
 from icestats_widgets.filter_box import FilterBox
 from icestats_widgets.grid import Grid, ListedRows, Row

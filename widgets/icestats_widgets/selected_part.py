@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.metadata import Schema
-from icestats.read.partition_order import rank_values
-from icestats.schemas import COLUMN_MAPS
-from icestats.table import Table
+from icestats.answers.schemas import COLUMN_MAPS
+from icestats.iceberg.metadata import Schema
+from icestats.read.manifests.partition_order import rank_values
+from icestats.table.table import Table
 from icestats_widgets.part_columns import build_part_columns
 from icestats_widgets.selection import Selection, manifest_fields, manifest_mask
 

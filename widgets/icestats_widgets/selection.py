@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.counts import counted
-from icestats.metadata import Schema, TableMetadata
-from icestats.partition_values import display_partition_value, partition_field_type
-from icestats.types import decode_value, json_value, to_integer
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import Schema, TableMetadata
+from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.types import decode_value, json_value, to_integer
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EPOCH = dt.datetime(1970, 1, 1)

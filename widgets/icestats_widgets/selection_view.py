@@ -8,8 +8,7 @@ from typing import Any
 import ipywidgets
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.presentation import render_bytes
+from icestats.answers.text import counted, render_bytes
 from icestats_widgets.view import View
 
 

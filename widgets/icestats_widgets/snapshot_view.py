@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.metadata import Snapshot, TableMetadata
-from icestats.presentation import render_time
+from icestats.answers.text import counted, render_time
+from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats_widgets.cells import change_cell, count_cell, text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row
 from icestats_widgets.view import View

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from icestats.errors import StatisticsMissingError
-from icestats.metadata import Field
+from icestats.iceberg.metadata import Field
 from icestats.stats.histogram import Histogram
-from icestats.table import Table
+from icestats.table.table import Table
 from icestats_widgets.axis import brief_label
 from icestats_widgets.histogram_part import read_histogram_part
 

@@ -34,7 +34,7 @@ class ExplorerState(HasTraits):
     overview = Any(None)
     """The figures of the manifest list.
 
-    Type: `icestats.overview.Overview` or None. Default: None, not read yet.
+    Type: `icestats.table.overview.Overview` or None. Default: None, not read yet.
     """
 
     is_drawing = Bool(True)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.counts import counted
-from icestats.presentation import render_bytes
+from icestats.answers.text import counted, render_bytes
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row, Seen
 from icestats_widgets.view import View

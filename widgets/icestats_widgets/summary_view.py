@@ -7,8 +7,9 @@ from html import escape
 import ipywidgets
 import pyarrow as pa
 
-from icestats.overview import Overview
-from icestats.presentation import build_figures, render_time
+from icestats.answers.text import render_time
+from icestats.table.overview import Overview
+from icestats.table.presentation import build_figures
 from icestats_widgets.view import View
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.counts import counted
-from icestats.metadata import Field, TableMetadata
-from icestats.overview import KeyRange, Overview
-from icestats.partition_values import display_partition_value, partition_field_type
-from icestats.presentation import render_time
-from icestats.table import Table
-from icestats.types import decode_value
+from icestats.answers.text import counted, render_time
+from icestats.iceberg.metadata import Field, TableMetadata
+from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.types import decode_value
+from icestats.table.overview import KeyRange, Overview
+from icestats.table.table import Table
 from icestats_widgets.cells import UNKNOWN, Cell, bytes_cell, count_cell, text_cell
 from icestats_widgets.column_cards import render_value
 from icestats_widgets.file_listing import file_path

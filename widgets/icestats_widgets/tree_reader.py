@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.errors import IcestatsError
-from icestats.metadata import Field
-from icestats.table import Table
+from icestats.iceberg.metadata import Field
+from icestats.table.table import Table
 from icestats_widgets.file_listing import find_file, read_file_listing
 from icestats_widgets.outline import Block, Outline, arrange
 from icestats_widgets.selection import Selection

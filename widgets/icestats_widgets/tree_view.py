@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from traitlets import link
 
-from icestats.counts import counted
+from icestats.answers.text import counted
 from icestats_widgets.grid import Grid, ListedRows, Seen
 from icestats_widgets.outline import Outline
 from icestats_widgets.selection import Selection

@@ -1,0 +1,66 @@
+"""Counts, sizes and times as a person reads them; unknown is said, not shown as 0."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def counted(count: int | None, name: str, names: str | None = None) -> str:
+    """Return a count with thousands separators and what is counted, one or many; unknown is said, not shown as 0.
+
+    Parameters
+    ----------
+    count : int or None
+        How many; None where that is unknown.
+    name : str
+        What one is called.
+    names : str, optional
+        What many are called; by default `name` with an s.
+
+    Examples
+    --------
+    >>> counted(1, "file"), counted(2047, "file"), counted(None, "entry", "entries")
+    ('1 file', '2,047 files', 'unknown entries')
+    """
+    text = "unknown" if count is None else f"{count:,}"
+    return f"{text} {name if count == 1 else names or f'{name}s'}"
+
+
+def render_count(count: int | None) -> str:
+    """Return a count with thousands separators; unknown is said, not shown as 0.
+
+    Examples
+    --------
+    >>> render_count(1234567), render_count(None)
+    ('1,234,567', 'unknown')
+    """
+    return "unknown" if count is None else f"{count:,}"
+
+
+def render_bytes(size_bytes: int | None) -> str:
+    """Return a size in decimal units.
+
+    Examples
+    --------
+    >>> render_bytes(999), render_bytes(1_234_567), render_bytes(None)
+    ('999 B', '1.23 MB', 'unknown')
+    """
+    if size_bytes is None:
+        return "unknown"
+    value, unit = float(size_bytes), 0
+    while abs(value) >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{size_bytes} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+
+
+def render_time(timestamp_ms: int) -> str:
+    """Return a point in time, UTC, to the second.
+
+    Examples
+    --------
+    >>> render_time(0)
+    '1970-01-01 00:00:00 UTC'
+    """
+    return dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

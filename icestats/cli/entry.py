@@ -1,0 +1,42 @@
+"""The command line's entry: an interrupt ends it with exit code 130 and no traceback, from the first import on.
+
+Nothing heavy is imported here, as the console script imports this module before it calls it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    try:
+        code = _import_command_line()()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _import_command_line() -> Callable[[], int]:
+    """Import everything else. Nothing is under way yet, so that an interrupt may end the process at once."""
+    # Where interrupts are ignored, or somebody else takes care of them, that stays so.
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    try:
+        if is_ours:
+            # An exception could be lost: what extension modules call back prints it, and goes on.
+            signal.signal(signal.SIGINT, _end)
+        from icestats.cli.command_line import run
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    return run
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os._exit(INTERRUPTED)

@@ -1,0 +1,71 @@
+"""What the verbs share: the options that choose a table, and those that say where the answer goes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icestats.cli.output import FORMATS, write_output
+from icestats.table.opening import load
+from icestats.table.table import Table
+
+Command = Callable[..., Any]
+
+
+def with_table(command: Command) -> Any:
+    """Give a command the options that choose a table and its snapshot; it gets the opened `table`."""
+
+    @functools.wraps(command)
+    def run(source: str, snapshot: str | None, ref: str | None, as_of: str | None, **others: Any) -> Any:
+        return command(table=load(source, snapshot=snapshot, ref=ref, as_of=as_of), **others)
+
+    options = (
+        click.argument("source"),
+        click.option("--snapshot", metavar="ID", help="A snapshot's id; by default the current one."),
+        click.option("--ref", metavar="NAME", help="A branch or a tag."),
+        click.option("--as-of", metavar="TIME", help="The snapshot that was current then: ISO 8601, UTC."),
+    )
+    return _apply(options, run)
+
+
+def with_output(command: Command) -> Any:
+    """Give a command the options that say where its answer goes; it returns an `Output`."""
+
+    @functools.wraps(command)
+    def run(output_format: str, output: Path | None, **others: Any) -> None:
+        write_output(command(**others), output_format, output)
+
+    file = click.Path(dir_okay=False, path_type=Path)
+    options = (
+        click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True),
+        click.option("--output", type=file, help="A file instead of stdout."),
+    )
+    return _apply(options, run)
+
+
+def _apply(options: Sequence[Callable[[Any], Any]], command: Any) -> Any:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+text_or_json = click.option(
+    "--format", "output_format", type=click.Choice(("table", "json")), default="table", show_default=True
+)
+
+
+def read_with_bar(table: Table) -> Table:
+    """Read a table's manifests, with a bar on stderr where that takes longer than a second."""
+    from icestats.cli.progress import terminal_progress
+
+    with terminal_progress(f"reading {table.name}", after_s=1.0) as progress:
+        return table.read(progress=progress)
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Return the names of a list with commas; None stays None."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,160 @@
+"""A row filter as SQL, for engines that are asked what they would estimate, or to count."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from itertools import pairwise
+from typing import Any, Literal
+
+from icestats.iceberg.types import decode_json, encode_value, parse_type
+from icestats.plan.sets.value_predicates import All, Leaf, Tree
+from icestats.plan.sets.value_sets import Interval, ValueSet, build_prefix
+from icestats.stats.histogram import item_value
+
+Dialect = Literal["spark", "duckdb"]
+
+_QUOTES = {"spark": "`", "duckdb": '"'}
+
+
+def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
+    """Build the condition of a WHERE clause.
+
+    Parameters
+    ----------
+    predicate : Leaf, All or Some
+        The filter.
+    dialect : {"spark", "duckdb"}
+        Whose names and literals.
+    exact : bool
+        Whether NaN is left out of ranges, as in a scan's row filter: to engines it is greater than every number. By
+        default the condition is as a person would write it.
+
+    Examples
+    --------
+    >>> from icestats.plan.sets.value_sets import TOP, above
+    >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
+    >>> build_sql(leaf, "spark")
+    '`price` > 3.0D'
+    >>> build_sql(leaf, "duckdb", exact=True)
+    '("price" > 3.0 and not isnan("price"))'
+    """
+    if isinstance(predicate, Leaf):
+        return _leaf_sql(predicate, dialect, exact)
+    if not predicate.parts:
+        return "true" if isinstance(predicate, All) else "false"
+    word = " and " if isinstance(predicate, All) else " or "
+    return f"({word.join(build_sql(part, dialect, exact=exact) for part in predicate.parts)})"
+
+
+def quote_name(name: str, dialect: Dialect) -> str:
+    """Quote a column's full name, part by part.
+
+    Examples
+    --------
+    >>> quote_name("address.street", "spark")
+    '`address`.`street`'
+    """
+    quote = _QUOTES[dialect]
+    return ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in name.split("."))
+
+
+def _leaf_sql(leaf: Leaf, dialect: Dialect, exact: bool) -> str:
+    name, values = quote_name(leaf.column, dialect), leaf.values
+    has_nan = leaf.type in ("float", "double")
+    parts = _interval_parts(leaf, name, dialect)
+    condition = _joined("or", parts)
+    if has_nan and exact and parts and not values.has_nan:
+        condition = f"({condition} and not isnan({name}))"
+    others = [condition] if parts else []
+    if has_nan and values.has_nan and (exact or not parts):
+        others.append(f"isnan({name})")
+    if values.has_null:
+        others.append(f"{name} is null")
+    return _joined("or", others) if others else "false"
+
+
+def _interval_parts(leaf: Leaf, name: str, dialect: Dialect) -> list[str]:
+    points = [_literal(leaf.type, p.low[1], dialect) for p in leaf.values.points]
+    gaps = _excluded_points(leaf.values)
+    if gaps:
+        shown = [_literal(leaf.type, item, dialect) for item in gaps]
+        return [f"{name} <> {shown[0]}" if len(shown) == 1 else f"{name} not in ({', '.join(shown)})"]
+    parts = [_range(leaf, interval, name, dialect) for interval in leaf.values.ranges]
+    if len(points) == 1:
+        parts.append(f"{name} = {points[0]}")
+    elif points:
+        parts.append(f"{name} in ({', '.join(points)})")
+    return parts
+
+
+def _excluded_points(values: ValueSet) -> list[Any]:
+    intervals = values.intervals
+    if len(intervals) < 2 or len(intervals[0].low) > 1 or len(intervals[-1].high) > 1:
+        return []
+    pairs = list(pairwise(intervals))
+    is_whole = all(a.high[1] == b.low[1] and (a.high[2], b.low[2]) == (0, 1) for a, b in pairs)
+    return [a.high[1] for a, _ in pairs] if is_whole else []
+
+
+def _range(leaf: Leaf, interval: Interval, name: str, dialect: Dialect) -> str:
+    low, high = interval.low, interval.high
+    if len(low) == 3 and isinstance(low[1], str) and build_prefix(low[1]).intervals[0] == interval:
+        return f"{name} like {_pattern(low[1], dialect)}"
+    parts = []
+    if len(low) == 3:
+        parts.append(f"{name} {'>=' if low[2] == 0 else '>'} {_literal(leaf.type, low[1], dialect)}")
+    if len(high) == 3:
+        parts.append(f"{name} {'<' if high[2] == 0 else '<='} {_literal(leaf.type, high[1], dialect)}")
+    return _joined("and", parts) if parts else f"{name} is not null"
+
+
+def _pattern(prefix: str, dialect: Dialect) -> str:
+    escaped = "".join(f"\\{c}" if c in "%_\\" else c for c in prefix)
+    return _text_literal(f"{escaped}%", dialect) + (r" escape '\'" if dialect == "duckdb" and escaped != prefix else "")
+
+
+def _joined(word: str, parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"({f' {word} '.join(parts)})"
+
+
+def _literal(type_text: str, item: Any, dialect: Dialect) -> str:
+    kind = parse_type(type_text)
+    if kind.name == "boolean":
+        return "true" if item else "false"
+    if kind.name in ("int", "long"):
+        return str(item)
+    if kind.name in ("float", "double"):
+        return _float_literal(item, kind.name, dialect)
+    if kind.name == "decimal":
+        return f"cast('{item_value(type_text, item):f}' as decimal({kind.precision}, {kind.scale}))"
+    if kind.name in ("fixed", "binary"):
+        return f"X'{item.hex()}'" if dialect == "spark" else f"from_hex('{item.hex()}')"
+    if kind.name == "string":
+        return _text_literal(item, dialect)
+    if kind.name == "uuid":
+        return f"cast('{uuid.UUID(bytes=item)}' as {_temporal_type(kind.name, dialect)})"
+    return f"cast('{decode_json(type_text, encode_value(type_text, item))}' as {_temporal_type(kind.name, dialect)})"
+
+
+def _float_literal(item: float, name: str, dialect: Dialect) -> str:
+    if math.isinf(item):
+        return f"cast('{'' if item > 0 else '-'}infinity' as {name})"
+    return f"{item!r}{'DF'[name == 'float']}" if dialect == "spark" else repr(item)
+
+
+def _text_literal(item: str, dialect: Dialect) -> str:
+    if dialect == "spark":
+        item = item.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{item}'"
+    return "'" + item.replace("'", "''") + "'"
+
+
+def _temporal_type(name: str, dialect: Dialect) -> str:
+    if name in ("date", "time"):
+        return name
+    if name == "uuid":
+        return "string" if dialect == "spark" else "uuid"
+    if dialect == "spark":
+        return "timestamp" if name.startswith("timestamptz") else "timestamp_ntz"
+    return "timestamptz" if name.startswith("timestamptz") else "timestamp_ns" if name.endswith("_ns") else "timestamp"

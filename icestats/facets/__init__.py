@@ -1,1 +1,0 @@
-"""What a table answers, by subject: the facets that `icestats.table.Table` is made of."""

@@ -1,0 +1,278 @@
+"""Opening a table: a name in a catalog, or the location of a metadata.json."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icestats.errors import CatalogError, CommitError, IcestatsError, MetadataError, TableNotFoundError
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.storage import Storage, local_path
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table as IcebergTable
+
+_HADOOP_VERSION = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII)
+
+DEMO_CATALOG = "icestats"
+DEMO_NAMESPACE = "demo"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that was found: where it is, and one version of its metadata."""
+
+    name: str
+    identifier: tuple[str, ...] | None
+    """Namespace and name in the catalog; None for a bare metadata.json."""
+    catalog_name: str | None
+    catalog_properties: Mapping[str, str]
+    metadata_location: str
+    metadata: TableMetadata
+    storage: Storage = field(repr=False, compare=False)
+
+
+def demo_home() -> Path:
+    """Return the folder of the embedded demo warehouse: ICESTATS_HOME, or the user's data folder."""
+    home = os.environ.get("ICESTATS_HOME")
+    if home:
+        return Path(home).expanduser().absolute()
+    from platformdirs import user_data_path
+
+    return user_data_path("icestats", appauthor=False)
+
+
+def demo_catalog_properties(home: Path | None = None) -> dict[str, str]:
+    """Return PyIceberg's properties of the embedded catalog: one SQLite file, one folder."""
+    folder = demo_home() if home is None else home
+    return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
+
+
+def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None = None) -> Source:
+    """Find a table and read the current version of its metadata.
+
+    Parameters
+    ----------
+    name_or_location : str
+        `catalog.namespace.table`, `namespace.table` (default catalog), or the location of a metadata.json or of a
+        table's folder. `demo.events` and `demo.flights` are the tables of the embedded demo warehouse.
+    catalog : str or mapping, optional
+        A catalog's name in PyIceberg's configuration, or its properties; then the name is `namespace.table`. For a
+        location: whose FileIO properties it is read with, or these properties (`s3.endpoint`, ...).
+
+    Raises
+    ------
+    CatalogError
+        No such catalog, or it cannot be opened.
+    TableNotFoundError
+        The catalog, or the location, has no such table.
+    MetadataError
+        The metadata is missing, cut or damaged.
+    """
+    name = str(name_or_location)
+    if _is_location(name) and (catalog is None or "/" in name):
+        return _open_location(name, _location_properties(catalog))
+    return _open_in_catalog(name, *_resolve(name, catalog))
+
+
+def reopen_source(source: Source) -> Source:
+    """Return a source as it is now: the same table, its newest metadata."""
+    if source.identifier is None or source.catalog_name is None:
+        return open_source(source.name, source.catalog_properties or None)
+    return _open_in_catalog(source.name, source.catalog_name, source.catalog_properties, source.identifier)
+
+
+def load_iceberg_table(source: Source) -> IcebergTable:
+    """Return PyIceberg's table for a source, as it is now; a bare metadata.json gives a read-only one."""
+    if source.identifier is None or source.catalog_name is None:
+        from pyiceberg.table import StaticTable
+
+        return StaticTable.from_metadata(source.metadata_location, source.storage.properties)
+    return _load(source.catalog_name, source.catalog_properties, source.identifier)
+
+
+def load_writable_table(source: Source) -> IcebergTable:
+    """Return PyIceberg's table for a commit.
+
+    Raises
+    ------
+    CommitError
+        The source is a bare metadata.json, to which nothing can be committed.
+    """
+    if source.identifier is None:
+        raise CommitError(
+            f"{source.metadata_location} is a metadata file and read-only: open the table through its catalog to commit"
+        )
+    return load_iceberg_table(source)
+
+
+def _open_in_catalog(
+    name: str, catalog_name: str, properties: Mapping[str, str], identifier: tuple[str, ...]
+) -> Source:
+    table = _load(catalog_name, properties, identifier)
+    merged = {**properties, **{str(k): str(v) for k, v in table.io.properties.items()}}
+    storage = Storage(merged)
+    metadata = read_metadata(storage, table.metadata_location)
+    return Source(name, identifier, catalog_name, properties, table.metadata_location, metadata, storage)
+
+
+def _is_location(name: str) -> bool:
+    return name in (".", "..") or "/" in name or "\\" in name or name.endswith((".json", ".json.gz"))
+
+
+def _location_properties(catalog: str | Mapping[str, str] | None) -> Mapping[str, str]:
+    if isinstance(catalog, str):
+        known = _known_catalogs()
+        if catalog.lower() not in known:
+            raise CatalogError(f"no catalog {catalog!r}: PyIceberg's configuration has {', '.join(sorted(known))}")
+        return known[catalog.lower()]
+    return {str(k): str(v) for k, v in (catalog or {}).items()}
+
+
+def _open_location(location: str, properties: Mapping[str, str]) -> Source:
+    storage = Storage(properties)
+    path = local_path(location)
+    if path is not None:
+        path = path.expanduser().absolute()
+        location = str(_find_metadata(path) if path.is_dir() else path)
+        if not Path(location).exists():
+            raise TableNotFoundError(f"no file {location}: expected the location of an Iceberg metadata.json")
+    return Source(location, None, None, properties, location, read_metadata(storage, location), storage)
+
+
+def _find_metadata(folder: Path) -> Path:
+    metadata = folder if folder.name == "metadata" else folder / "metadata"
+    versions = _numbered_versions(metadata)
+    hint = metadata / "version-hint.text"
+    named = hint.read_text(errors="replace").strip() if hint.is_file() else ""
+    if named.isdecimal() and int(named) in versions:
+        # The hint is written after the version, and may be late: those that follow without a gap are the table's too.
+        version = int(named)
+        while version + 1 in versions:
+            version += 1
+        return versions[version]
+    for name in (f"{named}.metadata.json", named):
+        if named and (metadata / name).is_file():
+            return metadata / name
+    if versions:
+        return versions[max(versions)]
+    found = sorted(metadata.glob("*.metadata.json"))
+    if not found:
+        raise TableNotFoundError(f"no table in {folder}: expected metadata/*.metadata.json below it")
+    raise TableNotFoundError(
+        f"{folder} has {len(found)} metadata files and no valid version-hint.text: name one, such as {found[-1]}"
+    )
+
+
+def _numbered_versions(metadata: Path) -> dict[int, Path]:
+    """Return the versions of a Hadoop table: `v7.metadata.json`, `v7.gz.metadata.json`, `v7.metadata.json.gz`."""
+    matches = ((_HADOOP_VERSION.fullmatch(path.name), path) for path in metadata.glob("v*"))
+    return {int(match[1]): path for match, path in matches if match is not None}
+
+
+def _resolve(name: str, catalog: str | Mapping[str, str] | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
+    parts = tuple(name.split("."))
+    if not all(parts) or len(parts) < 2:
+        expected = "catalog.namespace.table, namespace.table or the location of a metadata.json"
+        raise TableNotFoundError(f"{name!r} is no table: expected {expected}")
+    if isinstance(catalog, Mapping):
+        properties = {str(k): str(v) for k, v in catalog.items()}
+        return properties.pop("name", "catalog"), properties, parts
+    if catalog is None and parts[0] == DEMO_NAMESPACE and len(parts) == 2:
+        return DEMO_CATALOG, demo_catalog_properties(), parts
+    known = _known_catalogs()
+    if catalog is None and len(parts) > 2 and (parts[0] == DEMO_CATALOG or parts[0].lower() in known):
+        catalog, parts = parts[0], parts[1:]
+    catalog_name = catalog or _default_catalog(name, known)
+    if catalog_name == DEMO_CATALOG and DEMO_CATALOG not in known:
+        return DEMO_CATALOG, demo_catalog_properties(), parts
+    if catalog_name.lower() not in known:
+        listed = ", ".join(sorted({*known, DEMO_CATALOG}))
+        raise CatalogError(f"no catalog {catalog_name!r}: PyIceberg's configuration and icestats have {listed}")
+    return catalog_name, known[catalog_name.lower()], parts
+
+
+def _known_catalogs() -> dict[str, Mapping[str, str]]:
+    from pyiceberg.utils.config import Config
+
+    try:
+        config = Config()
+        catalogs = {name.lower(): config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
+        return {name: {k: str(v) for k, v in properties.items()} for name, properties in catalogs.items()}
+    except Exception as error:
+        raise CatalogError(f"PyIceberg's configuration cannot be read: {_one_line(error)}") from error
+
+
+def _default_catalog(name: str, known: Mapping[str, Mapping[str, str]]) -> str:
+    from pyiceberg.utils.config import Config
+
+    default = Config().get_default_catalog_name()
+    if default.lower() not in known:
+        listed = ", ".join(sorted({*known, DEMO_CATALOG}))
+        raise CatalogError(
+            f"{name!r} names no catalog and there is no default one: known are {listed}; "
+            "configure one in ~/.pyiceberg.yaml or give the location of a metadata.json"
+        )
+    return default
+
+
+def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[str, ...]) -> IcebergTable:
+    from pydantic import ValidationError as PydanticValidationError
+    from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError, ValidationError
+
+    full_name = ".".join(identifier)
+    catalog = _open_catalog(catalog_name, properties)
+    try:
+        return catalog.load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError) as error:
+        raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
+    except (ValidationError, PydanticValidationError) as error:
+        raise MetadataError(
+            f"PyIceberg cannot read the metadata: {_one_line(error)[:160]}; give the location of its "
+            "metadata.json instead",
+            full_name,
+        ) from error
+    except FileNotFoundError as error:
+        raise MetadataError(
+            f"the catalog points to a metadata file that is gone: {_one_line(error)}", full_name
+        ) from error
+    except Exception as error:
+        raise CatalogError(f"catalog {catalog_name!r} cannot load {full_name}: {_one_line(error)}") from error
+
+
+def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
+    is_demo = catalog_name == DEMO_CATALOG and properties == demo_catalog_properties()
+    if is_demo and not (demo_home() / "catalog.db").exists():
+        raise TableNotFoundError(f"the demo warehouse is not built in {demo_home()}: run `icestats demo`")
+    from pyiceberg.catalog import load_catalog
+
+    try:
+        return load_catalog(catalog_name, **properties)
+    except IcestatsError:
+        raise
+    except Exception as error:
+        raise CatalogError(f"catalog {catalog_name!r} cannot be opened: {_one_line(error)}") from error
+
+
+def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:
+    namespace, table = identifier[:-1], identifier[-1]
+    try:
+        tables = sorted(t[-1] for t in catalog.list_tables(namespace))
+    except Exception:  # noqa: BLE001 - only to say more in the message
+        try:
+            namespaces = ", ".join(sorted(".".join(n) for n in catalog.list_namespaces())) or "none"
+        except Exception:  # noqa: BLE001 - only to say more in the message
+            namespaces = "unknown"
+        return f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}: it has {namespaces}"
+    listed = ", ".join(tables[:20]) or "no tables"
+    return f"no table {table!r} in {catalog_name}.{'.'.join(namespace)}: it has {listed}"
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,144 @@
+"""The fields of all partition specs of a table, as one type.
+
+Source: Iceberg spec, "Partitioning", "Partition Transforms" and "Partition Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.errors import UnsupportedError
+from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
+from icestats.iceberg.types import parse_type, to_arrow_type
+
+VOID = "void"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """A partition field of one spec or of several."""
+
+    field_id: int
+    name: str
+    """As the newest spec that has it calls it."""
+    type: str | None
+    """Iceberg's type of the values; None where the source column is in no known schema."""
+
+
+def find_partition_columns(
+    specs: Mapping[int, PartitionSpec], schemas: Iterable[Schema]
+) -> tuple[PartitionColumn, ...]:
+    """Return the partition fields of all specs, by field id.
+
+    Parameters
+    ----------
+    specs : mapping of int to PartitionSpec
+        The table's specs by id.
+    schemas : iterable of Schema
+        Where source columns are looked up: the first schema that has a column counts.
+
+    Raises
+    ------
+    UnsupportedError
+        Two specs use one field id for different things, as early v1 writers did.
+    """
+    known = list(schemas)
+    found: dict[int, PartitionField] = {}
+    names: dict[int, str] = {}
+    for spec_id in sorted(specs, reverse=True):
+        for field in specs[spec_id].fields:
+            before = found.get(field.field_id)
+            names.setdefault(field.field_id, field.name)
+            if before is None or before.transform == VOID:
+                found[field.field_id] = field
+            if before is not None and not _are_compatible(before, field):
+                raise UnsupportedError(
+                    f"partition field {field.field_id} is {before.transform} of column {before.source_id} in one spec, "
+                    f"and {field.transform} of column {field.source_id} in another: such tables cannot be read"
+                )
+    return tuple(
+        PartitionColumn(field_id, _unique_name(field_id, names), _value_type(found[field_id], known))
+        for field_id in sorted(found)
+    )
+
+
+def partition_type(specs: Mapping[int, PartitionSpec], schemas: Iterable[Schema]) -> pa.StructType:
+    """Return the Arrow type of partitions: the fields of all specs, by field id.
+
+    A field whose source column is in none of the schemas is null; what manifests say of it is known only to
+    `read_rollups` and `read_files`.
+
+    Examples
+    --------
+    >>> from icestats.iceberg.metadata import Field
+    >>> schema = Schema(0, (Field(1, "at", "timestamp", True, True),))
+    >>> spec = PartitionSpec(0, (PartitionField(1000, 1, "at_day", "day"),))
+    >>> partition_type({0: spec}, [schema])
+    StructType(struct<at_day: date32[day]>)
+    """
+    return struct_type(find_partition_columns(specs, schemas))
+
+
+def struct_type(columns: Iterable[PartitionColumn]) -> pa.StructType:
+    """Return the Arrow type of partitions with these fields."""
+    return pa.struct([(c.name, pa.null() if c.type is None else to_arrow_type(c.type)) for c in columns])
+
+
+def avro_value_type(avro: Any) -> str | None:
+    """Return the Iceberg type of an Avro type, as a manifest has it for a partition value; None for null.
+
+    Examples
+    --------
+    >>> avro_value_type(["null", {"type": "int", "logicalType": "date"}])
+    'date'
+    """
+    if isinstance(avro, list):
+        return next((found for found in map(avro_value_type, avro) if found is not None), None)
+    if not isinstance(avro, dict):
+        return _AVRO_TYPES.get(str(avro))
+    logical, base = avro.get("logicalType"), avro.get("type")
+    if logical == "decimal":
+        return f"decimal({avro.get('precision')}, {avro.get('scale', 0)})"
+    if logical == "uuid":
+        return "uuid"
+    if isinstance(logical, str) and logical in _LOGICAL_TYPES:
+        return _LOGICAL_TYPES[logical] + ("tz" if avro.get("adjust-to-utc") and logical.startswith("timestamp") else "")
+    if base == "fixed":
+        return f"fixed[{avro.get('size')}]"
+    return avro_value_type(base)
+
+
+_AVRO_TYPES = {"string": "string", "bytes": "binary"} | {
+    name: name for name in ("boolean", "int", "long", "float", "double")
+}
+_LOGICAL_TYPES = {"date": "date", "time-micros": "time", "timestamp-micros": "timestamp"}
+
+
+def _are_compatible(first: PartitionField, second: PartitionField) -> bool:
+    if VOID in (first.transform, second.transform):
+        return first.source_id == second.source_id
+    return (first.source_id, first.transform) == (second.source_id, second.transform)
+
+
+def _unique_name(field_id: int, names: Mapping[int, str]) -> str:
+    name = names[field_id]
+    newest = max(i for i, other in names.items() if other == name)
+    return name if field_id == newest else f"{name}_{field_id}"
+
+
+def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:
+    transform = field.transform
+    if transform == "day":
+        return "date"
+    if transform in ("year", "month", "hour") or transform.startswith("bucket"):
+        return "int"
+    for schema in schemas:
+        source = schema.get(field.source_id)
+        if source is not None and source.is_primitive:
+            kind = parse_type(source.type)
+            return None if kind.name == "unknown" else source.type
+    return None

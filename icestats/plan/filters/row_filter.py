@@ -1,0 +1,196 @@
+"""A row filter as planning uses it: bound to the schema, and projected to each partition spec."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from icestats.errors import UnsupportedError
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.metadata import PartitionField, PartitionSpec
+from icestats.iceberg.metadata_json import read_document
+from icestats.plan.filters.filter_parser import parse_row_filter
+from icestats.plan.filters.predicates import Condition, Junction, Predicate, build_condition, find_predicates, join
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.partitioning import PartitionSpec as IcebergSpec
+    from pyiceberg.schema import Schema as IcebergSchema
+
+_BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
+_UNTOLD = frozenset({"!=", "not in"})
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A filter, and what it says of partitions."""
+
+    text: str
+    condition: Condition
+    by_spec: Mapping[int, Condition]
+    """For each partition spec the condition on its partition values that every matching row meets."""
+    unprojected: Mapping[int, Mapping[Predicate, str]]
+    """For each spec the predicates that its partitions say nothing about, and why."""
+    field_ids: tuple[int, ...]
+    """The columns that the filter is about."""
+    is_folded: bool
+    """A comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSchema:
+    """What filters of a table are bound to."""
+
+    schema: IcebergSchema
+    """The schema that the snapshot is read with."""
+    specs: Mapping[int, IcebergSpec]
+
+
+def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
+    """Read what filters are bound to from a metadata.json, which may be one that PyIceberg refuses as a whole.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    schema_id : int
+        The schema that the snapshot is read with.
+
+    Raises
+    ------
+    UnsupportedError
+        The schema or a partition spec holds what PyIceberg does not know.
+    """
+    from pyiceberg.partitioning import PartitionSpec
+
+    document = read_document(source.storage, source.metadata_location)
+    schemas = document.get("schemas") or [document["schema"]]
+    found = next((s for s in schemas if s.get("schema-id", 0) == schema_id), schemas[-1])
+    specs = document.get("partition-specs") or [{"spec-id": 0, "fields": document.get("partition-spec") or []}]
+    try:
+        return FilterSchema(
+            _read_schema(found),
+            {spec["spec-id"]: PartitionSpec.model_validate(spec) for spec in specs},
+        )
+    except ValueError as error:
+        said = " ".join(str(error).split())[:200]
+        raise UnsupportedError(
+            f"{source.name} cannot be filtered, PyIceberg does not read its schema: {said}"
+        ) from error
+
+
+def _read_schema(document: dict[str, Any]) -> IcebergSchema:
+    """Read a schema, without the columns whose types PyIceberg does not know (variant, geometry and the like)."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    try:
+        return Schema.model_validate(document)
+    except ValueError:
+        known = []
+        for field in document["fields"]:
+            with contextlib.suppress(ValueError):
+                known.append(NestedField.model_validate(field))
+        return Schema(*known, schema_id=document.get("schema-id", 0))
+
+
+def build_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -> RowFilter:
+    """Bind a filter to a schema, and project it to each of the table's partition specs.
+
+    Parameters
+    ----------
+    row_filter : str or pyiceberg.expressions.BooleanExpression
+        The filter.
+    known : FilterSchema
+        The schema and the partition specs.
+
+    Raises
+    ------
+    FilterError
+        The filter cannot be read, or does not fit the schema.
+    """
+    from pyiceberg.expressions.visitors import inclusive_projection
+
+    schema = known.schema
+    expression = parse_row_filter(row_filter, schema)
+    condition = build_condition(expression, schema)
+    by_spec: dict[int, Condition] = {}
+    for spec_id, spec in known.specs.items():
+        projected = inclusive_projection(schema, spec)(expression)
+        transforms = {field.field_id: str(field.transform) for field in spec.fields}
+        by_spec[spec_id] = _with_transforms(build_condition(projected, _partition_schema(spec, schema)), transforms)
+    specs = {spec_id: _spec(spec) for spec_id, spec in known.specs.items()}
+    predicates = tuple(find_predicates(condition))
+    return RowFilter(
+        text=row_filter if isinstance(row_filter, str) else str(condition),
+        condition=condition,
+        by_spec=by_spec,
+        unprojected={spec_id: _find_unprojected(predicates, spec) for spec_id, spec in specs.items()},
+        field_ids=tuple(dict.fromkeys(predicate.field_id for predicate in predicates)),
+        is_folded=_is_folded(expression, schema),
+    )
+
+
+def _is_folded(expression: BooleanExpression, schema: IcebergSchema) -> bool:
+    from pyiceberg.expressions import AlwaysTrue, And, LiteralPredicate, Not, Or, SetPredicate
+    from pyiceberg.expressions.visitors import bind, rewrite_not
+
+    if isinstance(expression, And | Or):
+        return _is_folded(expression.left, schema) or _is_folded(expression.right, schema)
+    if isinstance(expression, Not):
+        return _is_folded(rewrite_not(expression), schema)
+    if not isinstance(expression, LiteralPredicate | SetPredicate):
+        return False
+    return isinstance(bind(schema, expression, case_sensitive=True), AlwaysTrue)
+
+
+def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema:
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    # Every partition field is optional: files of before the field was added have none.
+    fields = [
+        NestedField(field.field_id, field.name, field.transform.result_type(source.field_type), required=False)
+        for field in spec.fields
+        if (source := schema._lazy_id_to_field.get(field.source_id)) is not None
+    ]
+    return Schema(*fields)
+
+
+def _spec(spec: IcebergSpec) -> PartitionSpec:
+    fields = (PartitionField(f.field_id, f.source_id, f.name, str(f.transform)) for f in spec.fields)
+    return PartitionSpec(spec.spec_id, tuple(fields))
+
+
+def _with_transforms(condition: Condition, transforms: Mapping[int, str]) -> Condition:
+    if isinstance(condition, Predicate):
+        return replace(condition, transform=transforms[condition.field_id])
+    if isinstance(condition, Junction):
+        return join(condition.operator, tuple(_with_transforms(child, transforms) for child in condition.children))
+    return condition
+
+
+def _find_unprojected(predicates: tuple[Predicate, ...], spec: PartitionSpec) -> dict[Predicate, str]:
+    found = {}
+    for predicate in predicates:
+        fields = [field for field in spec.fields if field.source_id == predicate.field_id]
+        reasons = [_explain_transform(predicate, field) for field in fields]
+        if not fields:
+            found[predicate] = f"no partition field is made of {predicate.name}"
+        elif all(reasons):
+            found[predicate] = str(reasons[0])
+    return found
+
+
+def _explain_transform(predicate: Predicate, field: PartitionField) -> str | None:
+    """Say why the values of a partition field tell nothing of a predicate; None where they do."""
+    transform, operator = field.transform, predicate.operator
+    if transform == "identity":
+        return None
+    if transform.startswith("bucket") and operator not in _BUCKET_OPERATORS:
+        return f"{transform} is not order-preserving"
+    if transform == "void" or operator in _UNTOLD:
+        return f"{transform} says nothing of `{operator}`"
+    return None

@@ -1,0 +1,282 @@
+"""A plan: what a scan with a filter reads of a snapshot, step by step, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.answers.arrays import combine, to_arrow
+from icestats.answers.arrow_values import from_columns, from_rows
+from icestats.answers.planning_schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
+from icestats.errors import CallError
+from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.pruning.evaluation import Evaluation
+from icestats.plan.pruning.explanations import Explanation, explain, join
+from icestats.plan.pruning.funnel import Funnel, Judgement
+from icestats.plan.pruning.keys import Longs, Mask
+from icestats.plan.pruning.plan_text import render_plan_html, render_plan_text
+from icestats.plan.pruning.steps import BOUNDS, ROW_GROUPS, PlanStep
+
+Which = Literal["kept", "skipped", "all", "none"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a scan with a row filter reads of one snapshot, and why.
+
+    Nothing of the data has been read, unless row groups or rows were asked for.
+    """
+
+    table: str
+    """The name or location that the table was loaded by."""
+    snapshot_id: int | None
+    row_filter: str
+    """The filter, as text."""
+    steps: tuple[PlanStep, ...]
+    """From all manifests with live data files to what is read. `kept` + `skipped` = `total` at each step, and `total`
+    is what the step before has left."""
+    partition_filters: Mapping[int, str]
+    """For each partition spec the filter that every matching row's partition meets; `true` where there is none."""
+    unprojected: Mapping[int, Mapping[str, str]]
+    """For each partition spec the predicates that its partitions say nothing about, and why."""
+    _row_filter: RowFilter = field(repr=False, compare=False)
+    _funnel: Funnel = field(repr=False, compare=False)
+    _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
+    _row_groups: tuple[pa.Table, Evaluation] | None = field(default=None, repr=False, compare=False)
+
+    def step(self, name: str) -> PlanStep:
+        """Return a step by its name.
+
+        Raises
+        ------
+        KeyError
+            The plan has no such step.
+        """
+        for found in self.steps:
+            if found.step == name:
+                return found
+        raise KeyError(f"no step {name!r}: the plan has {', '.join(s.step for s in self.steps)}")
+
+    def to_arrow(self) -> pa.Table:
+        """Return the steps.
+
+        Returns
+        -------
+        pyarrow.Table
+            `PLAN_STEPS`: one row a step.
+        """
+        return from_rows([step.to_json() for step in self.steps], PLAN_STEPS)
+
+    def manifests(self) -> pa.Table:
+        """Return the manifests of data, each with whether it is read and why.
+
+        Returns
+        -------
+        pyarrow.Table
+            `PLAN_MANIFESTS`: one row a manifest, in manifest list order.
+        """
+        funnel = self._funnel
+        steps, parts = self._explain_manifests()
+        found = [join(explanations) for explanations in parts]
+        manifests = funnel.manifests
+        counts = {
+            name: pc.add(manifests[f"added_{what}_count"], manifests[f"existing_{what}_count"])
+            for name, what in (("live_file_count", "files"), ("record_count", "rows"))
+        }
+        kept = np.zeros(manifests.num_rows, np.bool_)
+        kept[funnel.kept_manifests] = True
+        columns = {
+            "manifest_path": manifests["manifest_path"],
+            "manifest_length": manifests["manifest_length"],
+            "spec_id": manifests["partition_spec_id"],
+            **counts,
+            "kept": kept,
+            "step": steps,
+            **_texts(found),
+        }
+        return from_columns(columns, PLAN_MANIFESTS)
+
+    def files(self, which: Which = "kept") -> pa.Table:
+        """Return the live data files of the manifests that are read, each with whether it is read and why.
+
+        Parameters
+        ----------
+        which : {"kept", "skipped", "all", "none"}
+            Which of them. Files of manifests that are skipped are in none of these: nothing has been read of them.
+
+        Returns
+        -------
+        pyarrow.Table
+            `plan_files_schema`: one row a data file, in the order of the manifests and of their entries.
+        """
+        rows = self._choose(which)
+        return self._build_files(rows, self._explain_files(rows))
+
+    def row_groups(self) -> pa.Table:
+        """Return the row groups of the kept files, each with whether it is read and why.
+
+        Returns
+        -------
+        pyarrow.Table
+            `PLAN_ROW_GROUPS`: one row a row group, in the order of the kept files.
+
+        Raises
+        ------
+        CallError
+            The plan was made without row groups.
+        """
+        if self._row_groups is None:
+            raise CallError("the plan was made without row groups: make it with row_groups=True")
+        groups, evaluation = self._row_groups
+        paths = combine(self._funnel.files["file_path"].take(to_arrow(self._funnel.kept_files)))
+        columns = {
+            "file_path": paths.take(groups["file_index"]),
+            "row_group": groups["row_group"],
+            "row_count": groups["row_count"],
+            "size_bytes": groups["size_bytes"],
+            "kept": evaluation.kept,
+            "step": [ROW_GROUPS] * groups.num_rows,
+            **_texts([explain(evaluation, place) for place in range(groups.num_rows)]),
+        }
+        return from_columns(columns, PLAN_ROW_GROUPS)
+
+    def kept_file_paths(self) -> list[str]:
+        """Return the paths of the data files that are read."""
+        paths: list[str] = self._funnel.files["file_path"].take(to_arrow(self._funnel.kept_files)).to_pylist()
+        return paths
+
+    def to_json(self, files: Which = "kept") -> dict[str, Any]:
+        """Return the plan as one JSON object.
+
+        Parameters
+        ----------
+        files : {"kept", "skipped", "all", "none"}
+            Which files are listed.
+        """
+        chosen = self._choose(files)
+        table = self._build_files(chosen, found := self._explain_files(chosen))
+        rows = table.select(["file_path", "kept", "step", "reason", "delete_files"]).to_pylist()
+        for row, (_, explanation) in zip(rows, found, strict=True):
+            row["reason"] = explanation.sentence
+        return {
+            "row_filter": self.row_filter,
+            "snapshot_id": None if self.snapshot_id is None else str(self.snapshot_id),
+            "steps": [step.to_json() for step in self.steps],
+            "files": rows,
+            "partition_filters": {str(spec_id): text for spec_id, text in self.partition_filters.items()},
+            "unprojected": {str(spec_id): dict(found) for spec_id, found in self.unprojected.items()},
+        }
+
+    def __repr__(self) -> str:
+        return render_plan_text(self.table, self.row_filter, self.steps, self.partition_filters, self.unprojected)
+
+    def _repr_html_(self) -> str:
+        return render_plan_html(self.table, self.row_filter, self.steps, self.partition_filters, self.unprojected)
+
+    def _explain_manifests(self) -> tuple[list[str], list[list[Explanation]]]:
+        count = self._funnel.manifests.num_rows
+        steps = [""] * count
+        parts: list[list[Explanation]] = [[] for _ in range(count)]
+        for judgement in self._funnel.manifest_judgements:
+            for place, row in enumerate(judgement.rows.tolist()):
+                explanation = self._explain(judgement, place)
+                steps[row] = judgement.step
+                parts[row] = [*parts[row], explanation] if judgement.evaluation.kept[place] else [explanation]
+        return steps, parts
+
+    def _choose(self, which: Which) -> Longs:
+        kept = self._kept_mask()
+        return np.flatnonzero({"kept": kept, "skipped": ~kept, "all": kept | True, "none": kept & False}[which])
+
+    def _kept_mask(self) -> Mask:
+        kept = np.zeros(self._funnel.files.num_rows, np.bool_)
+        kept[self._funnel.kept_files] = True
+        return kept
+
+    def _build_files(self, rows: Longs, found: list[tuple[str, Explanation]]) -> pa.Table:
+        funnel, kept = self._funnel, self._kept_mask()[rows]
+        files = funnel.files.take(to_arrow(rows))
+        deletes = iter(self._find_deletes(files.filter(to_arrow(kept))))
+        paths = combine(funnel.manifests["manifest_path"].take(to_arrow(funnel.kept_manifests)))
+        columns = {
+            name: files[name] for name in ("file_path", "spec_id", "partition", "record_count", "file_size_in_bytes")
+        }
+        columns |= {
+            "manifest_path": paths.take(files["manifest_index"]),
+            "kept": kept,
+            "step": [step for step, _ in found],
+            **_texts([explanation for _, explanation in found]),
+            "delete_files": [next(deletes) if keep else [] for keep in kept],
+        }
+        return from_columns(columns, plan_files_schema(files.schema.field("partition").type))
+
+    def _explain_files(self, rows: Longs) -> list[tuple[str, Explanation]]:
+        found: dict[int, tuple[str, Explanation]] = {}
+        wanted = np.zeros(self._funnel.files.num_rows, np.bool_)
+        wanted[rows] = True
+        for judgement in self._funnel.file_judgements:
+            for place in np.flatnonzero(wanted[judgement.rows]).tolist():
+                if judgement.step == BOUNDS or not judgement.evaluation.kept[place]:
+                    found[int(judgement.rows[place])] = (judgement.step, explain(judgement.evaluation, place))
+        return [found[row] for row in rows.tolist()]
+
+    def _explain(self, judgement: Judgement, place: int) -> Explanation:
+        return explain(judgement.evaluation, place, self._row_filter.unprojected.get(judgement.spec_id))
+
+
+def build_plan(
+    table: str,
+    snapshot_id: int | None,
+    row_filter: RowFilter,
+    funnel: Funnel,
+    find_deletes: Callable[[pa.Table], list[list[str]]],
+    more_steps: tuple[PlanStep, ...] = (),
+    row_groups: tuple[pa.Table, Evaluation] | None = None,
+) -> Plan:
+    """Build the plan that a funnel is the result of.
+
+    Parameters
+    ----------
+    table : str
+        What the table is called.
+    snapshot_id : int or None
+        The snapshot.
+    row_filter : RowFilter
+        The filter.
+    funnel : Funnel
+        What each step has left.
+    find_deletes : callable
+        Gives for data files (`file_figures_schema`) the paths of the delete files that apply.
+    more_steps : tuple of PlanStep, optional
+        Steps behind those of the funnel.
+    row_groups : tuple of pyarrow.Table and Evaluation, optional
+        The row groups of the kept files (`row_group_figures_schema`), and what the filter says of them.
+    """
+    return Plan(
+        table=table,
+        snapshot_id=snapshot_id,
+        row_filter=row_filter.text,
+        steps=(*funnel.steps, *more_steps),
+        partition_filters={spec_id: str(condition) for spec_id, condition in row_filter.by_spec.items()},
+        unprojected={
+            spec_id: {str(predicate): reason for predicate, reason in found.items()}
+            for spec_id, found in row_filter.unprojected.items()
+        },
+        _row_filter=row_filter,
+        _funnel=funnel,
+        _find_deletes=find_deletes,
+        _row_groups=row_groups,
+    )
+
+
+def _texts(found: list[Explanation]) -> dict[str, list[str]]:
+    return {
+        "predicate": [one.predicate for one in found],
+        "reason": [one.reason for one in found],
+        "evidence": [one.evidence for one in found],
+    }

@@ -1,0 +1,194 @@
+"""Sets of a column's values: intervals between cuts, and whether null and NaN belong to them.
+
+Every predicate on one column is such a set, so that predicates on the same column can be intersected and united
+exactly, instead of being taken for independent.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icestats.iceberg.types import parse_type, to_integer
+
+Cut = tuple[Any, ...]
+"""A place between values: `(0, value, 0)` just below a value, `(0, value, 1)` just above it; tuples in that order."""
+
+BOTTOM: Final[Cut] = (-1,)
+TOP: Final[Cut] = (1,)
+
+
+def below(value: Any) -> Cut:
+    """Return the cut just below a value."""
+    return (0, value, 0)
+
+
+def above(value: Any) -> Cut:
+    """Return the cut just above a value."""
+    return (0, value, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values between two cuts."""
+
+    low: Cut
+    high: Cut
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it holds one value only."""
+        return len(self.low) == 3 and self.low == below(self.low[1]) and self.high == above(self.low[1])
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """Some of a column's values: intervals that do not touch, in order; null and NaN lie outside of all intervals."""
+
+    intervals: tuple[Interval, ...]
+    has_null: bool = False
+    has_nan: bool = False
+
+    @property
+    def points(self) -> tuple[Interval, ...]:
+        """The intervals that hold one value."""
+        return tuple(interval for interval in self.intervals if interval.is_point)
+
+    @property
+    def ranges(self) -> tuple[Interval, ...]:
+        """The intervals that hold more than one."""
+        return tuple(interval for interval in self.intervals if not interval.is_point)
+
+    def union(self, other: ValueSet) -> ValueSet:
+        """Return the values of either.
+
+        Examples
+        --------
+        >>> point = ValueSet((Interval(below(1), above(1)),))
+        >>> point.union(ValueSet((Interval(above(1), TOP),))).intervals
+        (Interval(low=(0, 1, 0), high=(1,)),)
+        """
+        return ValueSet(
+            tuple(_united([*self.intervals, *other.intervals])),
+            self.has_null or other.has_null,
+            self.has_nan or other.has_nan,
+        )
+
+    def intersection(self, other: ValueSet) -> ValueSet:
+        """Return the values of both."""
+        pairs = ((a, b) for a in self.intervals for b in other.intervals)
+        cuts = ((max(a.low, b.low), min(a.high, b.high)) for a, b in pairs)
+        return ValueSet(
+            tuple(_united(Interval(low, high) for low, high in cuts if low < high)),
+            self.has_null and other.has_null,
+            self.has_nan and other.has_nan,
+        )
+
+
+EVERYTHING: Final = ValueSet((Interval(BOTTOM, TOP),), has_null=True, has_nan=True)
+NOTHING: Final = ValueSet(())
+VALUES: Final = ValueSet((Interval(BOTTOM, TOP),), has_nan=True)
+"""All that is not null."""
+NUMBERS: Final = ValueSet((Interval(BOTTOM, TOP),))
+"""All that is neither null nor NaN."""
+
+
+def build_points(values: Iterable[Any]) -> ValueSet:
+    """Build the set of some values."""
+    return ValueSet(tuple(_united(Interval(below(value), above(value)) for value in values)))
+
+
+def build_gaps(values: Iterable[Any], *, has_null: bool) -> ValueSet:
+    """Build the set of all values, NaN among them, but some."""
+    gaps = []
+    low = BOTTOM
+    for point in build_points(values).intervals:
+        gaps.append(Interval(low, point.low))
+        low = point.high
+    return ValueSet((*gaps, Interval(low, TOP)), has_null=has_null, has_nan=True)
+
+
+def build_prefix(prefix: str) -> ValueSet:
+    """Build the set of the texts that start with a prefix.
+
+    Examples
+    --------
+    >>> build_prefix("ab").intervals
+    (Interval(low=(0, 'ab', 0), high=(0, 'ac', 0)),)
+    """
+    after = _after_prefix(prefix)
+    return ValueSet((Interval(below(prefix), TOP if after is None else below(after)),))
+
+
+def build_other_prefixes(prefix: str) -> ValueSet:
+    """Build the set of the texts that do not start with a prefix."""
+    if not prefix:
+        return NOTHING
+    after = _after_prefix(prefix)
+    rest = () if after is None else (Interval(below(after), TOP),)
+    return ValueSet((Interval(BOTTOM, below(prefix)), *rest))
+
+
+def _after_prefix(prefix: str) -> str | None:
+    last = chr(0x10FFFF)
+    kept = prefix.rstrip(last)
+    if not kept:
+        return None
+    code = ord(kept[-1]) + 1
+    # Surrogates are no characters: the next one after U+D7FF is U+E000.
+    return kept[:-1] + chr(0xE000 if 0xD800 <= code < 0xE000 else code)
+
+
+def _united(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    current: Interval | None = None
+    for interval in sorted(intervals, key=lambda i: (i.low, i.high)):
+        if current is None:
+            current = interval
+        elif interval.low <= current.high:
+            current = Interval(current.low, max(current.high, interval.high))
+        else:
+            yield current
+            current = interval
+    if current is not None:
+        yield current
+
+
+def build_item(type_text: str, value: Any) -> Any:
+    """Return a value as statistics order it: an integer for whole numbers, decimals, booleans, dates and times.
+
+    These are the items of KLL sketches (`kll_layout.item_type_of`): decimals unscaled, times in their column's unit;
+    text stays text, and what has no such item stays bytes.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> build_item("decimal(9, 2)", Decimal("1.50")), build_item("boolean", True)
+    (150, 1)
+    """
+    kind = parse_type(type_text)
+    if kind.name == "decimal":
+        return int(value.scaleb(kind.scale))
+    if kind.name == "float":
+        return _single_precision(value)
+    if kind.name == "double":
+        return float(value)
+    if kind.name == "string":
+        return str(value)
+    if kind.name in ("uuid", "fixed", "binary"):
+        return getattr(value, "bytes", value)
+    return to_integer(value)
+
+
+def _single_precision(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def is_discrete(type_text: str) -> bool:
+    """Return whether between two neighbouring items of a type there is none: whole numbers, dates, decimals."""
+    return parse_type(type_text).name not in ("float", "double", "string", "uuid", "fixed", "binary")

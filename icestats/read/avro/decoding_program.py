@@ -1,0 +1,273 @@
+"""Writer schema -> decoding program: which bytes of a manifest entry to skip, and which to capture where.
+
+Fields go by their `field-id`, never by name or position. Sources: Iceberg spec, "Manifests" and "Avro" (Appendix A);
+Avro 1.12 specification, "Data Serialization and Deserialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from icestats.read.avro.avro_names import MAX_SCHEMA_DEPTH, SchemaError, resolve_names
+from icestats.read.kernel import kernel_layout as k
+from icestats.read.kernel.kernel_layout import Words
+
+MAX_PROGRAM_LENGTH = 200_000
+
+NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
+    "number",
+    "text",
+    "numbers",
+    "array",
+    "record",
+    "metric",
+    "real",
+    "boolean",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What is wanted of a field."""
+
+    kind: str
+    slot: int = 0
+    """The slot that takes it; of a metrics map, the metric."""
+    fields: Mapping[int, Capture] | None = None
+    """Of a record: what is wanted of its fields, by field id."""
+    required: bool = False
+    """The writer's schema must have the field."""
+
+
+_ACCEPTED: dict[str, dict[str, int]] = {
+    NUMBER: {"int": k.LONG, "long": k.LONG},
+    TEXT: {"bytes": k.SPAN, "string": k.SPAN, "fixed": k.FIXED},
+    REAL: {"float": k.FLOAT, "double": k.DOUBLE},
+    BOOLEAN: {"boolean": k.BOOLEAN},
+}
+_FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+# Field ids of the key and the value of each metrics map (spec, "Manifests").
+METRIC_FIELDS = {0: (117, 118), 1: (119, 120), 2: (121, 122), 3: (138, 139), 4: (126, 127), 5: (129, 130)}
+
+
+def compile_program(schema: Any, wanted: Capture, names: dict[str, Any] | None = None) -> Words:
+    """Compile the decoding program of an Avro schema.
+
+    Parameters
+    ----------
+    schema : dict, list or str
+        The writer's schema, as JSON.
+    wanted : Capture
+        What to capture of it.
+    names : dict, optional
+        Named types that the schema refers to, where it is a part of another; see `resolve_names`.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Operations of `kernel_layout` with their operands.
+
+    Raises
+    ------
+    SchemaError
+        A required field is missing, a field has another type than its id says, a type is unknown, recursive, or nested
+        too deep.
+
+    Examples
+    --------
+    >>> record = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long", "field-id": 1}]}
+    >>> compile_program(record, Capture(RECORD, fields={1: Capture(NUMBER, slot=6)})).tolist()
+    [4, 6, 0]
+    """
+    compiler = _Compiler(names)
+    compiler.emit(schema, wanted, "entry")
+    return np.array([*compiler.code, k.END], np.int64)
+
+
+class _Compiler:
+    def __init__(self, names: dict[str, Any] | None) -> None:
+        self.code: list[int] = []
+        self._names = names
+        self._root: Any = None
+        self._open: list[int] = []
+        self._depth = 0
+        self._arrays = 0
+        self._steps = 0
+
+    def emit(self, schema: Any, wanted: Capture | None, where: str) -> None:
+        if self._root is None:
+            self._root = schema
+        self._depth += 1
+        if self._depth > MAX_SCHEMA_DEPTH:
+            raise SchemaError(f"{where} nests more than {MAX_SCHEMA_DEPTH} types")
+        self._steps += 1
+        if max(len(self.code), self._steps) > MAX_PROGRAM_LENGTH:
+            raise SchemaError(f"{where} makes the schema larger than {MAX_PROGRAM_LENGTH:,} operations")
+        kind, body = self._unwrap(schema, where)
+        if kind == "union":
+            self._union(body, wanted, where)
+        elif kind == "record":
+            self._record(body, wanted, where)
+        elif wanted is None:
+            self._skip(kind, body, where)
+        else:
+            self._capture(kind, body, wanted, where)
+        self._depth -= 1
+
+    def _unwrap(self, schema: Any, where: str) -> tuple[str, Any]:
+        for _ in range(MAX_SCHEMA_DEPTH):
+            if isinstance(schema, list):
+                return "union", schema
+            if isinstance(schema, str):
+                if schema in _SIMPLE:
+                    return schema, {}
+                schema = self._named(schema, where)
+            elif not isinstance(schema, dict) or "type" not in schema:
+                break
+            elif schema["type"] in _COMPLEX:
+                return schema["type"], schema
+            else:
+                schema = schema["type"]
+        raise SchemaError(f"{where} has no Avro type: {str(schema)[:80]}")
+
+    def _named(self, name: str, where: str) -> Any:
+        if self._names is None:
+            self._names = resolve_names(self._root)
+        found = self._names.get(name, self._names.get(name.rpartition(".")[2]))
+        if found is None:
+            raise SchemaError(f"{where} has the unknown Avro type {name[:80]!r}")
+        return found
+
+    def _union(self, branches: list[Any], wanted: Capture | None, where: str) -> None:
+        if not branches or len(branches) > MAX_PROGRAM_LENGTH:
+            raise SchemaError(f"{where} is a union of {len(branches)} types")
+        self.code += [k.UNION, len(branches), *([0] * len(branches))]
+        table = len(self.code) - len(branches)
+        jumps: list[int] = []
+        for number, branch in enumerate(branches):
+            self.code[table + number] = len(self.code)
+            if branch == "null" or (isinstance(branch, dict) and branch.get("type") == "null"):
+                jumps.append(table + number)
+                continue
+            self.emit(branch, wanted, where)
+            if number + 1 < len(branches):
+                self.code += [k.JUMP, 0]
+                jumps.append(len(self.code) - 1)
+        for jump in jumps:
+            self.code[jump] = len(self.code)
+
+    def _record(self, body: dict[str, Any], wanted: Capture | None, where: str) -> None:
+        fields = body.get("fields")
+        if not isinstance(fields, list) or not all(isinstance(f, dict) and "type" in f for f in fields):
+            raise SchemaError(f"{where} is an Avro record without fields")
+        if id(body) in self._open:
+            raise SchemaError(f"{where} is of a recursive type")
+        if wanted is not None and wanted.kind != RECORD:
+            raise SchemaError(f"{where} is an Avro record, expected {_expected(wanted)}")
+        inner = {} if wanted is None or wanted.fields is None else wanted.fields
+        missing = [i for i, c in inner.items() if c.required and all(f.get("field-id") != i for f in fields)]
+        if missing:
+            raise SchemaError(f"{where} has no field of id {missing[0]}")
+        self._open.append(id(body))
+        if wanted is not None and wanted.slot:
+            self.code += [k.OPEN, wanted.slot]
+        for field in fields:
+            self.emit(field["type"], inner.get(_field_id(field)), f"{where}.{str(field.get('name'))[:80]}")
+        if wanted is not None and wanted.slot:
+            self.code += [k.CLOSE, wanted.slot]
+        self._open.pop()
+
+    def _skip(self, kind: str, body: dict[str, Any], where: str) -> None:
+        if kind in _FIXED_SIZES or kind == "fixed":
+            size = _FIXED_SIZES[kind] if kind in _FIXED_SIZES else _fixed_size(body, where)
+            if size:
+                self.code += [k.SKIP_FIXED, size]
+        elif kind in ("bytes", "string"):
+            self.code += [k.SKIP_BYTES]
+        elif kind in ("int", "long", "enum"):
+            self.code += [k.SKIP_VARINT]
+        elif kind == "map":
+            self._loop([k.SKIP_BYTES], body.get("values"), None, where)
+        else:
+            self._loop([], body.get("items"), None, where)
+
+    def _capture(self, kind: str, body: dict[str, Any], wanted: Capture, where: str) -> None:
+        operation = _ACCEPTED.get(wanted.kind, {}).get(kind)
+        if operation is not None:
+            self.code += [operation, wanted.slot]
+            if operation == k.FIXED:
+                self.code.append(_fixed_size(body, where))
+        elif wanted.kind == METRIC and kind == "array":
+            self._metric(body, wanted.slot, where)
+        elif wanted.kind == METRIC and kind == "map":
+            self._skip(kind, body, where)
+        elif wanted.kind in (NUMBERS, ARRAY) and kind == "array":
+            item, _ = self._unwrap(body.get("items"), where)
+            if wanted.kind == NUMBERS and item not in _ACCEPTED[NUMBER]:
+                raise SchemaError(f"{where} is an Avro array of {item}, expected numbers")
+            self.code += [k.OPEN, wanted.slot]
+            self._skip(kind, body, where)
+            self.code += [k.CLOSE, wanted.slot]
+        elif kind != "null":
+            raise SchemaError(f"{where} is of the Avro type {kind}, expected {_expected(wanted)}")
+
+    def _metric(self, body: dict[str, Any], metric: int, where: str) -> None:
+        kind, item = self._unwrap(body.get("items"), where)
+        if kind != "record":
+            raise SchemaError(f"{where} is an Avro array of {kind}, expected key and value records")
+        key_id, value_id = METRIC_FIELDS[metric]
+        types = {_field_id(f): f.get("type") for f in item.get("fields") or () if isinstance(f, dict)}
+        value_kind = NUMBER if metric < 4 else TEXT
+        plain = (("int", "long"), ("long", "int") if metric < 4 else ("bytes", "string"))
+        if list(types) == [key_id, value_id] and types[key_id] in plain[0] and types[value_id] in plain[1]:
+            self.code += [k.COUNTS if metric < 4 else k.BOUNDS, metric]
+            return
+        captures = {
+            key_id: Capture(NUMBER, k.KEY, required=True),
+            value_id: Capture(value_kind, k.VALUE, required=True),
+        }
+        self.code += [k.SEEN, metric]
+        before = [k.CLEAR, k.KEY, k.CLEAR, k.VALUE]
+        after = [k.PUT_COUNT if metric < 4 else k.PUT_BOUND, metric]
+        self._loop(before, item, Capture(RECORD, fields=captures), where, after)
+
+    def _loop(
+        self, before: list[int], items: Any, wanted: Capture | None, where: str, after: list[int] | None = None
+    ) -> None:
+        self._arrays += 1
+        if self._arrays > k.MAX_DEPTH:
+            raise SchemaError(f"{where} nests more than {k.MAX_DEPTH} arrays and maps")
+        start = len(self.code)
+        self.code += [k.ARRAY, 0, *before]
+        self.emit(items, wanted, where)
+        if len(self.code) == start + 2:
+            self.code[start:] = [k.EMPTY_ITEMS]
+        else:
+            self.code += [*(after or ()), k.NEXT, start + 2]
+            self.code[start + 1] = len(self.code)
+        self._arrays -= 1
+
+
+_SIMPLE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_COMPLEX = frozenset({"record", "enum", "fixed", "array", "map"})
+
+
+def _field_id(field: dict[str, Any]) -> int:
+    field_id = field.get("field-id")
+    return field_id if isinstance(field_id, int) else -1
+
+
+def _fixed_size(body: dict[str, Any], where: str) -> int:
+    size = body.get("size")
+    if not isinstance(size, int) or not 0 <= size <= 1 << 30:
+        raise SchemaError(f"{where} is an Avro fixed of size {str(size)[:40]}")
+    return size
+
+
+def _expected(wanted: Capture) -> str:
+    longer = {NUMBERS: "an array of numbers", ARRAY: "an array", METRIC: "a map as an array of records"}
+    return longer.get(wanted.kind, f"a {wanted.kind}")

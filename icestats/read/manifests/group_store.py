@@ -1,0 +1,212 @@
+"""Accumulators of groups of files as NumPy arrays that grow: one set a thread, one for the whole table."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import parse_type
+from icestats.read.kernel import kernel_layout as k
+from icestats.read.kernel.kernel_layout import Bytes, Frame, Groups, Words
+
+Number = TypeVar("Number", np.int64, np.uint8)
+LOCAL_SIZE = 16 << 20
+"""What the accumulators of one thread take before they are merged into the table's, in bytes."""
+WHOLE_SIZE = 512 << 20
+"""Address space of the table's accumulators to begin with, in bytes: memory is taken as groups are made, ..."""
+WHOLE_GROUPS = 1 << 16
+"""... and no more groups than this, however few columns there are."""
+LOCAL_GROUPS = 16
+"""... but as many groups as this, however many columns there are."""
+ARENA_SIZE = 1 << 20
+"""Room for bounds that are longer than two words, to begin with, in bytes."""
+_LOOKUP_SIZE = 1 << 16
+_MAPPED_SIZE = 1 << 20
+_BOUND_KINDS = {
+    "boolean": k.BOOL,
+    "int": k.INT4,
+    "date": k.INT4,
+    "long": k.LONG4_8,
+    "time": k.LONG8,
+    "timestamptz": k.LONG8,
+    "timestamptz_ns": k.LONG8,
+    "timestamp": k.DATE_MICROS,
+    "timestamp_ns": k.DATE_NANOS,
+    "float": k.REAL4,
+    "double": k.REAL4_8,
+    "decimal": k.BIG_DECIMAL,
+    "uuid": k.UUID,
+    "string": k.TEXT,
+    "binary": k.TEXT,
+    "fixed": k.FIXED_TEXT,
+}
+
+
+def build_kinds(columns: Sequence[Field]) -> Words:
+    """Return for each column how its bounds compare, and the length that they may have."""
+    return np.array([_kind(column.type) for column in columns], np.int64).reshape(-1, 2)
+
+
+def _kind(type_text: str) -> tuple[int, int]:
+    try:
+        found = parse_type(type_text)
+    except ValueError:
+        # A type of a later spec: its order is unknown.
+        return k.NO_BOUNDS, 0
+    return _BOUND_KINDS.get(found.name, k.NO_BOUNDS), found.length
+
+
+def build_frame(field_ids: Sequence[int], slot_count: int) -> Frame:
+    """Return the kernel's working memory for the metrics of some columns."""
+    small = [(column, i) for column, i in enumerate(field_ids) if 0 <= i < _LOOKUP_SIZE]
+    lookup = np.full(max((i for _, i in small), default=-1) + 1, -1, np.int64)
+    for column, field_id in small:
+        lookup[field_id] = column
+    sparse = sorted((i, column) for column, i in enumerate(field_ids) if not 0 <= i < _LOOKUP_SIZE)
+    size = len(field_ids)
+    return Frame(
+        slots=np.zeros(slot_count, np.int64),
+        lengths=np.full(slot_count, -1, np.int64),
+        flags=np.zeros(size, np.uint8),
+        values=np.zeros((size, k.VALUE_WIDTH), np.int64),
+        lookup=lookup,
+        sparse_ids=np.array([i for i, _ in sparse], np.int64),
+        sparse_columns=np.array([c for _, c in sparse], np.int64),
+        stack=np.zeros(k.MAX_DEPTH, np.int64),
+        state=np.zeros(5, np.int64),
+    )
+
+
+class GroupStore:
+    """Accumulators of groups.
+
+    Parameters
+    ----------
+    kinds : numpy.ndarray
+        Of `build_kinds`.
+    capacity : int
+        How many groups there is room for.
+    """
+
+    def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
+        self.groups = Groups(
+            meters=np.zeros(3, np.int64),
+            rows=_zeros((capacity, k.ROW_WIDTH), np.int64),
+            cells=_zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
+            valueless=_zeros((capacity, len(kinds)), np.int64),
+            kinds=kinds,
+            arena=np.zeros(arena_size or ARENA_SIZE, np.uint8),
+            tags=np.zeros(capacity, np.int64),
+            keys=np.zeros((capacity, 2), np.int64),
+            key_arena=np.zeros(64 * capacity, np.uint8),
+            table=np.zeros(_table_size(capacity), np.int64),
+        )
+
+    @classmethod
+    def local(cls, kinds: Words) -> GroupStore:
+        """Return the accumulators of one thread: as many groups as `LOCAL_SIZE` holds."""
+        return cls(kinds, max(LOCAL_GROUPS, LOCAL_SIZE // _group_size(kinds)))
+
+    @classmethod
+    def whole(cls, kinds: Words, least: int) -> GroupStore:
+        """Return the accumulators of a table: room for so many groups at least."""
+        return cls(kinds, max(least, min(WHOLE_GROUPS, WHOLE_SIZE // _group_size(kinds))))
+
+    def __len__(self) -> int:
+        return int(self.groups.meters[k.GROUPS_USED])
+
+    def reserve_bytes(self, size: int) -> None:
+        """Make room for bounds and a key of `size` bytes, in accumulators that are empty or have it."""
+        groups = self.groups
+        if groups.arena.size < size:
+            self.groups = groups = groups._replace(arena=_grown(groups.arena, size))
+        if groups.key_arena.size < size:
+            self.groups = groups._replace(key_arena=_grown(groups.key_arena, size))
+
+    def absorb(self, other: GroupStore) -> bool:
+        """Add all groups of another store; False where a sum has run over 64 bits."""
+        from icestats.read.kernel.kernel_merge import count_new_groups, merge_groups
+
+        more = len(other)
+        if len(self) + more > self.groups.tags.size:
+            more = count_new_groups(self.groups, other.groups)
+        # A bound is copied for each group that it wins in: manifest and partition.
+        self.reserve(more, int(other.groups.meters[k.KEYS_USED]), 2 * int(other.groups.meters[k.ARENA_USED]))
+        return bool(merge_groups(self.groups, other.groups) >= 0)
+
+    def reserve_merge(self) -> None:
+        """Make room for merging groups of this store with each other."""
+        groups = self.groups
+        needed = 2 * int(groups.meters[k.ARENA_USED])
+        if needed > groups.arena.size:
+            self.groups = groups._replace(arena=_grown(groups.arena, needed))
+
+    def clear(self) -> None:
+        """Forget all groups."""
+        from icestats.read.kernel.kernel_merge import forget_groups
+
+        forget_groups(self.groups)
+
+    def reserve(self, group_count: int, key_size: int, arena_size: int) -> None:
+        """Make room for so many more groups, bytes of keys and bytes of bounds."""
+        from icestats.read.kernel.kernel_merge import live_arena_size, move_arena, refill_table
+
+        groups = self.groups
+        needed = len(self) + group_count
+        if needed > groups.tags.size:
+            capacity = max(needed, 2 * groups.tags.size)
+            table = np.zeros(_table_size(capacity), np.int64)
+            groups = groups._replace(
+                rows=_grown(groups.rows, capacity),
+                cells=_grown(groups.cells, capacity),
+                valueless=_grown(groups.valueless, capacity),
+                tags=_grown(groups.tags, capacity),
+                keys=_grown(groups.keys, capacity),
+                table=table,
+            )
+            refill_table(groups, table)
+        keys = int(groups.meters[k.KEYS_USED]) + key_size
+        if keys > groups.key_arena.size:
+            groups = groups._replace(key_arena=_grown(groups.key_arena, 2 * keys))
+        if groups.meters[k.ARENA_USED] + arena_size > groups.arena.size:
+            arena: Bytes = np.empty(2 * (live_arena_size(groups) + arena_size), np.uint8)
+            groups.meters[k.ARENA_USED] = move_arena(groups, arena)
+            groups = groups._replace(arena=arena)
+        self.groups = groups
+
+
+def _group_size(kinds: Words) -> int:
+    return 8 * ((k.CELL_WIDTH + 1) * len(kinds) + k.ROW_WIDTH)
+
+
+def _table_size(capacity: int) -> int:
+    return 1 << (2 * capacity).bit_length()
+
+
+def _grown(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
+    grown = _zeros((size, *array.shape[1:]), array.dtype.type)
+    grown[: len(array)] = array
+    return grown
+
+
+def _zeros(shape: tuple[int, ...], kind: type[Number]) -> npt.NDArray[Number]:
+    # Large arrays are mapped: malloc would keep the memory of each that is outgrown, and fragment.
+    size = np.dtype(kind).itemsize * math.prod(shape)
+    if size < _MAPPED_SIZE:
+        return np.zeros(shape, kind)
+    return np.frombuffer(_mapped(size), kind).reshape(shape)
+
+
+def _mapped(size: int) -> mmap.mmap:
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

@@ -1,0 +1,124 @@
+"""Manifest lists: a snapshot's Avro file -> one Arrow row a manifest.
+
+Source: Iceberg spec, "Manifest Lists".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.arrays import empty_table
+from icestats.answers.arrow_values import from_columns, from_rows, from_values
+from icestats.answers.schemas import MANIFEST_FILES
+from icestats.errors import MetadataError
+from icestats.iceberg.metadata import Snapshot
+from icestats.iceberg.storage import FileReader
+from icestats.read.avro.avro_file import parse_schema, read_header
+from icestats.read.avro.avro_records import read_records
+from icestats.read.manifests.manifest_list_rows import CONTENTS, FIELD_IDS, REQUIRED, check_contents, read_rows
+
+
+def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
+    """Read the manifests of a snapshot.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    snapshot : Snapshot or None
+        The snapshot; None, for a table without one, gives no rows.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.MANIFEST_FILES`: one row a manifest, in the list's order. Counts that a v1 writer left out are null.
+        A manifest that the list names twice is there once, as it is named first: Iceberg's Java library (Spark, Trino)
+        reads it once, PyIceberg 0.12 twice. The logger `icestats` warns of it.
+
+    Raises
+    ------
+    MetadataError
+        The file is missing, cut, or not a manifest list; it names one manifest as of data and as of deletes.
+    """
+    if snapshot is None:
+        return empty_table(MANIFEST_FILES)
+    if snapshot.manifest_list is None:
+        return _from_inline(storage, snapshot)
+    path = snapshot.manifest_list
+    data = storage.read(path)
+    header = read_header(data, path)
+    try:
+        rows = read_rows(data, header, parse_schema(header))
+    except ValueError as error:
+        raise MetadataError(f"not a manifest list: {error}", path) from error
+    manifests = read_by_fastavro(data, path) if rows is None else rows
+    return _take_distinct(_check_required(manifests, path), path)
+
+
+def read_by_fastavro(data: bytes, path: str) -> pa.Table:
+    """Read the rows of a manifest list that `read_rows` leaves, `schemas.MANIFEST_FILES`, in the list's order.
+
+    Raises
+    ------
+    MetadataError
+        The file is cut or damaged, or no manifest list.
+    """
+    schema, records = read_records(data, path)
+    names = {field.get("field-id"): field["name"] for field in schema["fields"]}
+    columns: dict[str, list[Any]] = {
+        name: [record.get(names.get(field_id, "")) for record in records] for name, field_id in FIELD_IDS.items()
+    }
+    for name in ("content", "sequence_number", "min_sequence_number"):
+        columns[name] = [value or 0 for value in columns[name]]
+    try:
+        check_contents(columns["content"])
+        columns["content"] = [CONTENTS[content] for content in columns["content"]]
+        return from_columns(columns, MANIFEST_FILES)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise MetadataError(f"not a manifest list: {error}", path) from error
+
+
+def _check_required(manifests: pa.Table, path: str) -> pa.Table:
+    for name in REQUIRED:
+        if manifests[name].null_count:
+            raise MetadataError(f"not a manifest list: {name} of a manifest is null", path)
+    return manifests
+
+
+def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:
+    first: dict[str, int] = {}
+    paths: Sequence[str] = manifests["manifest_path"].to_pylist()
+    contents = manifests["content"].to_pylist()
+    for row, manifest in enumerate(paths):
+        if contents[first.setdefault(manifest, row)] != contents[row]:
+            raise MetadataError(f"the manifest {manifest} is named as one of data and as one of deletes", path)
+    if len(first) == len(paths):
+        return manifests
+    repeated = len(paths) - len(first)
+    logging.getLogger("icestats").warning(
+        "%s names %s of its manifests again: each is read once, as by Spark; PyIceberg reads it as often",
+        path,
+        repeated,
+    )
+    return manifests.take(from_values(list(first.values()), pa.int64()))
+
+
+def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:
+    # v1 snapshots may list their manifests in metadata.json; such manifests hold data files of spec 0.
+    rows = [
+        {
+            "manifest_path": path,
+            "manifest_length": storage.size(path),
+            "partition_spec_id": 0,
+            "content": "data",
+            "sequence_number": 0,
+            "min_sequence_number": 0,
+            "added_snapshot_id": snapshot.snapshot_id,
+        }
+        for path in dict.fromkeys(snapshot.manifests)
+    ]
+    return from_rows(rows, MANIFEST_FILES)

@@ -1,0 +1,251 @@
+"""Manifests: the roll-ups and the live files of a snapshot, at about the speed of inflating its manifests.
+
+Source: Iceberg spec, "Manifests", "Scan Planning" (inheritance) and "Partition Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from icestats.errors import MetadataError
+from icestats.iceberg.metadata import Field, Schema, TableMetadata
+from icestats.iceberg.partition_columns import (
+    PartitionColumn,
+    avro_value_type,
+    find_partition_columns,
+    partition_type,
+)
+from icestats.iceberg.storage import FileReader
+from icestats.read.avro.avro_file import parse_schema, read_header
+from icestats.read.kernel.kernel_layout import DELETED, LIVE
+from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, default_threads, read_manifest
+
+if TYPE_CHECKING:
+    from icestats.read.manifests.manifest_rollup import ManifestRollup
+
+__all__ = ["ManifestToRead", "RollUps", "manifests_to_read", "partition_type", "read_files", "read_rollups"]
+
+GROUPINGS = ("manifest", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class RollUps:
+    """The statistics of live files, rolled up.
+
+    The tables of cells have every column of the schema (`Schema.columns`, in its order) for each group in turn: the
+    cell of group g and column c is row g x number of columns + c. Groups without data files, manifests of deletes among
+    them, have cells that no file contributes to.
+    """
+
+    manifests: pa.Table
+    """`schemas.MANIFEST_GROUPS`: one row a manifest, in the order given."""
+    manifest_cells: pa.Table
+    """`schemas.ROLLUP_CELLS`: the cells of `manifests`."""
+    partitions: pa.Table
+    """`schemas.partition_groups_schema`: one row a partition of a spec that has live files, sorted, nulls first."""
+    partition_cells: pa.Table
+    """`schemas.ROLLUP_CELLS`: the cells of `partitions`."""
+    table_cells: pa.Table
+    """`schemas.ROLLUP_CELLS`: one group, all manifests together."""
+
+
+def manifests_to_read(manifest_files: pa.Table) -> list[ManifestToRead]:
+    """Return what to read for `schemas.MANIFEST_FILES`, in its order."""
+    names = ("manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "added_snapshot_id")
+    columns = [manifest_files[name].to_pylist() for name in (*names, "first_row_id")]
+    return [ManifestToRead(*row) for row in zip(*columns, strict=True)]
+
+
+def read_rollups(
+    manifests: Sequence[ManifestToRead],
+    metadata: TableMetadata,
+    storage: FileReader,
+    schema: Schema | None = None,
+    *,
+    by: Collection[str] = GROUPINGS,
+    deleted: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> RollUps:
+    """Roll up the statistics of all live files by manifest, by partition and over the table, in one pass.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestToRead
+        Manifests of data and of deletes. Only data files contribute to cells.
+    metadata : TableMetadata
+        Partition specs, schemas and the times of snapshots.
+    storage : FileReader
+        Where to read from.
+    schema : Schema, optional
+        Its columns are rolled up, by field id; bounds are compared in its types. By default the current schema.
+    by : collection of str, optional
+        Which of "manifest" and "partition" are wanted; the others' tables are empty.
+    deleted : bool, optional
+        Whether to roll up the entries of status DELETED instead of the live ones: what a snapshot has removed.
+    threads : int, optional
+        How many threads decode; by default one a processor.
+    progress : callable, optional
+        Called with the number of manifests that are done and of all; what it raises stops reading.
+
+    Returns
+    -------
+    RollUps
+        See there. `lower_bound` and `upper_bound` are single values of the column's current type, whatever older type a
+        file has them in, and null where no file has one. `last_updated_at` and `last_updated_snapshot_id` are of the
+        latest known snapshot that added a live file; `total_record_count` is null, as it takes more than manifests.
+
+    Raises
+    ------
+    MetadataError
+        A manifest is missing, cut or damaged, or is not one of a spec of the table.
+    UnsupportedError
+        Two specs use one partition field id for different things.
+
+    Notes
+    -----
+    A statistic counts as lacking in a file where its map has no entry of the column, where a count is negative, and
+    where a bound is NaN or has a length that the column's type and those promoted to it do not have. Of a key that is
+    in a map twice, the last counts. Floating-point bounds are ordered as Java orders them, -0.0 before 0.0. Types
+    without order (geometry, geography, variant) have no bounds.
+    """
+    from icestats.read.manifests.manifest_rollup import ManifestRollup
+
+    unknown = [name for name in by if name not in GROUPINGS]
+    if unknown:
+        raise ValueError(f"cannot roll up by {unknown[0]!r}, expected some of {', '.join(GROUPINGS)}")
+    columns = (schema or metadata.schema).columns
+    fields = find_partition_types(manifests, metadata, storage)
+    times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots.values()}
+    by_partition, statuses = "partition" in by, DELETED if deleted else LIVE
+    run = ManifestRollup(
+        manifests, columns, metadata.specs, fields, times, by_partition=by_partition, statuses=statuses
+    )
+    threads = threads or default_threads()
+    run.run(storage, threads, progress)
+    try:
+        return _build_rollups(run, manifests, columns, fields, by, threads)
+    except (ValueError, OverflowError) as error:
+        # Partition values carry no path any more: the manifest that has the wrong one is looked for.
+        for manifest in manifests:
+            read_files([manifest], metadata, storage)
+        raise MetadataError(str(error), metadata.location) from error
+
+
+def _build_rollups(
+    run: ManifestRollup,
+    manifests: Sequence[ManifestToRead],
+    columns: Sequence[Field],
+    fields: Sequence[PartitionColumn],
+    by: Collection[str],
+    threads: int,
+) -> RollUps:
+    from icestats.read.manifests.group_tables import (
+        build_cells,
+        build_manifest_groups,
+        build_partition_groups,
+        merge_all,
+        struct_array,
+    )
+    from icestats.read.manifests.partition_order import merge_partitions
+
+    store, every = run.store, np.arange(len(manifests), dtype=np.int64)
+    wanted = manifests if "manifest" in by else ()
+    variants = run.programs.variants if "partition" in by else ()
+    with ThreadPoolExecutor(threads) as pool:
+        merging = pool.submit(merge_partitions, store, variants, fields)
+        manifest_cells = build_cells(store, every[: len(wanted)], columns, pool)
+        places, arrays, spec_ids = merging.result()
+        partition_cells = build_cells(store, places, columns, pool)
+        table_cells = build_cells(merge_all(store, every), np.zeros(1, np.int64), columns, pool)
+        groups = build_manifest_groups(store, wanted)
+        partitions = build_partition_groups(store, places, struct_array(fields, arrays, len(places)), spec_ids)
+        return RollUps(groups, manifest_cells(), partitions, partition_cells(), table_cells())
+
+
+def read_files(
+    manifests: Sequence[ManifestToRead],
+    metadata: TableMetadata,
+    storage: FileReader,
+    columns: Collection[int] = (),
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Read the live files, data and delete files alike.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestToRead
+        Manifests of data and of deletes.
+    metadata : TableMetadata
+        Partition specs and schemas.
+    storage : FileReader
+        Where to read from.
+    columns : collection of int, optional
+        Field ids of the columns whose metrics are wanted.
+    threads : int, optional
+        How many threads decode; by default one a processor.
+    progress : callable, optional
+        Called with the number of manifests that are done and of all; what it raises stops reading.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.files_schema`: one row a live entry, in the order of the manifests and of their entries.
+
+    Raises
+    ------
+    MetadataError
+        A manifest is missing, cut or damaged, or is not one of a spec of the table.
+    UnsupportedError
+        Two specs use one partition field id for different things.
+    """
+    from icestats.read.manifests.manifest_files import ManifestFiles
+
+    fields = find_partition_types(manifests, metadata, storage)
+    run = ManifestFiles(manifests, metadata.specs, fields, list(dict.fromkeys(columns)))
+    return run.run(storage, threads or default_threads(), progress)
+
+
+def find_partition_types(
+    manifests: Iterable[ManifestToRead], metadata: TableMetadata, storage: FileReader
+) -> tuple[PartitionColumn, ...]:
+    """Return the partition fields of all specs with their types, those that no schema has from the manifests."""
+    schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
+    columns = find_partition_columns(metadata.specs, schemas)
+    missing = {column.field_id for column in columns if column.type is None}
+    if not missing:
+        return columns
+    # The source column has been dropped, and the schemas that had it are gone: a manifest's own schema tells.
+    types: dict[int, str] = {}
+    seen: set[int] = set()
+    for manifest in manifests:
+        wanted = (
+            {f.field_id for f in metadata.specs[manifest.spec_id].fields}
+            if manifest.spec_id in metadata.specs
+            else set()
+        )
+        if manifest.spec_id not in seen and wanted & missing:
+            seen.add(manifest.spec_id)
+            types |= _avro_partition_types(storage, manifest)
+    return tuple(replace(c, type=types.get(c.field_id)) if c.type is None else c for c in columns)
+
+
+def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict[int, str]:
+    from icestats.read.avro.avro_names import find_field_type
+    from icestats.read.manifests.manifest_programs import PARTITION_IDS
+
+    header = read_header(read_manifest(storage, manifest), manifest.path)
+    try:
+        fields = find_field_type(parse_schema(header), PARTITION_IDS).get("fields", ())
+    except ValueError as error:
+        raise MetadataError(f"the Avro schema is not a manifest's: {error}", manifest.path, 0) from error
+    types = {field.get("field-id"): avro_value_type(field.get("type")) for field in fields}
+    return {field_id: found for field_id, found in types.items() if found is not None}

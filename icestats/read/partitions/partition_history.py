@@ -1,0 +1,263 @@
+"""Statistics of a snapshot's partitions: from an ancestor's file and the manifests added since, or from all manifests.
+
+Source: Iceberg spec, "Partition Statistics"; what counts when is as in Iceberg's own `compute_partition_stats`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.answers.arrays import empty_table, fill_null, to_arrow, to_numpy
+from icestats.answers.arrow_values import is_equal, scalar
+from icestats.answers.schemas import ROLLUP_CELLS
+from icestats.errors import IcestatsError
+from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
+from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.iceberg.storage import FileReader
+from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.read.manifests.manifest_pool import ManifestToRead
+from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
+from icestats.read.partitions.partition_statistics import (
+    PartitionStatistics,
+    merge_partition_statistics,
+    read_partition_statistics,
+)
+from icestats.read.partitions.partition_statistics_layout import ADDED
+from icestats.read.rollups.rollup_merge import LATEST
+
+_COUNTS = {
+    "added_files_count": "data_file_count",
+    "added_rows_count": "data_record_count",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPartitions:
+    """The statistics of a snapshot's partitions, and how they were made."""
+
+    statistics: PartitionStatistics
+    partition: tuple[PartitionColumn, ...]
+    """The partition fields of all specs."""
+    base_snapshot_id: int | None
+    """The ancestor whose file they were made from; None where all manifests were read."""
+    manifests_read: int
+    reason: str
+    """Why all manifests were read; empty where they were not."""
+
+
+class _UnusableError(Exception):
+    """An ancestor's file cannot be added to; the message says why."""
+
+
+def read_snapshot_partitions(
+    metadata: TableMetadata,
+    storage: FileReader,
+    snapshot: Snapshot,
+    manifest_files: pa.Table,
+    columns: Sequence[Field],
+    read_all: Callable[[], RollUps],
+    *,
+    incremental: bool = True,
+) -> SnapshotPartitions:
+    """Make the statistics of a snapshot's partitions.
+
+    Parameters
+    ----------
+    metadata : TableMetadata
+        The table.
+    storage : FileReader
+        Where to read from.
+    snapshot : Snapshot
+        Of which.
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES` of the snapshot.
+    columns : sequence of Field
+        The columns whose statistics are wanted; none for those of files and rows alone.
+    read_all : callable
+        Reads the roll-up by partition of all manifests, with the cells of these columns and perhaps of more.
+    incremental : bool
+        Whether to add to the nearest ancestor's file, reading only the manifests added since.
+
+    Notes
+    -----
+    An ancestor's file is added to where each manifest of its snapshot is still one of this snapshot, where its counts
+    of files and rows are those of its snapshot's manifest list, and where none of its snapshots has been expired since:
+    the result then is what reading all manifests gives. Sums could be reduced by what a rewritten manifest had, bounds
+    could not.
+
+    Row-level deletes are counted, as files and rows, and deducted from nothing.
+
+    Raises
+    ------
+    MetadataError
+        A manifest is missing, cut or damaged.
+    """
+    manifests = manifests_to_read(manifest_files)
+    partition = find_partition_types(manifests, metadata, storage)
+    reason = "no ancestor has partition statistics"
+    ancestors = list(metadata.ancestors(snapshot)) if incremental else []
+    files = {file.snapshot_id: file for file in metadata.partition_statistics}
+    base = next((ancestor for ancestor in ancestors if ancestor.snapshot_id in files), None)
+    deleting = _deleting(manifest_files)
+    if base is not None:
+        try:
+            known, lengths = _read_base(metadata, storage, base, files[base.snapshot_id], partition, columns)
+            new = _added_since(manifests, lengths)
+            parts = [known] + ([_read_new(new, deleting, metadata, storage, columns)] if new else [])
+            return SnapshotPartitions(merge_partition_statistics(parts), partition, base.snapshot_id, len(new), "")
+        except _UnusableError as error:
+            reason = f"the file of snapshot {base.snapshot_id} was not used: {error}"
+        except IcestatsError as error:
+            reason = f"the file of snapshot {base.snapshot_id} was not used: {error}"
+    live = _of_rollups(read_all(), columns)
+    removed = [manifest for manifest in manifests if manifest.path in deleting]
+    parts = [live, _read_removed(removed, metadata, storage, columns)] if removed else [live]
+    statistics = merge_partition_statistics(parts)
+    return SnapshotPartitions(statistics, partition, None, len(manifests), reason if incremental else "as asked")
+
+
+def read_committed_partitions(
+    metadata: TableMetadata,
+    storage: FileReader,
+    snapshot: Snapshot,
+    partition: Sequence[PartitionColumn],
+    columns: Sequence[Field],
+) -> tuple[pa.Table, pa.Table] | None:
+    """Return the roll-up by partition from the snapshot's own file, None where it does not hold it.
+
+    Returns
+    -------
+    tuple of pyarrow.Table or None
+        `schemas.partition_groups_schema` and its `schemas.ROLLUP_CELLS`, as the manifests give them. Why a file is not
+        used is logged as a warning of the logger `icestats`.
+    """
+    file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot.snapshot_id), None)
+    if file is None or not columns:
+        return None
+    try:
+        found, _ = _read_base(metadata, storage, snapshot, file, partition, columns)
+    except _UnusableError:
+        return None
+    except IcestatsError as error:
+        logging.getLogger("icestats").warning("committed partition statistics are not used: %s", error)
+        return None
+    groups = found.groups
+    for name, added in zip(LATEST, ADDED, strict=True):
+        place = groups.column_names.index(name)
+        groups = groups.set_column(place, groups.schema.field(place), groups[added])
+    files = ("data_file_count", "position_delete_file_count", "equality_delete_file_count", "dv_count")
+    live = np.flatnonzero(sum(to_numpy(groups[name]) for name in files) > 0)
+    rows = (live[:, None] * len(columns) + np.arange(len(columns))).ravel()
+    return groups.drop_columns(list(ADDED)).take(to_arrow(live)), found.cells.take(to_arrow(rows))
+
+
+def _deleting(manifest_files: pa.Table) -> set[str]:
+    """Return the manifests that have DELETED entries, or may have some."""
+    some = fill_null(pc.not_equal(manifest_files["deleted_files_count"], scalar(0, pa.int64())), True)
+    return set(manifest_files["manifest_path"].filter(some).to_pylist())
+
+
+def _read_base(
+    metadata: TableMetadata,
+    storage: FileReader,
+    base: Snapshot,
+    file: PartitionStatisticsFile,
+    partition: Sequence[PartitionColumn],
+    columns: Sequence[Field],
+) -> tuple[PartitionStatistics, set[tuple[str, int]]]:
+    data = storage.read(file.statistics_path)
+    found = read_partition_statistics(data, file.statistics_path, partition, columns)
+    if columns and not found.columns:
+        raise _UnusableError("it lacks statistics of a column, or has them of another type")
+    if columns and not found.knows_added:
+        raise _UnusableError("it does not say when files were added")
+    manifest_files = read_manifest_list(storage, base)
+    _check_totals(found, manifest_files)
+    for name in ("last_updated_snapshot_id", "last_added_snapshot_id"):
+        if any(i is not None and i not in metadata.snapshots for i in found.groups[name].unique().to_pylist()):
+            raise _UnusableError("a snapshot that it names has been expired since")
+    lengths = zip(
+        manifest_files["manifest_path"].to_pylist(), manifest_files["manifest_length"].to_pylist(), strict=True
+    )
+    return found, set(lengths)
+
+
+def _check_totals(found: PartitionStatistics, manifest_files: pa.Table) -> None:
+    data = manifest_files.filter(is_equal(manifest_files["content"], "data"))
+    for added, counted in _COUNTS.items():
+        existing = added.replace("added", "existing")
+        if data[added].null_count or data[existing].null_count:
+            return
+        expected = (pc.sum(data[added]).as_py() or 0) + (pc.sum(data[existing]).as_py() or 0)
+        stated = pc.sum(found.groups[counted]).as_py() or 0
+        if stated != expected:
+            raise _UnusableError(f"it has {stated:,} as the sum of {counted}, its manifest list has {expected:,}")
+
+
+def _added_since(manifests: Sequence[ManifestToRead], known: set[tuple[str, int]]) -> list[ManifestToRead]:
+    gone = known - {(manifest.path, manifest.length) for manifest in manifests}
+    if gone:
+        raise _UnusableError(f"{len(gone):,} of its snapshot's {len(known):,} manifests have been rewritten since")
+    return [manifest for manifest in manifests if (manifest.path, manifest.length) not in known]
+
+
+def _read_new(
+    manifests: Sequence[ManifestToRead],
+    deleting: set[str],
+    metadata: TableMetadata,
+    storage: FileReader,
+    columns: Sequence[Field],
+) -> PartitionStatistics:
+    schema = Schema(metadata.current_schema_id, tuple(columns))
+    live = _of_rollups(read_rollups(manifests, metadata, storage, schema, by=("partition",)), columns)
+    removed = [manifest for manifest in manifests if manifest.path in deleting]
+    if not removed:
+        return live
+    return merge_partition_statistics([live, _read_removed(removed, metadata, storage, columns)])
+
+
+def _of_rollups(rollups: RollUps, columns: Sequence[Field]) -> PartitionStatistics:
+    groups = rollups.partitions
+    for name, added in zip(LATEST, ADDED, strict=True):
+        groups = groups.append_column(added, groups[name])
+    if not columns:
+        return PartitionStatistics(groups, empty_table(ROLLUP_CELLS), ())
+    width = len(rollups.table_cells)
+    ids = rollups.table_cells["field_id"].to_pylist()
+    chosen = np.array([ids.index(column.field_id) for column in columns], np.int64)
+    rows = (np.arange(len(groups))[:, None] * width + chosen).ravel()
+    cells = rollups.partition_cells
+    cells = cells if np.array_equal(rows, np.arange(len(cells))) else cells.take(to_arrow(rows))
+    return PartitionStatistics(groups, cells, tuple(columns))
+
+
+def _read_removed(
+    manifests: Sequence[ManifestToRead], metadata: TableMetadata, storage: FileReader, columns: Sequence[Field]
+) -> PartitionStatistics:
+    """Return the partitions that files were removed from: when that was, and nothing else."""
+    nothing = Schema(metadata.current_schema_id, ())
+    groups = read_rollups(manifests, metadata, storage, nothing, by=("partition",), deleted=True).partitions
+    zeros = to_arrow(np.zeros(len(groups), np.int64))
+    for place, field in enumerate(groups.schema):
+        if field.name.endswith(("_count", "_in_bytes")) and field.name != "total_record_count":
+            groups = groups.set_column(place, field, zeros)
+    for name, kind in zip(ADDED, (groups.schema.field("last_updated_at").type, pa.int64()), strict=True):
+        groups = groups.append_column(name, pa.nulls(len(groups), kind))
+    return PartitionStatistics(groups, _empty_cells(len(groups), columns), tuple(columns))
+
+
+def _empty_cells(group_count: int, columns: Sequence[Field]) -> pa.Table:
+    size = group_count * len(columns)
+    ids = np.tile(np.array([column.field_id for column in columns], np.int32), group_count)
+    arrays = [to_arrow(ids), *(_empty(field, size) for field in list(ROLLUP_CELLS)[1:])]
+    return pa.table(arrays, schema=ROLLUP_CELLS)
+
+
+def _empty(field: pa.Field, size: int) -> pa.Array:
+    return pa.nulls(size, field.type) if field.nullable else to_arrow(np.zeros(size, np.int64))

@@ -1,0 +1,132 @@
+"""What stands committed of a column at one snapshot, whole: its Theta sketch, KLL sketch and column statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icestats.errors import PuffinFormatError
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.storage import FileReader
+from icestats.read.puffin.puffin import read_blob
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, THETA, CommittedBlob
+from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.column_statistics_payload import read_column_statistics
+from icestats.stats.kll import KllSketch
+from icestats.stats.kll_layout import item_type_of
+from icestats.stats.theta import ThetaSketch
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedColumn:
+    """The statistics of a column as an earlier commit has them."""
+
+    snapshot_id: int
+    statistics: ColumnStatistics
+
+
+def find_sketched_fields(blobs: Iterable[CommittedBlob], fields: Sequence[Field]) -> tuple[Field, ...]:
+    """Return those of some fields of which an ancestor of the snapshot, or the snapshot itself, has any sketch."""
+    known = {
+        field_id
+        for found in blobs
+        if found.commits_behind is not None and found.blob.type in (THETA, KLL, COLUMN_STATISTICS)
+        for field_id in found.blob.field_ids
+    }
+    return tuple(field for field in fields if field.field_id in known)
+
+
+def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedColumn | str:
+    """Read the nearest statistics of a column that are whole.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    blobs : sequence of CommittedBlob
+        The table's blobs, as `read_committed_blobs` gives them.
+    field : Field
+        The column, of the schema that its snapshot is read with.
+
+    Returns
+    -------
+    CommittedColumn or str
+        The statistics; or in words why there are none that can be added to: nothing was committed, the Theta sketch
+        stands alone (as Iceberg's and Trino's own do), or the column had another type then.
+
+    Raises
+    ------
+    PuffinFormatError
+        A blob is damaged.
+    """
+    item_type = item_type_of(field.type)
+    wanted = (THETA, COLUMN_STATISTICS) if item_type is None else (THETA, COLUMN_STATISTICS, KLL)
+    by_snapshot: dict[int, dict[str, CommittedBlob]] = {}
+    own = [b for b in blobs if b.blob.field_ids == (field.field_id,) and b.commits_behind is not None]
+    for found in sorted(own, key=lambda b: b.commits_behind or 0):
+        by_snapshot.setdefault(found.blob.snapshot_id, {}).setdefault(found.blob.type, found)
+    if not by_snapshot:
+        return "nothing has been committed for it"
+    whole = next((found for found in by_snapshot.values() if all(kind in found for kind in wanted)), None)
+    if whole is None:
+        return "its committed statistics lack the KLL sketch or the column statistics"
+    document = _read_document(storage, whole[COLUMN_STATISTICS], field)
+    if document["type"] != field.type:
+        return f"its type was {document['type']} and is {field.type} now"
+    if item_type is not None and whole[KLL].blob.properties.get("item-type") != item_type:
+        return f"its KLL sketch has items of another type than {item_type}"
+    theta = _read_sketch(storage, whole[THETA], None)
+    kll = None if item_type is None else _read_sketch(storage, whole[KLL], item_type)
+    return CommittedColumn(
+        whole[THETA].blob.snapshot_id, _build(document, theta, kll, item_type, whole[COLUMN_STATISTICS])
+    )
+
+
+def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | None) -> bytes:
+    data = read_blob(storage, found.blob, found.statistics_path)
+    try:
+        if item_type is None:
+            ThetaSketch.from_bytes(data)
+        else:
+            KllSketch.from_bytes(item_type, data)
+    except ValueError as error:
+        raise PuffinFormatError(str(error), found.statistics_path, found.blob.offset) from error
+    return data
+
+
+def _read_document(storage: FileReader, found: CommittedBlob, field: Field) -> Mapping[str, Any]:
+    try:
+        document = read_column_statistics(read_blob(storage, found.blob, found.statistics_path))[field.field_id]
+        return {**document, "type": str(document["type"])}
+    except (ValueError, KeyError) as error:
+        raise _damaged(found, error) from error
+
+
+def _build(
+    document: Mapping[str, Any], theta: bytes, kll: bytes | None, item_type: str | None, found: CommittedBlob
+) -> ColumnStatistics:
+    try:
+        low, high = (document.get(f"{side}-bound") for side in ("lower", "upper"))
+        average, longest = document.get("avg-length"), document.get("max-length")
+        return ColumnStatistics(
+            field_id=int(document["field-id"]),
+            type=str(document["type"]),
+            value_count=int(document["value-count"]),
+            null_value_count=int(document["null-value-count"]),
+            nan_value_count=int(document["nan-value-count"]),
+            min_value=None if low is None else bytes.fromhex(low),
+            max_value=None if high is None else bytes.fromhex(high),
+            avg_length=None if average is None else float(average),
+            max_length=None if longest is None else int(longest),
+            theta=theta,
+            kll=kll,
+            item_type=item_type,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(found, error) from error
+
+
+def _damaged(found: CommittedBlob, error: Exception) -> PuffinFormatError:
+    what = f"no {error}" if isinstance(error, KeyError) else str(error)
+    return PuffinFormatError(f"not column statistics: {what}", found.statistics_path, found.blob.offset)

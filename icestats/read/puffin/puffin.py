@@ -1,0 +1,237 @@
+"""Puffin files: the footer, and each blob's bytes.
+
+Source: Iceberg's Puffin spec. Every length is checked against the file before anything is read or allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icestats.errors import PuffinFormatError
+from icestats.iceberg.storage import FileReader
+from icestats.read.puffin.puffin_codecs import decompress_lz4, decompress_zstd
+from icestats.read.puffin.puffin_payload import MAGIC, PuffinBlob, parse_footer_payload
+
+__all__ = [
+    "COMPRESSED_FOOTER_FLAG",
+    "MAGIC",
+    "MAX_BLOB_SIZE_BYTES",
+    "MAX_FOOTER_SIZE_BYTES",
+    "PuffinBlob",
+    "PuffinFooter",
+    "read_blob",
+    "read_puffin_footer",
+    "read_stored_blob",
+]
+
+COMPRESSED_FOOTER_FLAG = 1
+"""Bit 0 of the first flag byte: the footer's payload is one LZ4 frame."""
+MAX_FOOTER_SIZE_BYTES = 256 * 2**20
+"""Largest footer payload that is read, compressed or not."""
+MAX_BLOB_SIZE_BYTES = 2**31 - 1
+"""Largest blob that is read, stored or decompressed."""
+
+# Footer: magic, payload, payload size (4 bytes), flags (4 bytes), magic.
+_FOOTER_TRAILER_SIZE_BYTES = 12
+_FOOTER_FRAME_SIZE_BYTES = 16
+_SMALLEST_FILE_SIZE_BYTES = len(MAGIC) + _FOOTER_FRAME_SIZE_BYTES
+_TAIL_SIZE_BYTES = 64 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class PuffinFooter:
+    """What a Puffin file says of itself."""
+
+    blobs: tuple[PuffinBlob, ...]
+    properties: Mapping[str, str]
+    file_size_bytes: int
+    footer_size_bytes: int
+    """The footer with both magics: metadata.json's `file-footer-size-in-bytes`."""
+
+
+def read_puffin_footer(data: bytes | FileReader, path: str) -> PuffinFooter:
+    """Read a Puffin file's footer.
+
+    Reads the last 64 KiB, and the rest of the footer where it is longer.
+
+    Parameters
+    ----------
+    data : bytes or FileReader
+        The file's bytes, or what reads ranges of it.
+    path : str
+        The file's location, for the reader and for messages.
+
+    Returns
+    -------
+    PuffinFooter
+        Blobs of every type, in file order; members of the JSON that the spec does not name are left out.
+
+    Raises
+    ------
+    PuffinFormatError
+        The file is cut or damaged, or its footer is longer than `MAX_FOOTER_SIZE_BYTES`; `offset` says where.
+
+    Notes
+    -----
+    Source: Puffin spec, "File structure", "Footer structure" and "Footer payload". The spec has no checksum over the
+    footer: a damaged figure that is still possible cannot be told from a true one.
+
+    Examples
+    --------
+    >>> payload = b'{"blobs":[]}'
+    >>> file = b"PFA1" + b"PFA1" + payload + len(payload).to_bytes(4, "little") + bytes(4) + b"PFA1"
+    >>> read_puffin_footer(file, "empty.puffin").blobs
+    ()
+    """
+    reader = _reader(data)
+    size = reader.size(path)
+    if size < _SMALLEST_FILE_SIZE_BYTES:
+        raise PuffinFormatError(
+            f"cut off: {size} bytes, a Puffin file has {_SMALLEST_FILE_SIZE_BYTES} at least", path, 0
+        )
+    tail_offset = max(0, size - _TAIL_SIZE_BYTES)
+    tail = _read_range(reader, tail_offset, size - tail_offset, path)
+    if tail_offset == 0:
+        _expect_magic(tail[:4], path, 0)
+    _expect_magic(tail[-4:], path, size - 4)
+    payload_size = int.from_bytes(tail[-12:-8], "little", signed=True)
+    footer_size = payload_size + _FOOTER_FRAME_SIZE_BYTES
+    if not 0 < payload_size <= min(MAX_FOOTER_SIZE_BYTES, size - _SMALLEST_FILE_SIZE_BYTES):
+        raise PuffinFormatError(
+            f"the footer's payload says {payload_size} bytes, expected 1 to {size - _SMALLEST_FILE_SIZE_BYTES} "
+            f"in a file of {size} bytes and {MAX_FOOTER_SIZE_BYTES} at most",
+            path,
+            size - _FOOTER_TRAILER_SIZE_BYTES,
+        )
+    footer_offset = size - footer_size
+    footer = tail[-footer_size:] if footer_size <= len(tail) else _read_range(reader, footer_offset, footer_size, path)
+    _expect_magic(footer[:4], path, footer_offset)
+    payload = _footer_payload(footer[4:-_FOOTER_TRAILER_SIZE_BYTES], footer[-8:-4], path, footer_offset + 4)
+    blobs, properties = parse_footer_payload(payload, path, footer_offset)
+    return PuffinFooter(blobs, properties, size, footer_size)
+
+
+def read_blob(
+    data: bytes | FileReader, blob: PuffinBlob, path: str, *, max_size_bytes: int = MAX_BLOB_SIZE_BYTES
+) -> bytes:
+    """Read one blob and decompress it.
+
+    Parameters
+    ----------
+    data : bytes or FileReader
+        The file's bytes, or what reads ranges of it.
+    blob : PuffinBlob
+        Of that file's footer.
+    path : str
+        The file's location, for the reader and for messages.
+    max_size_bytes : int
+        Largest blob to accept, stored or decompressed.
+
+    Returns
+    -------
+    bytes
+        The payload.
+
+    Raises
+    ------
+    PuffinFormatError
+        The blob is cut or damaged, its codec is none of none, zstd and lz4, its frame does not say its content size
+        (as the spec asks), or it is larger than the limit.
+
+    Notes
+    -----
+    Source: Puffin spec, "Compression codecs". Memory is at most the stored and the stated size, which is checked
+    against what so many stored bytes can hold.
+
+    Examples
+    --------
+    >>> read_blob(b"PFA1hello", PuffinBlob("note", (1,), 1, 1, 4, 5, None, {}), "note.puffin")
+    b'hello'
+    """
+    stored = read_stored_blob(data, blob, path, max_size_bytes=max_size_bytes)
+    if blob.compression_codec is None:
+        return stored
+    if blob.compression_codec == "zstd":
+        return decompress_zstd(stored, path, blob.offset, max_size_bytes)
+    if blob.compression_codec == "lz4":
+        return decompress_lz4(stored, path, blob.offset, max_size_bytes)
+    codec = blob.compression_codec
+    raise PuffinFormatError(f"{blob.label} has the codec {codec!r:.40}, expected none, zstd or lz4", path, blob.offset)
+
+
+def read_stored_blob(
+    data: bytes | FileReader, blob: PuffinBlob, path: str, *, max_size_bytes: int = MAX_BLOB_SIZE_BYTES
+) -> bytes:
+    """Read one blob as it is stored, compressed or not.
+
+    Parameters
+    ----------
+    data, blob, path, max_size_bytes
+        As for `read_blob`.
+
+    Returns
+    -------
+    bytes
+        `blob.length` bytes.
+
+    Raises
+    ------
+    PuffinFormatError
+        The file ends before the blob does, or the blob is larger than the limit.
+
+    Examples
+    --------
+    >>> read_stored_blob(b"PFA1hello", PuffinBlob("note", (1,), 1, 1, 4, 2, "zstd", {}), "note.puffin")
+    b'he'
+    """
+    reader = _reader(data)
+    size = reader.size(path)
+    if not (0 <= blob.length <= max_size_bytes and len(MAGIC) <= blob.offset <= size - blob.length):
+        raise PuffinFormatError(
+            f"{blob.label} has {blob.length} bytes, the file ends at {size} and the limit is {max_size_bytes}",
+            path,
+            blob.offset,
+        )
+    return _read_range(reader, blob.offset, blob.length, path)
+
+
+class _BytesReader:
+    """A file that is in memory already."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def size(self, location: str) -> int:  # noqa: ARG002 - there is only one file
+        return len(self._data)
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:  # noqa: ARG002 - as above
+        return self._data[offset : None if length is None else offset + length]
+
+
+def _reader(data: bytes | FileReader) -> FileReader:
+    return _BytesReader(data) if isinstance(data, bytes) else data
+
+
+def _read_range(reader: FileReader, offset: int, length: int, path: str) -> bytes:
+    data = reader.read(path, offset, length)
+    if len(data) != length:
+        raise PuffinFormatError(f"cut off: {len(data)} of {length} bytes", path, offset)
+    return data
+
+
+def _expect_magic(found: bytes, path: str, offset: int) -> None:
+    if found != MAGIC:
+        raise PuffinFormatError(
+            f"found {found!r}, expected Puffin's magic {MAGIC!r}: not a Puffin file, or cut", path, offset
+        )
+
+
+def _footer_payload(payload: bytes, flags: bytes, path: str, offset: int) -> bytes:
+    if flags == bytes(4):
+        return payload
+    if flags == bytes([COMPRESSED_FOOTER_FLAG, 0, 0, 0]):
+        return decompress_lz4(payload, path, offset, MAX_FOOTER_SIZE_BYTES)
+    raise PuffinFormatError(
+        f"the footer has flags {flags.hex()}, expected 00000000 or 01000000", path, offset + len(payload) + 4
+    )

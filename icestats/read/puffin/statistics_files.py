@@ -1,0 +1,294 @@
+"""The table statistics files that metadata.json registers: their blobs, and how old they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.arrow_values import from_rows
+from icestats.answers.schemas import SKETCHES
+from icestats.errors import PuffinFormatError, StatisticsMissingError
+from icestats.iceberg.metadata import BlobMetadata, Field, Schema, Snapshot, StatisticsFile, TableMetadata
+from icestats.iceberg.storage import FileReader
+from icestats.read.puffin.puffin import PuffinBlob, read_blob, read_puffin_footer
+from icestats.read.puffin.statistics_age import THETA as THETA
+from icestats.read.puffin.statistics_age import count_ages, find_statistics_users
+from icestats.stats.column_figures import Figure
+from icestats.stats.column_statistics_payload import read_column_statistics
+from icestats.stats.kll import KllSketch
+from icestats.stats.theta import ThetaSketch
+
+KLL = "apache-datasketches-kll-v1"
+COLUMN_STATISTICS = "icestats-column-stats-v1"
+PARTITION_SKETCHES = "icestats-partition-sketches-v1"
+_COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`"
+_MISSING = {
+    THETA: ("Theta sketch", _COMPUTE),
+    KLL: ("KLL sketch", _COMPUTE),
+    PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
+}
+_OWN_USE = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBlob:
+    """A blob of a registered statistics file, seen from one snapshot."""
+
+    blob: PuffinBlob
+    statistics_path: str
+    listed: bool
+    """Whether metadata.json lists it, or only the file's footer does."""
+    commits_behind: int | None
+    """Commits from the blob's snapshot to the one it is seen from; None: that is no ancestor."""
+    files_behind: int | None = None
+    """Data files that these commits have added, `replace` left out; None: unknown."""
+    rows_behind: int | None = None
+    """Records in these files; None: unknown."""
+    engines: tuple[str, ...] = ()
+    """The engines that plan with it as things are: names of `statistics_age.ENGINES`."""
+
+    @property
+    def ndv(self) -> int | None:
+        """The number of distinct values that the blob's writer stated."""
+        text = self.blob.properties.get("ndv", "")
+        return int(text) if text.isdecimal() else None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedKll:
+    """A committed KLL sketch, with the counts that stand beside it."""
+
+    sketch: KllSketch
+    snapshot_id: int
+    commits_behind: int
+    null_count: int | None
+    nan_count: int | None
+
+
+def read_committed_blobs(
+    storage: FileReader, metadata: TableMetadata, snapshot: Snapshot | None
+) -> Iterator[CommittedBlob]:
+    """Yield the blobs of every registered statistics file, the files nearest to the snapshot first.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    metadata : TableMetadata
+        The table.
+    snapshot : Snapshot or None
+        The snapshot that ages are counted from.
+
+    Raises
+    ------
+    MetadataError
+        A file is missing, or (as PuffinFormatError) cut or damaged.
+    """
+    ages = count_ages(metadata, snapshot)
+    order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
+    for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
+        for blob in read_puffin_footer(storage, file.statistics_path).blobs:
+            age = ages.get(blob.snapshot_id)
+            entry = _find_entry(blob, file)
+            yield CommittedBlob(
+                blob,
+                file.statistics_path,
+                listed=entry is not None,
+                commits_behind=None if age is None else age.commits,
+                files_behind=None if age is None else age.files,
+                rows_behind=None if age is None else age.rows,
+                engines=() if entry is None else find_statistics_users(metadata, ages, file, entry),
+            )
+
+
+def _find_entry(blob: PuffinBlob, file: StatisticsFile) -> BlobMetadata | None:
+    key = (blob.type, blob.field_ids, blob.snapshot_id)
+    return next((b for b in file.blobs if (b.type, b.field_ids, b.snapshot_id) == key), None)
+
+
+def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
+    """Build the table of committed blobs.
+
+    Parameters
+    ----------
+    blobs : sequence of CommittedBlob
+        In the order of the rows.
+    schema : Schema
+        Names the columns.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.SKETCHES`: one row a blob.
+    """
+    nearest: dict[tuple[str, tuple[int, ...]], int] = {}
+    for found in blobs:
+        if found.commits_behind is not None and found.blob.type in _OWN_USE:
+            key = (found.blob.type, found.blob.field_ids)
+            nearest[key] = min(found.commits_behind, nearest.get(key, found.commits_behind))
+    rows = [
+        {
+            "type": found.blob.type,
+            "field_ids": list(found.blob.field_ids),
+            "columns": [_column_name(schema, field_id) for field_id in found.blob.field_ids],
+            "snapshot_id": found.blob.snapshot_id,
+            "commits_behind": found.commits_behind,
+            "files_behind": found.files_behind,
+            "rows_behind": found.rows_behind,
+            "used_by": _users(found, nearest),
+            "ndv": found.ndv,
+            "properties": list(found.blob.properties.items()),
+            "length": found.blob.length,
+            "listed": found.listed,
+            "statistics_path": found.statistics_path,
+        }
+        for found in blobs
+    ]
+    return from_rows(rows, SKETCHES)
+
+
+def _users(found: CommittedBlob, nearest: Mapping[tuple[str, tuple[int, ...]], int]) -> list[str]:
+    is_nearest = found.commits_behind is not None and (
+        found.commits_behind == nearest.get((found.blob.type, found.blob.field_ids))
+    )
+    return [*found.engines, *(["icestats"] if is_nearest else [])]
+
+
+def _column_name(schema: Schema, field_id: int) -> str:
+    field = schema.get(field_id)
+    return f"#{field_id}" if field is None else field.name
+
+
+@dataclass(frozen=True, slots=True)
+class NearestBlob:
+    """The blob of a column that is the fewest commits behind."""
+
+    blob: PuffinBlob
+    statistics_path: str
+    commits_behind: int
+
+
+def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -> NearestBlob:
+    """Return the blob of a column, of type THETA, KLL or PARTITION_SKETCHES, that is the fewest commits behind.
+
+    Raises
+    ------
+    StatisticsMissingError
+        None has been committed for the snapshot or an ancestor of it.
+    """
+    found = [
+        NearestBlob(one.blob, one.statistics_path, one.commits_behind)
+        for one in blobs
+        if one.blob.type == blob_type and one.blob.field_ids == (field.field_id,) and one.commits_behind is not None
+    ]
+    if not found:
+        what, advice = _MISSING[blob_type]
+        raise StatisticsMissingError(
+            f"no {what} of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
+            f"run {advice.format(repr(field.name))}"
+        )
+    return min(found, key=lambda one: one.commits_behind)
+
+
+def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedKll:
+    """Read the nearest committed KLL sketch of a column.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    blobs : sequence of CommittedBlob
+        The table's blobs, as `read_committed_blobs` gives them.
+    field : Field
+        The column.
+
+    Raises
+    ------
+    StatisticsMissingError
+        No KLL sketch of the column has been committed for the snapshot or an ancestor of it.
+    PuffinFormatError
+        The blob is damaged.
+    """
+    found = find_nearest(blobs, KLL, field)
+    path = found.statistics_path
+    data = read_blob(storage, found.blob, path)
+    properties = found.blob.properties
+    try:
+        sketch = KllSketch.from_bytes(properties.get("item-type", "double"), data)
+    except ValueError as error:
+        raise PuffinFormatError(f"the KLL sketch of column {field.name!r}: {error}", path, found.blob.offset) from error
+    return CommittedKll(
+        sketch=sketch,
+        snapshot_id=found.blob.snapshot_id,
+        commits_behind=found.commits_behind,
+        null_count=_count(properties.get("null-count")),
+        nan_count=_count(properties.get("nan-count")),
+    )
+
+
+def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) -> dict[int, dict[str, Figure]]:
+    """Read the figures of columns that committed statistics add to the roll-ups.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    blobs : sequence of CommittedBlob
+        The table's blobs, as `read_committed_blobs` gives them.
+
+    Returns
+    -------
+    dict of int to dict of str to Figure
+        By field id: `ndv`, an estimate; `avg_length` and `max_length` in bytes, exact for the rows of their snapshot.
+        The nearest snapshot's figure wins.
+
+    Raises
+    ------
+    PuffinFormatError
+        A blob is damaged.
+    """
+    figures: dict[int, dict[str, Figure]] = {}
+    usable = [b for b in blobs if b.commits_behind is not None]
+    for found in sorted(usable, key=lambda b: b.commits_behind or 0):
+        if found.blob.type == THETA and len(found.blob.field_ids) == 1 and found.ndv is not None:
+            figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
+            figures.setdefault(found.blob.field_ids[0], {}).setdefault("ndv", figure)
+        elif found.blob.type == COLUMN_STATISTICS:
+            for field_id, document in _read_columns(storage, found).items():
+                for name in ("avg_length", "max_length"):
+                    value = document.get(name.replace("_", "-"))
+                    if value is not None:
+                        figure = Figure(value, f"exact: over the live rows, {_age(found)}")
+                        figures.setdefault(field_id, {}).setdefault(name, figure)
+    return figures
+
+
+def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
+    try:
+        sketch = ThetaSketch.from_bytes(read_blob(storage, found.blob, found.statistics_path))
+    except ValueError as error:
+        raise PuffinFormatError(f"a Theta sketch: {error}", found.statistics_path, found.blob.offset) from error
+    if sketch.is_exact:
+        return "Theta sketch that still holds every value, so exact but for hash collisions"
+    return f"Theta sketch, within {sketch.relative_error:.1%} at 95 % confidence"
+
+
+def _read_columns(storage: FileReader, found: CommittedBlob) -> dict[int, Mapping[str, Any]]:
+    try:
+        return read_column_statistics(read_blob(storage, found.blob, found.statistics_path))
+    except ValueError as error:
+        raise PuffinFormatError(str(error), found.statistics_path, found.blob.offset) from error
+
+
+def _age(found: CommittedBlob) -> str:
+    if not found.commits_behind:
+        return "this snapshot"
+    commits = "1 commit" if found.commits_behind == 1 else f"{found.commits_behind:,} commits"
+    return f"snapshot {found.blob.snapshot_id}, {commits} behind"
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

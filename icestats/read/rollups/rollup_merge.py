@@ -1,0 +1,240 @@
+"""Roll-ups of parts of a table -> the roll-up of the whole: sums add up, the extremes of bounds are kept.
+
+Every figure of a roll-up is a sum, a count or an extreme, so parts may be merged in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icestats.answers.arrays import combine, find_nulls, to_arrow, to_numpy
+from icestats.answers.arrow_values import from_values
+from icestats.answers.schemas import ROLLUP_CELLS
+from icestats.errors import UnsupportedError
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.value_order import find_extreme, order_of
+from icestats.read.manifests.manifests import RollUps
+from icestats.read.manifests.partition_order import rank_values
+
+_Places = npt.NDArray[np.int64]
+
+_SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
+MOST_SLICES = 256
+"""Runs of groups in a row, beyond which cells are copied."""
+LATEST = ("last_updated_at", "last_updated_snapshot_id")
+
+
+def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_paths: Sequence[str]) -> RollUps:
+    """Merge the roll-ups of distinct manifests.
+
+    Parameters
+    ----------
+    parts : sequence of RollUps
+        Each with the cells of `columns`; no manifest is in two of them.
+    columns : sequence of Field
+        The columns of the cells, in their order.
+    manifest_paths : sequence of str
+        All manifests of all parts, in the order that the result has them in.
+
+    Raises
+    ------
+    UnsupportedError
+        A sum exceeds 64 bits.
+    """
+    manifests, manifest_cells = merge_manifests(parts, manifest_paths, len(columns))
+    if len(parts) == 1:
+        return replace(parts[0], manifests=manifests, manifest_cells=manifest_cells)
+    # The type of a field whose source column is gone is known only to parts that have a manifest of its spec.
+    groups = pa.concat_tables([part.partitions for part in parts], promote_options="permissive")
+    partitions, places = merge_partitions(groups.combine_chunks(), (LATEST,))
+    whole = np.zeros(len(parts), np.int64)
+    return RollUps(
+        manifests=manifests,
+        manifest_cells=manifest_cells,
+        partitions=partitions,
+        partition_cells=merge_cells([part.partition_cells for part in parts], places, len(partitions), columns),
+        table_cells=merge_cells([part.table_cells for part in parts], whole, 1, columns),
+    )
+
+
+def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], width: int) -> tuple[pa.Table, pa.Table]:
+    """Put manifests of all parts and their cells, of `width` columns each, in the order of some paths."""
+    manifests = pa.concat_tables([part.manifests for part in parts]).combine_chunks()
+    cells = pa.concat_tables([part.manifest_cells for part in parts])
+    position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
+    order = np.array([position[path] for path in manifest_paths], np.int64)
+    return take_manifests(manifests, cells, order, width)
+
+
+def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width: int) -> tuple[pa.Table, pa.Table]:
+    """Return some of the manifests in another order, and their cells, of `width` columns each."""
+    if np.array_equal(chosen, np.arange(len(manifests))):
+        return manifests, cells
+    return manifests.take(to_arrow(chosen)), _take_groups(cells, chosen, width)
+
+
+def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
+    """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
+    starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
+    if len(starts) > MOST_SLICES:
+        return cells.take(to_arrow((chosen[:, None] * width + np.arange(width)).ravel()))
+    ends = np.append(starts[1:], len(chosen))[: len(starts)]
+    slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
+    return pa.concat_tables(slices or [cells.slice(0, 0)])
+
+
+def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Field]) -> pa.Table:
+    """Return the cells of some of the columns, for each group in turn."""
+    if tuple(wanted) == tuple(columns):
+        return cells
+    places = np.array([columns.index(column) for column in wanted], np.int64)
+    groups = np.arange(len(cells) // max(len(columns), 1)) * len(columns)
+    return cells.take(to_arrow((groups[:, None] + places).ravel()))
+
+
+def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
+    """Merge rows of the same partition; also return each row's place in the result.
+
+    Parameters
+    ----------
+    groups : pyarrow.Table
+        `schemas.partition_groups_schema`, and perhaps more columns.
+    latest : sequence of (str, str)
+        Columns of a time and of a snapshot id, of which the latest is kept.
+    """
+    key, count = _row_keys(groups)
+    merged = groups.take(to_arrow(_first_rows(key, count)))
+    for name in groups.column_names:
+        if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
+            merged = _replace(merged, name, to_arrow(_sums(to_numpy(groups[name]), key, count)))
+    for names in latest:
+        rows = _latest_rows(groups, key, count, *names)
+        for name in names:
+            merged = _replace(merged, name, combine(groups[name].take(to_arrow(rows))))
+    return merged, key
+
+
+def _row_keys(groups: pa.Table) -> tuple[_Places, int]:
+    """Number the partitions in their order: by the partition's fields, nulls first, then by spec."""
+    partition = combine(groups["partition"])
+    ranks = [rank_values(partition.field(i)) for i in range(partition.type.num_fields)]
+    _, key = np.unique(np.stack([*ranks, to_numpy(groups["spec_id"])], axis=1), axis=0, return_inverse=True)
+    key = key.reshape(-1).astype(np.int64)
+    return key, int(key.max(initial=-1)) + 1
+
+
+def _latest_rows(groups: pa.Table, key: _Places, count: int, at: str, by: str) -> _Places:
+    times = to_numpy(groups[at].cast(pa.int64()), null=-1)
+    ids = to_numpy(groups[by], null=-1)
+    order = np.lexsort((ids, times, key))
+    latest = np.empty(count, np.int64)
+    latest[key[order]] = order
+    return latest
+
+
+def _replace(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    index = table.column_names.index(name)
+    return table.set_column(index, table.schema.field(index), values)
+
+
+def _first_rows(key: _Places, count: int) -> _Places:
+    first = np.empty(count, np.int64)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first
+
+
+def _other_rows(key: _Places, first: _Places) -> _Places:
+    return np.flatnonzero(first[key] != np.arange(len(key)))
+
+
+def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArray[np.int64]:
+    first = _first_rows(key, count)
+    others = _other_rows(key, first)
+    sums: npt.NDArray[np.int64] = values[first]
+    np.add.at(sums, key[others], values[others])
+    _check_sums(values)
+    return sums
+
+
+def _check_sums(values: npt.NDArray[np.int64]) -> None:
+    if values.size and np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
+        raise UnsupportedError("a sum over the table's files exceeds 64 bits: its metadata cannot be right")
+
+
+def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
+    """Merge cells of groups: `key` is the place of each part's groups, in turn, among `count` groups."""
+    width = len(columns)
+    cells = pa.concat_tables(parts)
+    chosen = _first_rows(key, count)
+    meeting = np.unique(key[_other_rows(key, chosen)])
+    rows = np.flatnonzero(np.isin(key, meeting))
+    merged = _merge_meeting(
+        _take_groups(cells, rows, width), np.searchsorted(meeting, key[rows]), len(meeting), columns
+    )
+    chosen[meeting] = len(key) + np.arange(len(meeting))
+    return _take_groups(pa.concat_tables([cells, merged]), chosen, width)
+
+
+def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
+    shape = (len(key), len(columns))
+    merged: dict[str, pa.Array] = {
+        "field_id": to_arrow(np.tile(np.array([c.field_id for c in columns], np.int32), count))
+    }
+    for name in _SUMMED_CELLS:
+        merged[name] = to_arrow(_sums(to_numpy(cells[name]).reshape(shape), key, count).ravel())
+    for name, pick in (("lower_bound", min), ("upper_bound", max)):
+        merged[name] = _merge_bounds(combine(cells[name]), key, count, columns, pick)
+    return pa.table(merged, schema=ROLLUP_CELLS)
+
+
+def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
+    """Merge the cells of all groups into those of one.
+
+    Raises
+    ------
+    UnsupportedError
+        A sum exceeds 64 bits.
+    """
+    width = len(columns)
+    groups = len(cells) // max(width, 1)
+    first = np.arange(groups) * width
+    merged: dict[str, pa.Array] = {"field_id": to_arrow(np.array([c.field_id for c in columns], np.int32))}
+    for name in _SUMMED_CELLS:
+        values = to_numpy(cells[name]).reshape(groups, width)
+        _check_sums(values)
+        merged[name] = to_arrow(values.sum(axis=0))
+    for name in ("lower_bound", "upper_bound"):
+        bounds = combine(cells[name])
+        extremes = [
+            find_extreme(bounds.take(to_arrow(first + place)), column.type, highest=name == "upper_bound")
+            for place, column in enumerate(columns)
+        ]
+        merged[name] = from_values(extremes, pa.binary())
+    return pa.table(merged, schema=ROLLUP_CELLS)
+
+
+def _merge_bounds(
+    bounds: pa.Array, key: _Places, count: int, columns: Sequence[Field], pick: Callable[..., int]
+) -> pa.Array:
+    width = len(columns)
+    orders = [order_of(column.type) for column in columns]
+    present = ~find_nulls(bounds).reshape(len(key), width)
+    rows = np.arange(len(key))[:, None] * width + np.arange(width)
+    first = _first_rows(key, count)
+    # The first of each group; then only what another one disputes is decoded and compared.
+    chosen = np.where(present[first], rows[first], -1)
+    for row in _other_rows(key, first):
+        group = chosen[key[row]]
+        disputed = np.flatnonzero(present[row] & (group >= 0))
+        group[present[row] & (group < 0)] = rows[row][present[row] & (group < 0)]
+        for column in disputed:
+            rivals = (int(group[column]), int(rows[row, column]))
+            order = orders[column]
+            group[column] = pick(rivals, key=lambda index, order=order: order(bounds[index].as_py()))
+    flat = chosen.ravel()
+    return bounds.take(to_arrow(np.where(flat < 0, 0, flat), nulls=flat < 0))

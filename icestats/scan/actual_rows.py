@@ -1,0 +1,198 @@
+"""The truth beside estimates: live rows that satisfy a filter, counted by reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icestats.answers.arrays import combine
+from icestats.answers.arrow_values import from_values
+from icestats.errors import UnsupportedError
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.metadata import Schema, Snapshot
+from icestats.plan.filters.filter_parser import parse_row_filter
+from icestats.scan.snapshot_scan import open_scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.schema import Schema as IcebergSchema
+
+_BATCH_ROWS = 1 << 18
+
+
+def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: str | BooleanExpression) -> int:
+    """Count the live rows that satisfy a filter, in the files that it leaves; deletes are applied.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    snapshot : Snapshot or None
+        The snapshot; None: no rows.
+    schema : Schema
+        The schema that the snapshot is read with.
+    row_filter : str or pyiceberg.expressions.BooleanExpression
+        The filter.
+
+    Raises
+    ------
+    FilterError
+        The filter cannot be read, or does not fit the schema.
+    UnsupportedError
+        PyIceberg cannot read the files: equality deletes, ORC.
+    """
+    if snapshot is None:
+        return 0
+    from pyiceberg.expressions.visitors import bind, rewrite_not
+
+    scan = open_scan(source, snapshot, schema)
+    expression = rewrite_not(parse_row_filter(row_filter, scan.projection()))
+    bound = bind(scan.projection(), expression, case_sensitive=True)
+    try:
+        return _count(scan.filter(expression).select(*_columns([bound], scan.projection())))
+    except TypeError:
+        # PyIceberg compares null partition values of truncate with literals: read without planning by the filter.
+        return count_rows_of_many(source, snapshot, schema, [row_filter])[0]
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(_message(source, error)) from error
+
+
+def count_rows_of_many(
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filters: Sequence[str | BooleanExpression]
+) -> list[int]:
+    """Count the live rows that satisfy each of some filters, reading their columns of the whole table once.
+
+    Parameters
+    ----------
+    source, snapshot, schema
+        As in `count_rows`.
+    row_filters : sequence of str or pyiceberg.expressions.BooleanExpression
+        The filters.
+
+    Raises
+    ------
+    FilterError, UnsupportedError
+        As in `count_rows`.
+    """
+    if snapshot is None or not row_filters:
+        return [0] * len(row_filters)
+    from pyiceberg.expressions.visitors import bind, rewrite_not
+    from pyiceberg.io.pyarrow import expression_to_pyarrow
+
+    scan = open_scan(source, snapshot, schema)
+    projection = scan.projection()
+    rewritten = [rewrite_not(parse_row_filter(one, projection)) for one in row_filters]
+    bound = [bind(projection, one, case_sensitive=True) for one in rewritten]
+    conditions = [expression_to_pyarrow(one, projection) for one in bound]
+    counts = [0] * len(conditions)
+    try:
+        for table in _tables(scan.select(*_columns(bound, projection)).to_arrow_batch_reader()):
+            for place, condition in enumerate(conditions):
+                counts[place] += table.filter(condition).num_rows
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(_message(source, error)) from error
+    return counts
+
+
+def _excludes(expression: Any) -> bool:
+    """Whether a filter excludes values: PyIceberg's residuals hold those for true of partitions that are null."""
+    from pyiceberg import expressions as e
+
+    if isinstance(expression, e.And | e.Or):
+        return _excludes(expression.left) or _excludes(expression.right)
+    return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith)
+
+
+JoinInput = tuple[Source, Snapshot | None, Schema, "BooleanExpression", str]
+"""Table, snapshot, schema, filter and key column of one side of a join."""
+
+
+def count_join_rows(left: JoinInput, right: JoinInput) -> int:
+    """Count the rows of an equi-join, from how often each key is on each side; null keys meet none.
+
+    Raises
+    ------
+    UnsupportedError
+        PyIceberg cannot read the files, or the keys cannot be compared.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    one, other = _key_counts(*left), _key_counts(*right)
+    try:
+        keys = other["key"].cast(one["key"].type)
+    except pa.ArrowException as error:
+        raise UnsupportedError(f"{left[-1]} and {right[-1]} cannot be compared: {error}") from error
+    both = one.join(pa.table({"key": keys, "other_count": other["count"]}), "key", join_type="inner")
+    return int(pc.sum(pc.multiply(both["count"], both["other_count"])).as_py() or 0)
+
+
+def _key_counts(
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: BooleanExpression, key: str
+) -> pa.Table:
+    import pyarrow as pa
+
+    if snapshot is None:
+        return pa.table({"key": from_values([], pa.int64()), "count": from_values([], pa.int64())})
+    scan = open_scan(source, snapshot, schema).filter(row_filter).select(key)
+    try:
+        column = combine(scan.to_arrow()[key]).drop_null()
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(_message(source, error)) from error
+    counted = column.value_counts()
+    return pa.table({"key": counted.field("values"), "count": counted.field("counts")})
+
+
+def _count(scan: Any) -> int:
+    """Files that partition values answer for are counted by their metadata; others are read, several at a time."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.expressions.visitors import bind
+    from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
+
+    rows, to_read = 0, []
+    bound = bind(scan.projection(), scan.row_filter, case_sensitive=True)
+    decides = not _excludes(bound)
+    for task in scan.plan_files():
+        if decides and task.residual == AlwaysTrue() and not task.delete_files:
+            rows += task.file.record_count
+        else:
+            to_read.append(task)
+    if to_read:
+        # Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
+        reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
+        condition = expression_to_pyarrow(bound, scan.projection())
+        rows += sum(table.filter(condition).num_rows for table in _tables(reader.to_record_batches(to_read)))
+    return int(rows)
+
+
+def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of some size: one a data file would be dear where files are small."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _BATCH_ROWS:
+            yield pa.Table.from_batches(waiting).combine_chunks()
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _columns(bound: Sequence[BooleanExpression], schema: IcebergSchema) -> list[str]:
+    from pyiceberg.expressions.visitors import extract_field_ids
+
+    ids = {field_id for expression in bound for field_id in extract_field_ids(expression)}
+    names = {(schema.find_column_name(field_id) or "").split(".")[0] for field_id in ids}
+    return sorted(names) or [schema.fields[0].name]
+
+
+def _message(source: Source, error: Exception) -> str:
+    said = " ".join(str(error).split())[:200]
+    return (
+        f"the rows of {source.name} cannot be counted by PyIceberg: {said}; "
+        "Table.estimate(..., actual=True) counts them with Spark"
+    )

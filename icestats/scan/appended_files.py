@@ -1,0 +1,139 @@
+"""Which data files a table has got since an earlier snapshot, where it has got files and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.table import FileScanTask
+
+from icestats.iceberg.metadata import Snapshot, TableMetadata
+from icestats.iceberg.storage import unreadable
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.table import Table
+
+# A replace changes no row by the spec; whether it has changed files, the manifests say.
+_HARMLESS_OPERATIONS = frozenset({"append", "replace"})
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedFiles:
+    """The data files that came since a snapshot; or why they are not all that has changed."""
+
+    tasks: tuple[FileScanTask, ...] = ()
+    row_count: int = 0
+    reason: str | None = None
+    """None where files were added, and nothing else was done."""
+
+
+def find_appended_files(table: Table, metadata: TableMetadata, base_id: int, snapshot: Snapshot) -> AppendedFiles:
+    """Find the data files that came between two snapshots.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        Whose files to read the manifests with.
+    metadata : TableMetadata
+        The table.
+    base_id : int
+        The earlier snapshot.
+    snapshot : Snapshot
+        The later one.
+
+    Returns
+    -------
+    AppendedFiles
+        With a reason, and no files, unless all of this holds: the earlier snapshot is an ancestor; each snapshot after
+        it says `append` or `replace`; no manifest that came has a DELETED entry; every data file of the earlier
+        snapshot is live; the delete files are the same; and the files that came are Parquet.
+
+    Raises
+    ------
+    MetadataError
+        A manifest list or a manifest cannot be read.
+
+    Notes
+    -----
+    Manifests that both snapshots have are not read: they never change. Delete files of the earlier snapshot are of no
+    effect on files that came later, as their sequence numbers are lower (spec, "Scan Planning").
+    """
+    reason = _unfit_operations(metadata, base_id, snapshot)
+    if reason is not None:
+        return AppendedFiles(reason=reason)
+    earlier, later = (_read_manifests(table, snapshot_id) for snapshot_id in (base_id, snapshot.snapshot_id))
+    if earlier is None or later is None:
+        return AppendedFiles(reason="a snapshot has no manifest list")
+    gone = [manifest for path, manifest in earlier.items() if path not in later]
+    came = [manifest for path, manifest in later.items() if path not in earlier]
+    reason = _changed_deletes(table.io, gone, came)
+    if reason is not None:
+        return AppendedFiles(reason=reason)
+    return _added(_data_entries(table.io, gone), _data_entries(table.io, came))
+
+
+def _unfit_operations(metadata: TableMetadata, base_id: int, snapshot: Snapshot) -> str | None:
+    for ancestor in metadata.ancestors(snapshot):
+        if ancestor.snapshot_id == base_id:
+            return None
+        if ancestor.operation not in _HARMLESS_OPERATIONS:
+            return f"snapshot {ancestor.snapshot_id} since then is of the operation {ancestor.operation}"
+    return f"snapshot {base_id} is no ancestor that is known"
+
+
+def _read_manifests(table: Table, snapshot_id: int) -> dict[str, ManifestFile] | None:
+    found = table.metadata.snapshot_by_id(snapshot_id)
+    if found is None or not found.manifest_list:
+        return None
+    try:
+        return {manifest.manifest_path: manifest for manifest in found.manifests(table.io)}
+    except (OSError, ValueError, EOFError, AssertionError) as error:
+        raise unreadable(found.manifest_list, error) from error
+
+
+def _changed_deletes(io: FileIO, gone: Sequence[ManifestFile], came: Sequence[ManifestFile]) -> str | None:
+    before, after = (
+        Counter(
+            (entry.data_file.file_path, entry.data_file.record_count)
+            for manifest in manifests
+            if manifest.content == ManifestContent.DELETES
+            for entry in _read_entries(io, manifest)
+            if entry.status != ManifestEntryStatus.DELETED
+        )
+        for manifests in (gone, came)
+    )
+    return None if before == after else "rows have been deleted since: the delete files are others"
+
+
+def _data_entries(io: FileIO, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
+    return [
+        entry
+        for manifest in manifests
+        if manifest.content == ManifestContent.DATA
+        for entry in _read_entries(io, manifest)
+    ]
+
+
+def _read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
+    try:
+        return manifest.fetch_manifest_entry(io, discard_deleted=False)
+    except (OSError, ValueError, EOFError, AssertionError) as error:
+        raise unreadable(manifest.manifest_path, error) from error
+
+
+def _added(gone: Sequence[ManifestEntry], came: Sequence[ManifestEntry]) -> AppendedFiles:
+    if any(entry.status == ManifestEntryStatus.DELETED for entry in came):
+        return AppendedFiles(reason="data files have been removed since")
+    before = {entry.data_file.file_path for entry in gone if entry.status != ManifestEntryStatus.DELETED}
+    after: dict[str, DataFile] = {entry.data_file.file_path: entry.data_file for entry in came}
+    if not before <= after.keys():
+        return AppendedFiles(reason="data files have been removed since")
+    added = [file for path, file in after.items() if path not in before]
+    odd = next((file for file in added if file.file_format != FileFormat.PARQUET), None)
+    if odd is not None:
+        return AppendedFiles(reason=f"a file that came since is {odd.file_format.value}, not Parquet")
+    return AppendedFiles(tuple(FileScanTask(file) for file in added), sum(file.record_count for file in added))

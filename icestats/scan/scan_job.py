@@ -1,0 +1,218 @@
+"""What executors do in a scan: rows into accumulators, accumulators into fewer of them.
+
+Every function here is given to Spark's `mapInArrow`. What goes from one to the next is a row a partition of the table,
+with pickled accumulators or, once all of its rows are in, with finished statistics; or a row for the whole table, whose
+`partition` is null.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.iceberg.metadata import Field
+from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
+from icestats.stats.partition_sketches import PartitionKey
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.schema import Schema as IcebergSchema
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
+
+ROWS_GATHERED = 65_536
+PARTIAL = "partition binary, finished boolean, payload binary"
+"""Spark's schema of what the functions give."""
+FILE_COLUMN = "_file"
+_OPEN_PARTITIONS = 32
+_PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("finished", pa.bool_()), ("payload", pa.binary())])
+
+Accumulators = list[ColumnAccumulator]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the sketches."""
+
+    k: int
+    lg_k: int
+    partition_k: int
+    partition_lg_k: int
+
+
+@dataclass(frozen=True)
+class ScanJob:
+    """What an executor needs in order to sketch rows."""
+
+    fields: tuple[Field, ...]
+    sizes: Sizes
+    partitions: Mapping[str, PartitionKey] | None
+    """The partition of each data file; None: one set of accumulators for the whole table."""
+    divided: frozenset[PartitionKey] | None = None
+    """Partitions whose files are in more than one bundle; None: any may be."""
+
+    def new_accumulators(self) -> Accumulators:
+        """Return empty accumulators, one a column."""
+        return [ColumnAccumulator(field, k=self.sizes.k, lg_k=self.sizes.lg_k) for field in self.fields]
+
+
+@dataclass(frozen=True)
+class FileReading:
+    """What an executor needs in order to read files with PyIceberg."""
+
+    metadata: IcebergMetadata
+    io: FileIO
+    schema: IcebergSchema
+
+
+def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read bundles of PyIceberg's scan tasks."""
+    pa.set_cpu_count(1)
+    whole = job.new_accumulators()
+    for _, _, payload in read_partials(batches):
+        tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
+        if job.partitions is None:
+            _update(job, whole, _read_batches(reading, tasks))
+            continue
+        for key, group in groupby(tasks, key=lambda task, found=job.partitions: found[task.file.file_path]):  # type: ignore[misc]  # mypy takes the default for an argument
+            accumulators = job.new_accumulators()
+            _update(job, accumulators, _read_batches(reading, list(group)))
+            if job.divided is None or key in job.divided:
+                yield pack(key, accumulators)
+            else:
+                yield _row(pickle.dumps(key), True, pickle.dumps(finish(job.sizes, accumulators)))
+                merge_into(whole, accumulators)
+    yield pack(None, whole)
+
+
+def read_accumulators(job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]) -> Accumulators:
+    """Read files in the process that this is called in, all of them into one set of accumulators."""
+    accumulators = job.new_accumulators()
+    _update(job, accumulators, _read_batches(reading, tasks))
+    return accumulators
+
+
+def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take in rows that Spark has read: a column `c<field id>` a field, and `_file` for sketches by partition."""
+    pa.set_cpu_count(1)
+    found: dict[PartitionKey | None, Accumulators] = {}
+    for rows in gather(batches):
+        for key, part in _split_by_partition(job, rows):
+            accumulators = found.setdefault(key, job.new_accumulators()) if key not in found else found[key]
+            for field, accumulator in zip(job.fields, accumulators, strict=True):
+                accumulator.update(part.column(f"c{field.field_id}").combine_chunks())
+        if len(found) > _OPEN_PARTITIONS:
+            yield from (pack(key, accumulators) for key, accumulators in found.items())
+            found.clear()
+    yield from (pack(key, accumulators) for key, accumulators in found.items())
+
+
+def merge_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge all accumulators of a task into one set."""
+    merged: Accumulators | None = None
+    for _, _, payload in read_partials(batches):
+        merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
+    if merged is not None:
+        yield pack(None, merged)
+
+
+def finish_partitions(sizes: Sizes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge the accumulators of each partition, which come one behind the other, into its finished statistics.
+
+    Finished ones pass through. At the end comes a row of accumulators of the whole table.
+    """
+    whole: Accumulators | None = None
+    for key, group in groupby(read_partials(batches), key=lambda row: row[0]):
+        merged: Accumulators | None = None
+        for _, finished, payload in group:
+            if finished:
+                yield _row(key, True, payload)
+            else:
+                merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
+        if merged is not None:
+            if key is not None:
+                yield _row(key, True, pickle.dumps(finish(sizes, merged)))
+            whole = _merged(whole, merged)
+    if whole is not None:
+        yield pack(None, whole)
+
+
+def read_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, bool, bytes]]:
+    """Yield the rows: a pickled key or None, whether it is finished, and a pickled payload."""
+    for batch in batches:
+        for row in zip(*batch.columns, strict=True):
+            key, finished, payload = (value.as_py() for value in row)
+            yield key, finished, payload
+
+
+def pack(key: PartitionKey | None, accumulators: Accumulators) -> pa.RecordBatch:
+    """Return a row of accumulators."""
+    return _row(None if key is None else pickle.dumps(key), False, pickle.dumps(accumulators))
+
+
+def merge_into(into: Accumulators, other: Accumulators) -> None:
+    """Merge accumulators, column by column."""
+    for accumulator, addition in zip(into, other, strict=True):
+        accumulator.merge(addition)
+
+
+def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join small batches: an update costs the same for 100 rows as for 10,000."""
+    gathered: list[pa.Table] = []
+    row_count = 0
+    for batch in batches:
+        gathered.append(pa.Table.from_batches([batch]))
+        row_count += batch.num_rows
+        if row_count >= ROWS_GATHERED:
+            yield pa.concat_tables(gathered, promote_options="permissive")
+            gathered, row_count = [], 0
+    if gathered:
+        yield pa.concat_tables(gathered, promote_options="permissive")
+
+
+def _row(key: bytes | None, finished: bool, payload: bytes) -> pa.RecordBatch:
+    columns = [pa.array([key], pa.binary()), pa.array([finished]), pa.array([payload], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_PARTIAL_SCHEMA)
+
+
+def finish(sizes: Sizes, accumulators: Accumulators) -> list[ColumnStatistics]:
+    """Return the statistics of a partition, one a column."""
+    return [a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in accumulators]
+
+
+def _merged(into: Accumulators | None, other: Accumulators) -> Accumulators:
+    if into is None:
+        return other
+    merge_into(into, other)
+    return into
+
+
+def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.RecordBatch]) -> None:
+    for rows in gather(batches):
+        for field, accumulator in zip(job.fields, accumulators, strict=True):
+            accumulator.update(rows.column(field.name).combine_chunks())
+
+
+def _read_batches(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
+
+    # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
+    scan = ArrowScan(reading.metadata, reading.io, reading.schema, AlwaysTrue())
+    deletes = _read_all_delete_files(reading.io, tasks)
+    yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
+
+
+def _split_by_partition(job: ScanJob, rows: pa.Table) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
+    if job.partitions is None:
+        yield None, rows
+        return
+    files: Any = rows.column(FILE_COLUMN).combine_chunks().dictionary_encode()
+    for place, path in enumerate(files.dictionary.to_pylist()):
+        yield job.partitions[path], rows if len(files.dictionary) == 1 else rows.filter(pc.equal(files.indices, place))

@@ -1,0 +1,220 @@
+"""What a scan of a snapshot will read, and by which way: planned on the driver, without a JVM."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icestats.errors import CallError, ColumnNotFoundError, UnsupportedError
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.types import encode_value
+from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.read.manifests.manifests import manifests_to_read, read_files
+from icestats.scan.snapshot_scan import open_scan
+from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
+from icestats.stats.partition_sketches import PartitionKey
+from icestats.stats.table_statistics import TableStatistics
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.schema import Schema as IcebergSchema
+    from pyiceberg.table import DataScan, FileScanTask
+    from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
+
+_READABLE = frozenset({"PARQUET"})
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """A scan that can start."""
+
+    source: Source
+    snapshot: Snapshot
+    read_schema: Schema
+    """The schema that the snapshot is read with."""
+    fields: tuple[Field, ...]
+    """The columns that get statistics."""
+    skipped: Mapping[str, str]
+    """Columns that do not, and why."""
+    file_count: int
+    tasks: tuple[FileScanTask, ...]
+    """What PyIceberg reads; nothing where Spark itself has to."""
+    fallback: str | None
+    """Why Spark itself has to read the table; None: PyIceberg can."""
+    metadata: IcebergMetadata
+    io: FileIO
+    schema: IcebergSchema
+    """The columns of it that get statistics."""
+    partitions: Mapping[str, PartitionKey] | None
+    """The partition of each data file by its path; None where statistics by partition are not asked for."""
+    partition_row_counts: Mapping[PartitionKey, int]
+    """Rows of the data files of each partition, row-level deletes not deducted."""
+
+
+def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tuple[tuple[Field, ...], dict[str, str]]:
+    """Return the columns that get statistics, and those that do not with the reason.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        The table's top-level fields.
+    columns : sequence of str or None
+        Names that are asked for; None for all.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        A name is not among the fields.
+    """
+    names = tuple(field.name for field in fields)
+    for column in columns or ():
+        if column not in names:
+            raise ColumnNotFoundError(column, names)
+    asked = [field for field in fields if columns is None or field.name in columns]
+    skipped = {field.name: reason for field in asked if (reason := can_sketch(field)) is not None}
+    return tuple(field for field in asked if field.name not in skipped), skipped
+
+
+def plan_scan(
+    source: Source,
+    snapshot: Snapshot,
+    schema: Schema,
+    columns: Sequence[str] | None = None,
+    *,
+    by_partition: bool = False,
+    tasks: Sequence[FileScanTask] | None = None,
+) -> ScanPlan:
+    """Plan the scan of a snapshot.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    snapshot : Snapshot
+        The snapshot whose live rows are read.
+    schema : Schema
+        The schema to read it with.
+    columns : sequence of str, optional
+        Top-level columns; by default all.
+    by_partition : bool
+        Whether statistics of each partition are wanted.
+    tasks : sequence of pyiceberg.table.FileScanTask, optional
+        Read these files only.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        The table has no such column.
+    CallError
+        Statistics by partition are asked for, and the table is not partitioned.
+    SnapshotNotFoundError
+        The table has the snapshot no more.
+    UnsupportedError
+        `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
+    """
+    fields, skipped = select_columns(schema.top_level, columns)
+    if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
+        raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
+    scan = open_scan(source, snapshot, schema)
+    fallback: str | None = None
+    if tasks is None:
+        tasks, fallback = _plan_tasks(scan)
+    elif (reason := _find_unreadable(tasks)) is not None:
+        raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
+    files = _read_data_files(source, snapshot) if by_partition or fallback is not None else None
+    partitions = _find_partitions(files, source.metadata) if files is not None and by_partition else None
+    counts: Counter[PartitionKey] = Counter()
+    if files is not None and partitions is not None:
+        for path, row_count in zip(files["file_path"].to_pylist(), files["record_count"].to_pylist(), strict=True):
+            counts[partitions[path]] += row_count
+    return ScanPlan(
+        source=source,
+        snapshot=snapshot,
+        read_schema=schema,
+        fields=fields,
+        skipped=skipped,
+        file_count=len(tasks) if fallback is None or files is None else files.num_rows,
+        tasks=tuple(tasks),
+        fallback=fallback,
+        metadata=scan.table_metadata,
+        io=scan.io,
+        schema=scan.projection().select(*(field.name for field in fields)),
+        partitions=partitions,
+        partition_row_counts=counts,
+    )
+
+
+def _plan_tasks(scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
+    try:
+        tasks: list[FileScanTask] = list(scan.plan_files())
+    except (NotImplementedError, ValueError) as error:
+        if "equality deletes" in str(error):
+            return (), "the table has equality deletes, which PyIceberg cannot apply"
+        return (), f"PyIceberg cannot plan the scan: {' '.join(str(error).split())[:200]}"
+    reason = _find_unreadable(tasks)
+    return (tasks, None) if reason is None else ((), reason)
+
+
+def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
+    formats = sorted({str(task.file.file_format).rpartition(".")[2].upper() for task in tasks} - _READABLE)
+    return f"it has data files in {' and '.join(formats)}, which PyIceberg cannot read safely" if formats else None
+
+
+def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:
+    manifests = manifests_to_read(read_manifest_list(source.storage, snapshot))
+    data = [manifest for manifest in manifests if manifest.content == "data"]
+    return read_files(data, source.metadata, source.storage)
+
+
+def _find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:
+    paths, spec_ids = files["file_path"].to_pylist(), files["spec_id"].to_pylist()
+    structs = files["partition"].combine_chunks()
+    by_field = encode_fields(structs, metadata)
+    keys: dict[PartitionKey, PartitionKey] = {}
+    found = {}
+    for row, (path, spec_id) in enumerate(zip(paths, spec_ids, strict=True)):
+        ids = [field.field_id for field in metadata.specs[spec_id].fields]
+        key = PartitionKey(spec_id, tuple((i, by_field[i][row]) for i in ids if i in by_field))
+        found[path] = keys.setdefault(key, key)
+    return found
+
+
+def encode_fields(structs: pa.StructArray, metadata: TableMetadata) -> dict[int, list[bytes | None]]:
+    """Return the values of partition fields as single-value bytes, by field id: one a partition."""
+    from icestats.iceberg.partition_columns import find_partition_columns
+
+    schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
+    columns = find_partition_columns(metadata.specs, schemas)
+    encoded = {}
+    for place, column in enumerate(columns):
+        if column.type is not None:
+            encoded[column.field_id] = _single_values(structs.field(place), column.type)
+    return encoded
+
+
+def _single_values(array: pa.Array, type_text: str) -> list[bytes | None]:
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    distinct = array.dictionary_encode()
+    values = [None if v is None else encode_value(type_text, v) for v in distinct.dictionary.to_pylist()]
+    return [None if place is None else values[place] for place in distinct.indices.to_pylist()]
+
+
+def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], started: float) -> TableStatistics:
+    """Build what a scan has found; it started at this reading of `time.perf_counter`."""
+    results = {field.name: a.result() for field, a in zip(plan.fields, accumulators, strict=True)}
+    return TableStatistics(
+        snapshot_id=plan.snapshot.snapshot_id,
+        sequence_number=plan.snapshot.sequence_number,
+        row_count=next((r.value_count for r in results.values()), None),
+        file_count=plan.file_count,
+        duration_ms=round((time.perf_counter() - started) * 1000),
+        columns=results,
+        skipped=plan.skipped,
+    )

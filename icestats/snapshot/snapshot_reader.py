@@ -1,0 +1,298 @@
+"""One snapshot as it is read: the manifest list, the roll-ups, the committed statistics, each once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from icestats.answers.arrays import empty_table
+from icestats.errors import FilterError, MetadataError
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.plan.pruning.row_groups import read_row_groups
+from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.read.manifests.manifest_pool import Progress
+from icestats.read.manifests.manifests import (
+    ManifestToRead,
+    RollUps,
+    find_partition_types,
+    manifests_to_read,
+    read_files,
+    read_rollups,
+)
+from icestats.read.partitions.partition_history import read_committed_partitions
+from icestats.read.puffin.committed_partitions import (
+    MergedSketches,
+    partitions_kll,
+    read_merged_sketches,
+    read_partition_index,
+)
+from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
+from icestats.read.rollups.committed_rollups import CommittedRollups
+from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
+from icestats.snapshot.rollup_tables import build_column_table, build_manifests, build_partitions
+from icestats.stats.histogram import Histogram, Kind, build_histogram
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyspark.sql import SparkSession
+
+
+_LOG = logging.getLogger("icestats")
+
+
+class SnapshotReader:
+    """Reads a snapshot, and keeps what it has read.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    snapshot : Snapshot or None
+        None for a table that has none: everything is empty.
+    schema : Schema
+        The schema that the snapshot is read with.
+    """
+
+    def __init__(self, source: Source, snapshot: Snapshot | None, schema: Schema) -> None:
+        self.source = source
+        self.snapshot = snapshot
+        self.schema = schema
+        self._by_column: dict[tuple[Field, ...], RollUps] = {}
+
+    @cached_property
+    def manifest_files(self) -> pa.Table:
+        """The manifest list, `schemas.MANIFEST_FILES`."""
+        return read_manifest_list(self.source.storage, self.snapshot)
+
+    @cached_property
+    def partition_columns(self) -> tuple[PartitionColumn, ...]:
+        """The partition fields of all specs; manifests are read for those only that no schema tells the type of."""
+        return find_partition_types(self._list_manifests(), self.source.metadata, self.source.storage)
+
+    def _list_manifests(self) -> Iterator[ManifestToRead]:
+        yield from manifests_to_read(self.manifest_files)
+
+    @cached_property
+    def manifest_list_bytes(self) -> int:
+        """The length of the manifest list; 0 for a snapshot that has none."""
+        path = None if self.snapshot is None else self.snapshot.manifest_list
+        return 0 if path is None else self.source.storage.size(path)
+
+    @cached_property
+    def rollups(self) -> RollUps:
+        """The roll-ups of the live files, from the local cache as far as it knows them."""
+        return self._read_rollups(None, None)
+
+    @cached_property
+    def manifest_rollups(self) -> RollUps:
+        """The roll-up by manifest and over the table, from committed manifest statistics where there are some."""
+        if "rollups" in self.__dict__:
+            return self.rollups
+        found = self._read_committed(self.schema.columns, None)
+        return self.rollups if found is None else found
+
+    @property
+    def knows_manifest_rollups(self) -> bool:
+        """Whether the roll-up by manifest has been read, of some columns at least: others take little to decode."""
+        return self._knows_all_columns or bool(self._by_column)
+
+    @property
+    def _knows_all_columns(self) -> bool:
+        return "rollups" in self.__dict__ or "manifest_rollups" in self.__dict__
+
+    def read_manifest_rollups(self, field_ids: Collection[int]) -> tuple[RollUps, Sequence[Field]]:
+        """Return the roll-up by manifest and over the table with some columns at least, and the columns that it has.
+
+        Of committed manifest statistics no more columns are decoded than these, unless all have been already.
+        """
+        columns = tuple(column for column in self.schema.columns if column.field_id in field_ids)
+        if self._knows_all_columns:
+            return self.manifest_rollups, self.schema.columns
+        for known, found in self._by_column.items():
+            if set(columns) <= set(known):
+                return found, known
+        read = self._read_committed(columns, None)
+        if read is None:
+            return self.manifest_rollups, self.schema.columns
+        self._by_column[columns] = read
+        return read, columns
+
+    def _read_committed(self, columns: Sequence[Field], progress: Progress | None) -> RollUps | None:
+        metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
+        if not metadata.statistics or not schema.columns:
+            return None
+
+        def read(wanted: Sequence[ManifestToRead]) -> RollUps:
+            return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
+
+        return self._committed.read(self._nearest_blobs(), columns, read)
+
+    @cached_property
+    def _committed(self) -> CommittedRollups:
+        return CommittedRollups(self.source.storage, self.manifest_files, self.schema.columns)
+
+    def _nearest_blobs(self) -> Iterator[CommittedBlob]:
+        """Yield blobs, the nearest first, reading no more footers than are asked for."""
+        if "blobs" in self.__dict__:
+            yield from self.blobs
+            return
+        try:
+            yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot)
+        except MetadataError as error:
+            # What shows statistics files says so too; the manifests are still there.
+            _LOG.warning("committed manifest statistics are not used: %s", error)
+
+    @cached_property
+    def partition_rollups(self) -> RollUps:
+        """The roll-up by partition, from the snapshot's partition statistics file where that holds it."""
+        if "rollups" in self.__dict__:
+            return self.rollups
+        found = self._read_committed_partitions()
+        return self.rollups if found is None else found
+
+    def _read_committed_partitions(self) -> RollUps | None:
+        metadata, storage = self.source.metadata, self.source.storage
+        if self.snapshot is None or not metadata.partition_statistics:
+            return None
+        columns = self.schema.columns
+        found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns)
+        nothing = empty_table(pa.schema([]))
+        return None if found is None else RollUps(nothing, nothing, *found, nothing)
+
+    def fill_rollups(self, progress: Progress | None, spark: SparkSession | None = None) -> None:
+        """Read the roll-ups now unless that has been done, on Spark's executors where a session is given."""
+        if "rollups" in self.__dict__:
+            return
+        by_partition = self._read_committed_partitions()
+        by_manifest = None if by_partition is None else self._read_committed(self.schema.columns, progress)
+        if by_partition is not None and by_manifest is not None:
+            self.__dict__ |= {"partition_rollups": by_partition, "manifest_rollups": by_manifest}
+            return
+        self.__dict__["rollups"] = self._read_rollups(progress, spark)
+
+    def _read_rollups(self, progress: Progress | None, spark: SparkSession | None) -> RollUps:
+        metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
+
+        manifests = manifests_to_read(self.manifest_files)
+        reader: Reader | None = None
+        if spark is not None:
+            from icestats.spark.manifest_rollups import spark_reader
+
+            reader = spark_reader(spark, metadata, storage, schema)
+        return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
+
+    @cached_property
+    def blobs(self) -> tuple[CommittedBlob, ...]:
+        """The blobs of the registered statistics files, the nearest first."""
+        return tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
+
+    def read_manifests(self) -> pa.Table:
+        """Return `schemas.MANIFESTS`."""
+        return build_manifests(self.manifest_files, self.manifest_rollups, self.schema)
+
+    def read_partitions(self) -> pa.Table:
+        """Return `schemas.partitions_schema`."""
+        return build_partitions(self.partition_rollups, self.schema)
+
+    def read_columns(self) -> pa.Table:
+        """Return `schemas.COLUMNS`."""
+        figures = read_committed_figures(self.source.storage, self.blobs)
+        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
+
+    def read_files(self, field_ids: Sequence[int], manifest_files: pa.Table | None = None) -> pa.Table:
+        """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""
+        manifests = manifests_to_read(self.manifest_files if manifest_files is None else manifest_files)
+        return read_files(manifests, self.source.metadata, self.source.storage, field_ids)
+
+    def read_row_groups(self, files: pa.Table, columns: Sequence[Field]) -> pa.Table:
+        """Return the row groups of some files of `schemas.files_schema`."""
+        return read_row_groups(self.source.storage, files, columns)[0]
+
+    def read_histogram(
+        self,
+        field: Field,
+        *,
+        bins: int,
+        kind: Kind,
+        where: str | BooleanExpression | None = None,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> Histogram:
+        """Return a column's histogram from its nearest committed KLL sketch, or from those of some partitions."""
+        found = (
+            read_kll(self.source.storage, self.blobs, field)
+            if where is None
+            else partitions_kll(field, self.read_partition_sketches(field, where))
+        )
+        return build_histogram(
+            found.sketch,
+            column=field.name,
+            type_text=field.type,
+            bins=bins,
+            kind=kind,
+            snapshot_id=found.snapshot_id,
+            null_count=found.null_count,
+            nan_count=found.nan_count,
+            lower=lower,
+            upper=upper,
+        )
+
+    def read_partition_sketches(
+        self,
+        field: Field,
+        row_filter: str | BooleanExpression,
+        *,
+        partial: Literal["refuse", "include", "leave out"] = "refuse",
+    ) -> MergedSketches:
+        """Return the committed sketches of the partitions that a filter selects, merged; no data file is touched.
+
+        Parameters
+        ----------
+        field : Field
+            A top-level column.
+        row_filter : str or pyiceberg.expressions.BooleanExpression
+            The filter.
+        partial : {"refuse", "include", "leave out"}
+            What to do with partitions of which the filter may select some rows only: raise FilterError; count them
+            whole, which makes every figure one of more rows than the filter selects; or leave them out, of fewer.
+            Either way `partial_partition_count` says how many there are.
+
+        Returns
+        -------
+        MergedSketches
+            Theta, KLL and exact counts of the live rows of these partitions, at the snapshot that it names: the nearest
+            one that has sketches by partition.
+
+        Raises
+        ------
+        FilterError
+            The filter cannot be read, does not fit the schema, or selects parts of partitions.
+        StatisticsMissingError
+            No sketches by partition of the column have been committed for this snapshot or an ancestor of it.
+        PuffinFormatError
+            The blob is damaged.
+
+        Notes
+        -----
+        Theta depends on the values alone, so it is what a scan of these rows would make; KLL's ranks are within
+        `kll.rank_error` at 99 %. Rows that have been written since that snapshot are in neither.
+        """
+        from icestats.plan.sets.partition_selection import describe_partition_fields, select_partitions
+
+        committed = read_partition_index(self.source.storage, self.blobs, field)
+        selection = select_partitions(self.source, self.schema, row_filter, committed.index.partitions)
+        if selection.partial and partial == "refuse":
+            known = describe_partition_fields(self.source.metadata.specs, self.schema)
+            raise FilterError(
+                f"the filter {str(row_filter)!r} selects parts of {len(selection.partial):,} partitions, whose "
+                f"sketches tell of whole ones only: choose by {known}",
+                str(row_filter),
+            )
+        entries = selection.whole + (selection.partial if partial == "include" else ())
+        return read_merged_sketches(self.source.storage, committed, entries, len(selection.partial))

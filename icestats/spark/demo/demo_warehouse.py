@@ -1,0 +1,283 @@
+"""The embedded demo warehouse: a SQLite catalog and two tables, built by PySpark once and then left alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icestats.errors import CallError, CatalogError, CommitError
+from icestats.iceberg.catalog import DEMO_CATALOG, DEMO_NAMESPACE, demo_catalog_properties
+from icestats.iceberg.storage import local_path
+from icestats.spark.demo.demo_events import EVENTS
+from icestats.spark.demo.demo_flights import FLIGHTS
+from icestats.spark.demo.demo_recipe import DemoRecipe
+from icestats.spark.job_errors import explained_errors
+from icestats.spark.session import active, get_session, spark_catalog_properties
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[str], object]
+
+RECIPES = {recipe.name: recipe for recipe in (FLIGHTS, EVENTS)}
+WORKING_CATALOG = "icestats_in_the_making"
+LOCK_TIMEOUT_S = 900.0
+
+# A build is over before Java's second compiler pays off: without it the build takes a third less CPU.
+_SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+# More tasks than this gain nothing on small commits; the number is fixed so that the files are the same everywhere.
+_TASK_COUNT = 4
+
+
+@dataclass(frozen=True)
+class DemoTable:
+    """What a build made of one demo table, counted in its current snapshot.
+
+    Attributes
+    ----------
+    name : str
+        The table in the namespace ``demo``.
+    recipe_version : int
+        The version of the recipe that it was built by.
+    row_count, data_file_count, delete_file_count, manifest_count, snapshot_count : int
+        Live rows; data files; position delete files; manifests of data and of deletes; snapshots of the table.
+    duration_s : float
+        Seconds that its build took, without the start of Spark.
+    """
+
+    name: str
+    recipe_version: int
+    row_count: int
+    data_file_count: int
+    delete_file_count: int
+    manifest_count: int
+    snapshot_count: int
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class DemoReport:
+    """What `build_demo` did.
+
+    Attributes
+    ----------
+    home : pathlib.Path
+        The folder of the warehouse.
+    tables : tuple of DemoTable
+        The tables asked for, as they were when they had just been built.
+    built : tuple of str
+        Those that this call has built; empty when all were there.
+    duration_s : float
+        Seconds that the call took.
+    """
+
+    home: Path
+    tables: tuple[DemoTable, ...]
+    built: tuple[str, ...]
+    duration_s: float
+
+
+def build_demo(home: Path, *, progress: Progress | None = None, table: str | None = None) -> DemoReport:
+    """Build the demo warehouse, or what of it is missing.
+
+    A table is written in a working catalog and handed to the demo catalog at the end, so it is seen complete or not
+    at all; what a build that was killed has left is removed by the next. Processes that build at the same time wait for
+    each other. Rows, files and commits are the same in every build; ids and times of commits differ.
+
+    Parameters
+    ----------
+    home : pathlib.Path
+        The folder of the warehouse, as `icestats.iceberg.catalog.demo_home` gives it; made if need be.
+    progress : callable, optional
+        Called with a line of text as the build goes on; not at all when nothing is missing.
+    table : str, optional
+        Only this table, ``flights`` or ``events``; by default both.
+
+    Returns
+    -------
+    DemoReport
+        The tables with their figures.
+
+    Raises
+    ------
+    CallError
+        There is no demo table of that name.
+    SparkUnavailableError
+        A table is missing and Spark cannot be started.
+    CatalogError
+        The folder cannot be written.
+    CommitError
+        Spark failed while it wrote.
+    """
+    started = time.perf_counter()
+    if table is not None and table not in RECIPES:
+        raise CallError(f"no demo table {table!r}: there are {' and '.join(RECIPES)}")
+    home = home.expanduser().absolute()
+    recipes = [RECIPES[table]] if table else list(RECIPES.values())
+    built: tuple[str, ...] = ()
+    if _missing(home, recipes):
+        say = progress or (lambda _line: None)
+        with _lock(home, say):
+            built = _build_missing(home, recipes, say)
+    finished = read_finished_tables(home)
+    tables = tuple(finished[recipe.name] for recipe in recipes)
+    return DemoReport(home, tables, built, round(time.perf_counter() - started, 3))
+
+
+def read_finished_tables(home: Path) -> dict[str, DemoTable]:
+    """Read which demo tables are complete, without Spark.
+
+    Parameters
+    ----------
+    home : pathlib.Path
+        The folder of the warehouse.
+
+    Returns
+    -------
+    dict of str to DemoTable
+        The tables that were built to the end by the recipes of this version and are still in the catalog.
+    """
+    finished = {}
+    for recipe in RECIPES.values():
+        try:
+            table = DemoTable(**json.loads(_marker(home, recipe.name).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            continue
+        if table.recipe_version == recipe.version and _in_catalog(home, recipe.name):
+            finished[recipe.name] = table
+    return finished
+
+
+def _missing(home: Path, recipes: Sequence[DemoRecipe]) -> list[DemoRecipe]:
+    finished = read_finished_tables(home)
+    return [recipe for recipe in recipes if recipe.name not in finished]
+
+
+def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> tuple[str, ...]:
+    missing = _missing(home, recipes)
+    if not missing:
+        return ()
+    say("starting Spark")
+    properties = spark_catalog_properties(demo_catalog_properties(home)) or {}
+    spark = get_session({DEMO_CATALOG: properties, WORKING_CATALOG: properties}, conf=_SHORT_LIVED)
+    with active(spark):
+        for recipe in missing:
+            _build_table(spark, home, recipe, say)
+    return tuple(recipe.name for recipe in missing)
+
+
+def _build_table(spark: SparkSession, home: Path, recipe: DemoRecipe, say: Progress) -> None:
+    def explain(error: Exception) -> CommitError:
+        said = str(error).strip().partition("\n")[0]
+        return CommitError(f"Spark could not build {DEMO_NAMESPACE}.{recipe.name} in {home}: {said}")
+
+    started = time.perf_counter()
+    with explained_errors(spark, f"building {DEMO_NAMESPACE}.{recipe.name} in {home}", explain):
+        for catalog in (DEMO_CATALOG, WORKING_CATALOG):
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.{DEMO_NAMESPACE}")
+        _remove_remains(home, recipe.name)
+        _write_table(spark, recipe, say)
+    _publish(home, recipe.name)
+    table = _count(home, recipe, time.perf_counter() - started)
+    marker = _marker(home, recipe.name)
+    unfinished = marker.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(asdict(table), indent=2), encoding="utf-8")
+    unfinished.replace(marker)
+
+
+def _write_table(spark: SparkSession, recipe: DemoRecipe, say: Progress) -> None:
+    from pyspark.sql.functions import expr
+
+    table = f"{WORKING_CATALOG}.{DEMO_NAMESPACE}.{recipe.name}"
+    cluster_by = expr(recipe.cluster_by.format(catalog=WORKING_CATALOG))
+    for statement in (recipe.ddl, *recipe.statements.get(0, ())):
+        spark.sql(statement.format(table=table))
+    for nth, rows in enumerate(recipe.appends(), 1):
+        say(f"{recipe.name}: commit {nth} of {recipe.append_count}, {rows.num_rows:,} rows")
+        frame = spark.createDataFrame(rows).repartition(_TASK_COUNT, cluster_by)
+        frame.writeTo(table).option("distribution-mode", "none").append()
+        for statement in recipe.statements.get(nth, ()):
+            say(f"{recipe.name}: {' '.join(statement.split()[:2]).lower()}")
+            spark.sql(statement.format(table=table))
+
+
+def _remove_remains(home: Path, name: str) -> None:
+    _marker(home, name).unlink(missing_ok=True)
+    with closing(sqlite3.connect(home / "catalog.db", timeout=30)) as connection, connection:
+        connection.execute(
+            "DELETE FROM iceberg_tables WHERE catalog_name IN (?, ?) AND table_namespace = ? AND table_name = ?",
+            (DEMO_CATALOG, WORKING_CATALOG, DEMO_NAMESPACE, name),
+        )
+    shutil.rmtree(home / "warehouse" / DEMO_NAMESPACE / name, ignore_errors=True)
+
+
+def _publish(home: Path, name: str) -> None:
+    """Hand the table over from the working catalog: one statement, so it is seen complete or not at all."""
+    with closing(sqlite3.connect(home / "catalog.db", timeout=30)) as connection, connection:
+        connection.execute(
+            "UPDATE iceberg_tables SET catalog_name = ?"
+            " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+            (DEMO_CATALOG, WORKING_CATALOG, DEMO_NAMESPACE, name),
+        )
+
+
+def _count(home: Path, recipe: DemoRecipe, duration_s: float) -> DemoTable:
+    from pyiceberg.catalog import load_catalog
+
+    table = load_catalog(DEMO_CATALOG, **demo_catalog_properties(home)).load_table((DEMO_NAMESPACE, recipe.name))
+    snapshot = table.metadata.current_snapshot()
+    if snapshot is None or snapshot.summary is None:
+        raise CommitError(f"{DEMO_NAMESPACE}.{recipe.name} in {home} has no snapshot after its build: build it again")
+    return DemoTable(
+        name=recipe.name,
+        recipe_version=recipe.version,
+        row_count=table.scan().count(),
+        data_file_count=int(snapshot.summary["total-data-files"] or 0),
+        delete_file_count=int(snapshot.summary["total-delete-files"] or 0),
+        manifest_count=len(snapshot.manifests(table.io)),
+        snapshot_count=len(table.metadata.snapshots),
+        duration_s=round(duration_s, 3),
+    )
+
+
+def _in_catalog(home: Path, name: str) -> bool:
+    database = home / "catalog.db"
+    if not database.is_file():
+        return False
+    query = """SELECT metadata_location FROM iceberg_tables
+               WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"""
+    try:
+        with closing(sqlite3.connect(database, timeout=30)) as connection:
+            row = connection.execute(query, (DEMO_CATALOG, DEMO_NAMESPACE, name)).fetchone()
+    except sqlite3.DatabaseError as error:
+        raise CatalogError(f"{database} is no usable catalog: {error}; remove it to have it built anew") from error
+    metadata = local_path(row[0]) if row else None
+    return metadata is not None and metadata.is_file()
+
+
+@contextmanager
+def _lock(home: Path, say: Progress) -> Iterator[None]:
+    """Hold the warehouse for this process: SQLite's own lock, which ends with the process however it ends."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(home / "build.lock", timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError:
+                say("waiting for another process that builds the demo warehouse")
+                connection.execute(f"PRAGMA busy_timeout = {round(LOCK_TIMEOUT_S * 1000)}")
+                connection.execute("BEGIN EXCLUSIVE")
+            yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise CatalogError(f"the demo warehouse cannot be written in {home}: {error}; set ICESTATS_HOME") from error
+
+
+def _marker(home: Path, name: str) -> Path:
+    return home / f"{name}.json"

@@ -1,0 +1,224 @@
+"""What a table can say of itself from its metadata.json and the manifest list alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.answers.arrow_values import is_equal
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
+from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.types import decode_value, to_integer
+from icestats.read.puffin.listed_statistics import find_listed_traps
+from icestats.read.puffin.statistics_age import StatisticsAge, count_ages
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The range of a manifest's partition field: positions on an axis, and the values as a person reads them."""
+
+    manifest_path: str
+    is_data: bool
+    row_count: int | None
+    lower: float
+    upper: float
+    lower_text: str
+    upper_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The figures of one snapshot. None is unknown, never 0."""
+
+    name: str
+    location: str
+    format_version: int
+    snapshot: Snapshot | None
+    snapshot_count: int
+    data_manifest_count: int
+    delete_manifest_count: int
+    data_file_count: int | None
+    delete_file_count: int | None
+    record_count: int | None
+    """Records in live data files: exact, row-level deletes not deducted."""
+    delete_record_count: int | None
+    """Records in live delete files."""
+    file_size_in_bytes: int | None
+    """Of data and delete files, as the snapshot's summary states it."""
+    statistics_column_count: int
+    """Columns with a committed NDV, for the nearest snapshot that has any."""
+    statistics_commits_behind: int | None
+    """Commits since the statistics were made; None where there are none."""
+    statistics_files_behind: int | None
+    """Data files that these commits have added, compaction left out; None where there are no statistics, or unknown."""
+    statistics_rows_behind: int | None
+    """Records in these files; None likewise."""
+    statistics_appends_only: bool
+    """Whether these commits have only added files, or compacted: then a refresh may read the new files alone."""
+    key_field: str | None
+    """The partition field that `key_ranges` are of."""
+    key_ranges: tuple[KeyRange, ...]
+    findings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON has them: the snapshot by its id, a 64-bit id as text."""
+        document = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("snapshot", "key_ranges")}
+        document["findings"] = list(self.findings)
+        document["snapshot_id"] = None if self.snapshot is None else str(self.snapshot.snapshot_id)
+        document["timestamp_ms"] = None if self.snapshot is None else self.snapshot.timestamp_ms
+        return document
+
+
+def build_overview(
+    name: str, metadata: TableMetadata, snapshot: Snapshot | None, schema: Schema, manifest_files: pa.Table
+) -> Overview:
+    """Build the overview of a snapshot.
+
+    Parameters
+    ----------
+    name : str
+        What the table is called.
+    metadata : TableMetadata
+        The table.
+    snapshot : Snapshot or None
+        The snapshot; None gives zeros.
+    schema : Schema
+        The schema that the snapshot is read with.
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES` of that snapshot.
+    """
+    is_data = is_equal(manifest_files["content"], "data")
+    data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
+    age, columns = _statistics(metadata, snapshot)
+    key_field, ranges = _key_ranges(manifest_files, metadata, schema)
+    overview = Overview(
+        name=name,
+        location=metadata.location,
+        format_version=metadata.format_version,
+        snapshot=snapshot,
+        snapshot_count=len(metadata.snapshots),
+        data_manifest_count=data.num_rows,
+        delete_manifest_count=deletes.num_rows,
+        data_file_count=_total(data, "files"),
+        delete_file_count=_total(deletes, "files"),
+        record_count=_total(data, "rows"),
+        delete_record_count=_total(deletes, "rows"),
+        file_size_in_bytes=_summary_size(snapshot),
+        statistics_column_count=columns,
+        statistics_commits_behind=None if age is None else age.commits,
+        statistics_files_behind=None if age is None else age.files,
+        statistics_rows_behind=None if age is None else age.rows,
+        statistics_appends_only=age is not None and age.appends_only,
+        key_field=key_field,
+        key_ranges=ranges,
+        findings=(),
+    )
+    traps = (f"{found.title} ({found.evidence})." for found in find_listed_traps(metadata, snapshot))
+    return replace(overview, findings=(*_findings(overview), *traps))
+
+
+def _total(manifests: pa.Table, what: str) -> int | None:
+    counts = [manifests[f"{status}_{what}_count"] for status in ("added", "existing")]
+    if any(column.null_count for column in counts):
+        return None
+    return sum(pc.sum(column).as_py() or 0 for column in counts)
+
+
+def _summary_size(snapshot: Snapshot | None) -> int | None:
+    if snapshot is None:
+        return 0
+    text = snapshot.summary.get("total-files-size", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[StatisticsAge | None, int]:
+    by_snapshot = {file.snapshot_id: file for file in metadata.statistics}
+    for snapshot_id, age in count_ages(metadata, snapshot).items():
+        file = by_snapshot.get(snapshot_id)
+        if file is not None:
+            return age, len({blob.field_ids for blob in file.blobs if "ndv" in blob.properties})
+    return None, 0
+
+
+def _findings(overview: Overview) -> Iterator[str]:
+    age = overview.statistics_commits_behind
+    if overview.snapshot is None:
+        yield "The table has no snapshot yet: nothing has been written to it."
+    elif age is None:
+        yield "No statistics have been committed: engines know no NDV, and there is no histogram to draw."
+    elif age:
+        yield _age_finding(overview, age)
+    if overview.delete_record_count:
+        is_one = overview.delete_record_count == 1
+        apply, them = ("applies", "it") if is_one else ("apply", "them")
+        deletes = counted(overview.delete_record_count, "delete record")
+        yield f"{deletes} {apply}: figures of data files do not deduct {them}."
+
+
+def _age_finding(overview: Overview, commits: int) -> str:
+    files, rows = overview.statistics_files_behind, overview.statistics_rows_behind
+    since = "of which not all say what they have added"
+    if files is not None and rows is not None:
+        since = f"{counted(files, 'data file')} with {counted(rows, 'row')} added since"
+    use = "Trino still uses them, Spark only those of the exact snapshot" if overview.statistics_column_count else ""
+    refresh = "refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
+    then = "; ".join(part for part in (use, refresh) if part)
+    return f"The statistics are {counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
+
+
+def _key_ranges(
+    manifests: pa.Table, metadata: TableMetadata, schema: Schema
+) -> tuple[str | None, tuple[KeyRange, ...]]:
+    spec = metadata.specs[metadata.default_spec_id]
+    position = next((i for i, field in enumerate(spec.fields) if field.transform != "void"), None)
+    if position is None:
+        return None, ()
+    field = spec.fields[position]
+    type_text = partition_field_type(field, schema)
+    if type_text is None:
+        return None, ()
+    names = ["manifest_path", "content", "partition_spec_id", "added_rows_count", "existing_rows_count", "partitions"]
+    rows = [r for r in manifests.select(names).to_pylist() if r["partition_spec_id"] == spec.spec_id]
+    ranges = (_key_range(row, position, field.transform, type_text) for row in rows)
+    return field.name, tuple(found for found in ranges if found is not None)
+
+
+def _key_range(row: Mapping[str, Any], position: int, transform: str, type_text: str) -> KeyRange | None:
+    if len(row["partitions"] or ()) <= position:
+        return None
+    summary = row["partitions"][position]
+    lower, upper = _decoded(type_text, summary["lower_bound"]), _decoded(type_text, summary["upper_bound"])
+    if lower is None or upper is None or isinstance(lower, str | bytes | uuid.UUID):
+        return None
+    counts = (row["added_rows_count"], row["existing_rows_count"])
+    return KeyRange(
+        manifest_path=row["manifest_path"],
+        is_data=row["content"] == "data",
+        row_count=None if None in counts else sum(counts),
+        lower=_position(lower),
+        upper=_position(upper),
+        lower_text=display_partition_value(transform, type_text, lower),
+        upper_text=display_partition_value(transform, type_text, upper),
+    )
+
+
+def _position(value: Any) -> float:
+    if isinstance(value, dt.date | dt.time):
+        return float(to_integer(value))
+    return float(value)
+
+
+def _decoded(type_text: str, data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return decode_value(type_text, data)
+    except ValueError:
+        return None

@@ -1,0 +1,108 @@
+"""Previews of formats that are only proposed, in files of their own: a table is read for them and never changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from icestats.errors import CallError, CommitError, StatisticsMissingError
+from icestats.iceberg.metadata import Snapshot
+from icestats.stats.known_cells import find_known_cells
+from icestats.table.table import Table
+
+
+def write_preview_manifest_list(
+    table: Table, folder: str | Path, *, i_know_this_breaks_pyiceberg: bool = False
+) -> Path:
+    """Copy a table's metadata, with the proposal's fields 521 to 527 in the manifest list.
+
+    Parameters
+    ----------
+    table : Table
+        Of one snapshot; its manifests and data files stay where they are, and the table itself is not changed.
+    folder : str or path
+        A new local folder, the location of the copy.
+    i_know_this_breaks_pyiceberg : bool
+        Must be said: PyIceberg 0.12 fails on a manifest list with maps that it does not know.
+
+    Returns
+    -------
+    pathlib.Path
+        The copy's metadata.json. Spark reads the copy by its folder, and `icestats.load` by this file.
+
+    Raises
+    ------
+    CallError
+        It was not said; the folder exists.
+    StatisticsMissingError
+        The table has no snapshot.
+    UnsupportedError
+        The snapshot has no manifest list.
+
+    Notes
+    -----
+    Java goes by field ids and ignores these; what it writes next has them no more. V4 readers would take them for
+    something else. Source: the manifest-level statistics proposal.
+    """
+    from icestats.commit.preview_manifest_list import build_preview_manifest_list, build_preview_metadata
+
+    if not i_know_this_breaks_pyiceberg:
+        raise CallError("PyIceberg cannot read what this writes: say i_know_this_breaks_pyiceberg=True")
+    snapshot = _snapshot(table)
+    folder = Path(folder).absolute()
+    if folder.exists():
+        raise CallError(f"{folder} exists: the copy needs a folder of its own")
+    storage = table._source.storage
+    data = build_preview_manifest_list(storage, snapshot, table.manifests())
+    document = json.loads(storage.read(table._source.metadata_location))
+    manifest_list = folder / "metadata" / f"snap-{snapshot.snapshot_id}-preview.avro"
+    metadata = folder / "metadata" / "v1.metadata.json"
+    try:
+        manifest_list.parent.mkdir(parents=True)
+        manifest_list.write_bytes(data)
+        metadata.write_bytes(build_preview_metadata(document, snapshot.snapshot_id, str(folder), str(manifest_list)))
+        (folder / "metadata" / "version-hint.text").write_text("1")
+    except OSError as error:
+        raise CommitError(f"{folder} cannot be written: {error}") from error
+    return metadata
+
+
+def read_preview_manifest_list(table: Table) -> pa.Table:
+    """Read the proposal's fields from a table's manifest list.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row a manifest, in manifest list order: `manifest_path` string, `total_record_count` int64 (rows),
+        `total_file_size_in_bytes` int64, `total_column_sizes` map<int32, int64> (bytes), `total_null_value_counts` and
+        `total_nan_value_counts` map<int32, int64> (values), `lower_bounds` and `upper_bounds` map<int32, binary>; null
+        for manifests of deletes, and where the list does not have the field under the proposal's name and id.
+    """
+    from icestats.commit.preview_manifest_list import read_proposal_fields
+
+    snapshot = _snapshot(table)
+    if snapshot.manifest_list is None:
+        raise StatisticsMissingError(f"snapshot {snapshot.snapshot_id} of {table.name} has no manifest list")
+    return read_proposal_fields(table._source.storage, snapshot.manifest_list)
+
+
+def build_content_stats(table: Table) -> bytes:
+    """Return the figures of a table's data manifests as the V4 draft's `content_stats` (id 146), a Parquet file."""
+    from icestats.commit.content_stats import write_content_stats
+
+    rollups, columns = table._reader.manifest_rollups, table.schema.columns
+    contents = table.manifest_files()["content"].to_pylist()
+    places = [i for i, content in enumerate(contents) if content == "data"]
+    width = len(columns)
+    rows = pa.array([i * width + c for i in places for c in range(width)], pa.int64())
+    groups = rollups.manifests.take(pa.array(places, pa.int64()))
+    known = find_known_cells(rollups.manifest_cells.take(rows), groups["live_file_count"].to_numpy(), width)
+    return write_content_stats(groups, known, columns)
+
+
+def _snapshot(table: Table) -> Snapshot:
+    if table.snapshot is None:
+        raise StatisticsMissingError(f"{table.name} has no snapshot yet: there is no manifest list")
+    return table.snapshot

@@ -1,0 +1,158 @@
+"""Writing data so that the statistics of manifests never go stale: a commit of data, then one of its new manifests.
+
+Source: the manifest-level statistics proposal, "During Commits". What is known of the table's
+manifests already is taken from the committed statistics, so that only those of the commit are read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icestats.errors import CommitError, IcestatsError
+from icestats.iceberg.catalog import load_writable_table
+from icestats.table.commit_report import CommitReport
+from icestats.table.table import Table
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.table import Table as IcebergTable
+    from pyspark.sql import DataFrame
+
+_LOG = logging.getLogger("icestats")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a write has done."""
+
+    table: Table
+    """The table as it is now."""
+    snapshot_id: int | None
+    """The snapshot that the write has made; None where it changed nothing."""
+    statistics: CommitReport | None
+    """What has been registered; None where that failed, or where there was nothing to register."""
+    message: str
+    """Why the statistics were not registered, and how to catch up; empty where they were."""
+
+
+def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, str] | None = None) -> Written:
+    """Append rows through PyIceberg, and register the statistics of the manifests.
+
+    Parameters
+    ----------
+    table : Table
+        Opened through its catalog.
+    rows : pyarrow.Table
+        With the table's columns.
+    snapshot_properties : mapping of str to str, optional
+        For the snapshot's summary.
+
+    Returns
+    -------
+    Written
+        Where only the statistics failed, the rows are there, and `message` says how to catch up; it is logged too, as
+        a warning of the logger `icestats`.
+
+    Raises
+    ------
+    CommitError
+        The rows were not written.
+    """
+    return _write(table, lambda target: target.append(rows, snapshot_properties=dict(snapshot_properties or {})))
+
+
+def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression | None = None) -> Written:
+    """Replace the rows that match a filter (by default all) through PyIceberg; the statistics as `append`.
+
+    Parameters
+    ----------
+    table : Table
+        Opened through its catalog.
+    rows : pyarrow.Table
+        With the table's columns.
+    row_filter : str or pyiceberg.expressions.BooleanExpression, optional
+        Which rows go.
+
+    Raises
+    ------
+    CommitError
+        Nothing was written.
+    """
+    if row_filter is None:
+        return _write(table, lambda target: target.overwrite(rows))
+    return _write(table, lambda target: target.overwrite(rows, overwrite_filter=row_filter))
+
+
+def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
+    """Delete the rows that match a filter through PyIceberg; the statistics as `append`.
+
+    Raises
+    ------
+    CommitError
+        Nothing was deleted.
+    """
+    return _write(table, lambda target: target.delete(row_filter))
+
+
+def append_dataframe(table: Table, frame: DataFrame) -> Written:
+    """Append a Spark DataFrame through Spark's own writer; the statistics as `append`.
+
+    Raises
+    ------
+    CommitError, UnsupportedError
+        Spark could not write; the DataFrame's session does not know the table's catalog.
+    """
+    from icestats.spark.dataframe_writes import write_dataframe
+
+    write_dataframe(frame, table._source, "append")
+    return _register(table.refresh(), table.metadata.current_snapshot_id)
+
+
+def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
+    """Replace the partitions that a Spark DataFrame has rows of, by Spark's own writer; the statistics as `append`.
+
+    Raises
+    ------
+    CommitError, UnsupportedError
+        Spark could not write; the DataFrame's session does not know the table's catalog.
+    """
+    from icestats.spark.dataframe_writes import write_dataframe
+
+    write_dataframe(frame, table._source, "overwrite partitions")
+    return _register(table.refresh(), table.metadata.current_snapshot_id)
+
+
+def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
+    target = load_writable_table(table._source)
+    before = target.metadata.current_snapshot_id
+    try:
+        change(target)
+    except IcestatsError:
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise CommitError(f"{table.name} took no rows: {text}") from error
+    return _register(table.refresh(), before)
+
+
+def _register(table: Table, before: int | None) -> Written:
+    snapshot_id = table.metadata.current_snapshot_id
+    if snapshot_id is None or snapshot_id == before:
+        return Written(table, None, None, "")
+    # A pinned table shows its snapshot; the statistics are of the one that was written.
+    current = Table(table._source)
+    try:
+        report = current.compute(manifests=True).commit()
+    except IcestatsError as error:
+        message = (
+            f"the rows are in snapshot {snapshot_id} of {table.name}, its manifests' statistics are not: {error}; "
+            "catch up by table.compute(manifests=True).commit(), or `icestats compute --manifests --commit`"
+        )
+        _LOG.warning(message)
+        return Written(table, snapshot_id, None, message)
+    return Written(table.refresh(), snapshot_id, report, "")

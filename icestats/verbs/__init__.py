@@ -1,1 +1,0 @@
-"""The verbs of the command line, by subject as the facets of a table are."""
