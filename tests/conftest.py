@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import faulthandler
-import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,25 +95,3 @@ def catalog(catalog_properties: dict[str, str]) -> Iterator[SqlCatalog]:
     catalog.create_namespace("db")
     yield catalog
     catalog.close()
-
-
-@pytest.fixture
-def check_routes() -> Callable[..., None]:
-    """Read, plan and estimate tables in a process that must not import pandas, and in one that has, and compare."""
-
-    def answer(arguments: list[str], cache: Path | str) -> dict[str, Any]:
-        run = [sys.executable, str(Path(__file__).with_name("pandas_routes.py")), *arguments]
-        environment = os.environ | {"ICESTATS_CACHE": str(cache)}
-        done = subprocess.run(run, env=environment, check=False, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    def check(arguments: list[str], cache: Path | str = "off") -> None:
-        found, expected = answer(arguments, cache), answer(["--pandas", *arguments], cache)
-        assert found["pandas"] == []
-        assert expected["pandas"]
-        assert len(found["answers"]) > 10
-        assert found["answers"] == expected["answers"]
-
-    return check

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import to_rows
 from icestats.answers.schemas import STATISTICS, SUMMED_STATISTICS
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.types import decode_json, json_value
@@ -34,7 +33,7 @@ _MAP_COLUMNS = frozenset(_PLURALS) | {f"{name}_missing_files" for name in _PLURA
 
 def build_manifest_records(manifests: pa.Table, schema: Schema) -> list[dict[str, Any]]:
     """Build an object a manifest from `Table.manifests()`, in its order."""
-    return [_with_maps(row, schema) for row in to_rows(manifests.drop_columns(["partitions", "key_metadata"]))]
+    return [_with_maps(row, schema) for row in manifests.drop_columns(["partitions", "key_metadata"]).to_pylist()]
 
 
 def build_partition_records(
@@ -45,7 +44,7 @@ def build_partition_records(
     `partition` holds the fields of the row's own spec.
     """
     records = []
-    for row in to_rows(partitions):
+    for row in partitions.to_pylist():
         record = _with_maps(row, schema)
         names = [field.name for field in specs[row["spec_id"]].fields]
         record["partition"] = {name: plain_value(row["partition"][name]) for name in names if name in row["partition"]}
@@ -56,7 +55,7 @@ def build_partition_records(
 def build_column_records(columns: pa.Table) -> list[dict[str, Any]]:
     """Build an object a column from `Table.columns()`, in its order."""
     records = []
-    for row in to_rows(columns):
+    for row in columns.to_pylist():
         record = {name: plain_value(value) for name, value in row.items()}
         for side in ("lower_bound", "upper_bound"):
             record[side] = decode_json(row["type"], row[side])
@@ -70,13 +69,13 @@ def build_sketch_records(sketches: pa.Table) -> list[dict[str, Any]]:
     """Build an object a blob from `Table.sketches()`, in its order."""
     return [
         {**_plain_row(row), "properties": dict(row["properties"]), "field_ids": row["field_ids"]}
-        for row in to_rows(sketches)
+        for row in sketches.to_pylist()
     ]
 
 
 def build_plain_records(table: pa.Table) -> list[dict[str, Any]]:
     """Build an object a row from any Arrow table."""
-    return [_plain_row(row) for row in to_rows(table)]
+    return [_plain_row(row) for row in table.to_pylist()]
 
 
 def plain_value(value: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.estimate_schemas import ESTIMATES
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted, render_bytes, render_count
@@ -59,7 +58,7 @@ class Estimates(Sequence[SourceEstimate]):
         pyarrow.Table
             `estimate_schemas.ESTIMATES`: one row a source.
         """
-        return from_rows([asdict(one) for one in self.estimates], ESTIMATES)
+        return pa.Table.from_pylist([asdict(one) for one in self.estimates], ESTIMATES)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return an object a source, as the command line prints it."""

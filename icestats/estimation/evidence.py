@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_arrow, to_numpy
-from icestats.answers.arrow_values import from_values, is_equal, scalar
+from icestats.answers.arrays import combine, to_numpy
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
 from icestats.estimation.formulas.group_evidence import Groups, as_floats, build_column_evidence, build_groups
@@ -69,8 +68,8 @@ class Evidence:
     @cached_property
     def _data_manifests(self) -> pa.Table:
         files = self.reader.manifest_files
-        return files.append_column("place", to_arrow(np.arange(files.num_rows))).filter(
-            is_equal(files["content"], "data")
+        return files.append_column("place", pa.array(np.arange(files.num_rows))).filter(
+            pc.equal(files["content"], "data")
         )
 
     @cached_property
@@ -96,11 +95,11 @@ class Evidence:
         manifests = self._data_manifests
         rollups, columns = reader.read_manifest_rollups(field_ids)
         places = to_numpy(manifests["place"])
-        groups = rollups.manifests.take(to_arrow(places))
+        groups = rollups.manifests.take(pa.array(places))
         rows = (places[:, None] * len(columns) + np.arange(len(columns))[None, :]).ravel()
         cells = rollups.manifest_cells
         if len(places) != rollups.manifests.num_rows:
-            cells = cells.take(to_arrow(rows))
+            cells = cells.take(pa.array(rows))
         built = build_groups(
             "manifest",
             groups["record_count"],
@@ -117,7 +116,7 @@ class Evidence:
         """Return the partitions with their roll-up."""
         reader = self.reader
         partitions = reader.partition_rollups.partitions
-        partitions = partitions.filter(pc.greater(partitions["data_file_count"], scalar(0, pa.int64())))
+        partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
         built = build_groups(
             "partition",
             partitions["data_record_count"],
@@ -137,17 +136,17 @@ class Evidence:
 
     def _partition_cells(self) -> pa.Table:
         rollups, width = self.reader.partition_rollups, len(self.reader.schema.columns)
-        has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], scalar(0, pa.int64())))
+        has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], 0))
         if has_data.all():
             return rollups.partition_cells
-        return rollups.partition_cells.filter(to_arrow(np.repeat(has_data, width)))
+        return rollups.partition_cells.filter(pa.array(np.repeat(has_data, width)))
 
     def read_table(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the table as one group."""
         rollups, columns = self.reader.read_manifest_rollups(field_ids)
         manifests = rollups.manifests.take(self._data_manifests["place"])
         rows, sizes, files = (
-            from_values([pc.sum(manifests[name]).as_py() or 0], pa.int64())
+            pa.array([pc.sum(manifests[name]).as_py() or 0], pa.int64())
             for name in ("record_count", "file_size_in_bytes", "live_file_count")
         )
         built = build_groups("table", rows, sizes, files, rollups.table_cells, columns, field_ids)
@@ -158,7 +157,7 @@ class Evidence:
         kept = keep_by_partition(question, self.read_manifests(()))
         key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
         if key not in self._files:
-            manifests = self._data_manifests.drop_columns("place").take(to_arrow(kept.places))
+            manifests = self._data_manifests.drop_columns("place").take(pa.array(kept.places))
             self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
         return self._files[key]
 
@@ -255,4 +254,4 @@ def _of_column(files: pa.Table, statistic: str, field_id: int) -> pa.Array:
         return combine(files[flat])
     if f"{statistic}s" not in files.column_names:
         return pa.nulls(files.num_rows, pa.int64())
-    return pc.map_lookup(combine(files[f"{statistic}s"]), scalar(field_id, pa.int32()), "last")
+    return pc.map_lookup(combine(files[f"{statistic}s"]), pa.scalar(field_id, pa.int32()), "last")

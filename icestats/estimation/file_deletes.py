@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine, to_numpy
-from icestats.answers.arrow_values import is_equal, scalar
 from icestats.answers.text import counted
 from icestats.estimation.formulas.group_evidence import as_floats
 from icestats.plan.pruning.delete_index import PATH_FIELD_ID
@@ -87,21 +86,18 @@ class FileDeletes:
 def read_file_deletes(reader: SnapshotReader) -> FileDeletes:
     """Read the position delete files and deletion vectors of a snapshot; no manifest, where it has none."""
     groups = reader.read_manifest_rollups(())[0].manifests
-    has_some = pc.greater(
-        pc.add(groups["position_delete_file_count"], groups["dv_count"]),
-        scalar(0, groups.schema.field("dv_count").type),
-    )
+    has_some = pc.greater(pc.add(groups["position_delete_file_count"], groups["dv_count"]), 0)
     manifests = reader.manifest_files.filter(has_some)
     source = reader.source
     files = read_file_figures(manifests_to_read(manifests), source.metadata, source.storage, [PATH_FIELD_ID])
-    files = files.filter(is_equal(files["content"], "position_deletes"))
+    files = files.filter(pc.equal(files["content"], "position_deletes"))
     lower, upper = (combine(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
-    is_one = pc.fill_null(pc.equal(lower, upper), scalar(False, pa.bool_()))
-    only_path = pc.if_else(is_one, lower, scalar(None, pa.binary()))
+    is_one = pc.fill_null(pc.equal(lower, upper), False)
+    only_path = pc.if_else(is_one, lower, pa.scalar(None, pa.binary()))
     named = pa.table(
         {
             "file_path": pc.coalesce(combine(files["referenced_data_file"]).cast(pa.binary()), only_path),
-            "is_vector": is_equal(pc.utf8_lower(files["file_format"]), "puffin"),
+            "is_vector": pc.equal(pc.utf8_lower(files["file_format"]), "puffin"),
             "record_count": files["record_count"],
             "sequence_number": files["sequence_number"],
         }

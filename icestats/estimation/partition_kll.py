@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine, to_numpy
-from icestats.answers.arrow_values import scalar
 from icestats.answers.text import counted
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
@@ -46,7 +44,7 @@ class PartitionDistributions:
         self._reader = reader
         self._columns: dict[int, _Column | None] = {}
         partitions = reader.partition_rollups.partitions
-        partitions = partitions.filter(pc.greater(partitions["data_file_count"], scalar(0, pa.int64())))
+        partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
         self._keys = build_partition_keys(
             combine(partitions["partition"]),
             to_numpy(partitions["spec_id"]),

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrow_values import is_equal, scalar
 from icestats.estimation.file_deletes import FileDeletes
 from icestats.estimation.formulas.group_evidence import as_floats
 from icestats.estimation.formulas.source_estimates import DeleteShares
@@ -87,14 +86,14 @@ class TableDeletes:
 def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDeletes:
     """Build a snapshot's deletes from its roll-up by manifest; only manifests with equality deletes are read."""
     groups = reader.read_manifest_rollups(())[0].manifests
-    is_data = is_equal(reader.manifest_files["content"], "data")
+    is_data = pc.equal(reader.manifest_files["content"], "data")
     data, deletes = groups.filter(is_data), groups.filter(pc.invert(is_data))
     records, removed, assumes, by_partition = _total(data, "record_count"), 0.0, "", True
     positions, equality = _total(deletes, "record_count"), 0
-    has_equality = pc.greater(groups["equality_delete_file_count"], scalar(0, pa.int64()))
+    has_equality = pc.greater(groups["equality_delete_file_count"], 0)
     if pc.any(has_equality).as_py():
         files = reader.read_files((), reader.manifest_files.filter(has_equality))
-        by_equality = files.filter(is_equal(files["content"], "equality_deletes"))
+        by_equality = files.filter(pc.equal(files["content"], "equality_deletes"))
         equality = _total(by_equality, "record_count")
         positions -= equality
         removed, assumes = _estimate_equality(by_equality, read_ndv, records)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
 from icestats.answers.text import counted
 from icestats.estimation.answer import Estimates
@@ -35,7 +34,7 @@ class Workload:
         pyarrow.Table
             `estimate_schemas.WORKLOAD`: one row a filter and source.
         """
-        return from_rows([_row(answer, one) for answer, one in self._pairs()], WORKLOAD)
+        return pa.Table.from_pylist([_row(answer, one) for answer, one in self._pairs()], WORKLOAD)
 
     def summary(self) -> pa.Table:
         """Return the distribution of each source's q-errors.
@@ -49,7 +48,7 @@ class Workload:
         for answer, one in self._pairs():
             by_source.setdefault(one.source, []).append((answer, one))
         rows = [_summarize(source, pairs) for source, pairs in by_source.items()]
-        return from_rows(rows, WORKLOAD_SUMMARY)
+        return pa.Table.from_pylist(rows, WORKLOAD_SUMMARY)
 
     def _pairs(self) -> Iterator[tuple[Estimates, SourceEstimate]]:
         return ((answer, one) for answer in self.answers for one in answer)

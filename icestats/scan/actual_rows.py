@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icestats.answers.arrays import combine
-from icestats.answers.arrow_values import from_values
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
@@ -134,7 +133,7 @@ def _key_counts(
     import pyarrow as pa
 
     if snapshot is None:
-        return pa.table({"key": from_values([], pa.int64()), "count": from_values([], pa.int64())})
+        return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
     scan = open_scan(source, snapshot, schema).filter(row_filter).select(key)
     try:
         column = combine(scan.to_arrow()[key]).drop_null()

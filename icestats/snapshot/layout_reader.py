@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from icestats.answers.arrow_values import is_equal
 from icestats.iceberg.catalog import reopen_source
 from icestats.plan.filters.row_filter import FilterSchema, RowFilter, build_row_filter
 from icestats.plan.layout.file_set import FileSet, build_file_set, choose_columns
@@ -39,7 +38,7 @@ def read_layout(
     fields = build_field_layouts(files, schema)
     spread = build_spread(files, maintenance.file_size_bytes)
     late = find_late_data(files)
-    deletes = reader.manifest_files.filter(is_equal(reader.manifest_files["content"], "deletes"))
+    deletes = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
     counts = pc.sum(pc.add(deletes["added_files_count"], deletes["existing_files_count"])).as_py() or 0
 
     def read(workload: Sequence[str | BooleanExpression], more: Sequence[int]) -> tuple[list[RowFilter], FileSet]:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
-from icestats.answers.arrow_values import from_values, scalar
 from icestats.iceberg.metadata import PartitionSpec
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.types import decode_value, to_arrow_type
@@ -61,13 +60,13 @@ def select_manifests(
         for i, row in enumerate(rows)
     ]
     kept = ds.FileSystemDataset(fragments, files_schema, parquet, local).get_fragments(filter=row_filter)
-    return manifest_files.take(from_values(sorted(int(fragment.path) for fragment in kept), pa.int64()))
+    return manifest_files.take(pa.array(sorted(int(fragment.path) for fragment in kept), pa.int64()))
 
 
 def _guarantee(
     row: Mapping[str, Any], specs: Mapping[int, PartitionSpec], columns: Mapping[int, PartitionColumn]
 ) -> pc.Expression:
-    known = pc.field("spec_id") == scalar(row["partition_spec_id"], pa.int32())
+    known = pc.field("spec_id") == pa.scalar(row["partition_spec_id"], pa.int32())
     known &= pc.field("manifest_path") == row["manifest_path"]
     if row["content"] == "data":
         known &= pc.field("content") == "data"
@@ -90,6 +89,6 @@ def _scalar(type_text: str, bound: bytes | None) -> pa.Scalar | None:
     if bound is None:
         return None
     try:
-        return scalar(decode_value(type_text, bound), to_arrow_type(type_text))
+        return pa.scalar(decode_value(type_text, bound), to_arrow_type(type_text))
     except (ValueError, TypeError, pa.ArrowException):
         return None

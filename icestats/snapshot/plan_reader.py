@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_arrow
-from icestats.answers.arrow_values import from_values, is_equal
+from icestats.answers.arrays import combine
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.predicates import Constant, find_predicates
@@ -76,7 +75,7 @@ def _judge_row_groups(
     reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel
 ) -> tuple[PlanStep, tuple[pa.Table, Evaluation]]:
     started = time.perf_counter()
-    files = funnel.files.take(to_arrow(funnel.kept_files))
+    files = funnel.files.take(pa.array(funnel.kept_files))
     columns = [
         field
         for field_id in row_filter.field_ids
@@ -98,14 +97,14 @@ def _count_rows(
 ) -> PlanStep | None:
     """Return the step of rows where their number is known: by reading them, or because every row left must match."""
     started = time.perf_counter()
-    files = funnel.files.take(to_arrow(funnel.kept_files))
+    files = funnel.files.take(pa.array(funnel.kept_files))
     total = steps[-1].kept_rows or 0
     if read:
         kept: int | None = count_rows(reader.source, reader.snapshot, reader.schema, text)
         note = "counted in the data, row-level deletes applied"
     else:
         sure = all_rows_match(row_filter.condition, column_figures(row_filter, files, reader.schema), files.num_rows)
-        has_deletes = pc.any(is_equal(reader.manifest_files["content"], "deletes")).as_py()
+        has_deletes = pc.any(pc.equal(reader.manifest_files["content"], "deletes")).as_py()
         kept = total if sure.all() and not has_deletes and not row_filter.is_folded else None
         note = "the metadata proves that every row matches"
     if kept is None:
@@ -144,13 +143,13 @@ def _read_files(reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence
 
 def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:
     """Read the live delete files of those manifests whose partition summaries the filter does not rule out."""
-    manifests = reader.manifest_files.filter(is_equal(reader.manifest_files["content"], "deletes"))
+    manifests = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
     partitions = combine(manifests["partitions"])
     kept: list[int] = []
     for spec_id, rows in specs_of(manifests).items():
         condition = row_filter.by_spec.get(spec_id, Constant(True))
         wanted = [predicate.field_id for predicate in find_predicates(condition)]
-        taken, specs = partitions.take(to_arrow(rows)), reader.source.metadata.specs
+        taken, specs = partitions.take(pa.array(rows)), reader.source.metadata.specs
         figures = build_summary_figures(taken, specs[spec_id], reader.schema, wanted) if wanted else {}
         kept += rows[evaluate(condition, figures, len(rows)).kept].tolist()
-    return _read_files(reader, manifests.take(from_values(sorted(kept), pa.int64())), [PATH_FIELD_ID])
+    return _read_files(reader, manifests.take(pa.array(sorted(kept), pa.int64())), [PATH_FIELD_ID])

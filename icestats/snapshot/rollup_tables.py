@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
-from icestats.answers.arrow_values import is_equal
 from icestats.answers.schemas import MANIFESTS, partitions_schema
 from icestats.iceberg.metadata import Schema
 from icestats.read.manifests.manifests import RollUps
@@ -19,7 +18,7 @@ from icestats.stats.column_maps import build_column_maps
 def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) -> pa.Table:
     """Build `schemas.MANIFESTS` from the manifest list and its roll-up."""
     groups = rollups.manifests
-    is_data = to_numpy(is_equal(manifest_files["content"], "data"))
+    is_data = to_numpy(pc.equal(manifest_files["content"], "data"))
     maps = build_column_maps(rollups.manifest_cells, schema.columns, to_numpy(groups["live_file_count"]), is_data)
     columns = {name: manifest_files[name] for name in manifest_files.column_names}
     columns |= {name: groups[name] for name in groups.column_names if name in MANIFESTS.names}
@@ -51,7 +50,7 @@ def build_column_table(
 ) -> pa.Table:
     """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics."""
     live_file_counts = rollups.manifests["live_file_count"]
-    is_data = is_equal(manifest_files["content"], "data")
+    is_data = pc.equal(manifest_files["content"], "data")
     return build_columns(
         rollups.table_cells,
         schema.columns,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from icestats.answers.arrays import empty_table
 from icestats.errors import FilterError, MetadataError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
@@ -162,7 +161,7 @@ class SnapshotReader:
             return None
         columns = self.schema.columns
         found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns)
-        nothing = empty_table(pa.schema([]))
+        nothing = pa.schema([]).empty_table()
         return None if found is None else RollUps(nothing, nothing, *found, nothing)
 
     def fill_rollups(self, progress: Progress | None, spark: SparkSession | None = None) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.schemas import COLUMNS, MANIFESTS, REFS, SNAPSHOTS, files_schema, partitions_schema
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.partition_columns import struct_type
@@ -74,9 +73,9 @@ def _snapshots(metadata: TableMetadata) -> pa.Table:
         }
         for snapshot in metadata.snapshots.values()
     ]
-    return from_rows(rows, SNAPSHOTS)
+    return pa.Table.from_pylist(rows, SNAPSHOTS)
 
 
 def _refs(metadata: TableMetadata) -> pa.Table:
     rows = [{"name": name, "type": ref.type, "snapshot_id": ref.snapshot_id} for name, ref in metadata.refs.items()]
-    return from_rows(rows, REFS)
+    return pa.Table.from_pylist(rows, REFS)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field
@@ -73,7 +72,7 @@ def build_columns(
             row[name] = None if figure is None else figure.value
             provenance[name] = "unknown: no committed statistics" if figure is None else figure.provenance
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
-    return from_rows(rows, COLUMNS)
+    return pa.Table.from_pylist(rows, COLUMNS)
 
 
 def start_row(field: Field, live_file_count: int) -> dict[str, Any]:

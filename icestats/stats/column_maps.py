@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_arrow, to_numpy
-from icestats.answers.arrow_values import scalar
+from icestats.answers.arrays import combine, to_numpy
 from icestats.answers.schemas import BOUNDS, COUNTS, STATISTICS, SUMMED_STATISTICS
 from icestats.iceberg.metadata import Field
 
@@ -47,20 +46,20 @@ def build_column_maps(
         `nan_value_counts` has the columns that know NaN only. One element a group.
     """
     mapped = np.ones(len(live_file_counts), np.bool_) if has_maps is None else has_maps
-    mask = to_arrow(~mapped)
+    mask = pa.array(~mapped)
     out: dict[str, pa.Array] = {}
     for statistic in STATISTICS:
         values, missing = known_values(cells, statistic, np.repeat(live_file_counts, len(columns)))
         kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
         rows = (np.flatnonzero(mapped)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
         if len(rows) < len(values):
-            values, missing = values.take(to_arrow(rows)), missing[rows]
-        keys = to_arrow(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), int(mapped.sum())))
-        offsets = to_arrow(np.concatenate([[0], np.cumsum(mapped) * len(kept)]).astype(np.int32))
+            values, missing = values.take(pa.array(rows)), missing[rows]
+        keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), int(mapped.sum())))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(mapped) * len(kept)]).astype(np.int32))
         kind = COUNTS if statistic in SUMMED_STATISTICS else BOUNDS
         for name, items, type_ in (
             (f"{statistic}s", values, kind),
-            (f"{statistic}s_missing_files", to_arrow(missing), COUNTS),
+            (f"{statistic}s_missing_files", pa.array(missing), COUNTS),
         ):
             out[name] = pa.MapArray.from_arrays(offsets, keys, items, type=type_, mask=mask)
     return out
@@ -82,4 +81,4 @@ def known_values(cells: pa.Table, statistic: str, live_file_counts: _Counts) -> 
     if statistic not in SUMMED_STATISTICS:
         missing = missing - to_numpy(cells["valueless_file_count"])
     values = combine(cells[statistic])
-    return pc.if_else(to_arrow(missing == 0), values, scalar(None, values.type)), missing
+    return pc.if_else(pa.array(missing == 0), values, pa.scalar(None, values.type)), missing

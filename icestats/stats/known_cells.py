@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from icestats.answers.arrays import fill_null, to_arrow, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS
 from icestats.iceberg.metadata import Field
 from icestats.stats.column_maps import known_values
@@ -60,20 +61,20 @@ def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_cou
     """
     live = np.repeat(live_file_counts, len(columns))
     field_ids = np.array([column.field_id for column in columns], np.int32)
-    arrays: dict[str, pa.Array] = {"field_id": to_arrow(np.tile(field_ids, len(live_file_counts)))}
+    arrays: dict[str, pa.Array] = {"field_id": pa.array(np.tile(field_ids, len(live_file_counts)))}
     for statistic in STATISTICS:
         missing = known.missing[statistic]
         values = known.values[statistic]
         if (missing < 0).any() or (missing > live).any():
             raise ValueError(f"{statistic}: the number of files that lack it is not one of 0 to all files")
         if statistic in SUMMED_STATISTICS:
-            values = fill_null(values, 0)
+            values = pc.fill_null(values, 0)
             if (to_numpy(values) < 0).any():
                 raise ValueError(f"{statistic} is negative")
         arrays[statistic] = values
-        arrays[f"{statistic}_file_count"] = to_arrow(live - missing)
+        arrays[f"{statistic}_file_count"] = pa.array(live - missing)
     # Files without a value to bound count as files that have the bound: neither lacks anything.
-    arrays["valueless_file_count"] = to_arrow(np.zeros(len(live), np.int64))
+    arrays["valueless_file_count"] = pa.array(np.zeros(len(live), np.int64))
     return pa.table(arrays, schema=ROLLUP_CELLS)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrow_values import from_values
 from icestats.errors import CallError
 from icestats.table.facet import Facet
 
@@ -142,7 +141,7 @@ class Contents(Facet):
         from icestats.snapshot.plan_reader import plan_scan
 
         kept = plan_scan(self._reader, self._filter_schema, row_filter).kept_file_paths()
-        return files.filter(pc.is_in(files["file_path"], from_values(kept, pa.string())))
+        return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 
     def row_groups(self, files: pa.Table, *, columns: Sequence[str] = ()) -> pa.Table:
         """Return the row groups of some data files, by the footers of these files.
@@ -176,7 +175,7 @@ class Contents(Facet):
         known = self._reader.manifest_files
         if unknown := set(manifest_paths) - set(known["manifest_path"].to_pylist()):
             raise CallError(f"no manifest {min(unknown)!r} in this snapshot: expected paths of `manifest_files()`")
-        return known.filter(pc.is_in(known["manifest_path"], from_values(sorted(manifest_paths), pa.string())))
+        return known.filter(pc.is_in(known["manifest_path"], pa.array(sorted(manifest_paths), pa.string())))
 
     def sql(self, query: str) -> pa.Table:
         """Run a DuckDB query over the table's metadata.

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine, to_numpy
-from icestats.answers.arrow_values import from_values, is_equal
 from icestats.answers.text import counted
 from icestats.commit.manifest_statistics_blob import build_manifest_statistics_blob
 from icestats.commit.partition_statistics_file import (
@@ -104,7 +103,7 @@ def build_manifest_statistics(
         Whose columns the cells have.
     """
     blob = build_manifest_statistics_blob(snapshot, manifest_files, rollups, schema.columns)
-    count = pc.sum(is_equal(manifest_files["content"], "data")).as_py() or 0
+    count = pc.sum(pc.equal(manifest_files["content"], "data")).as_py() or 0
     what = f"{counted(count, 'data manifest')}, {counted(len(schema.columns), 'column')}"
     lines = [f"{what}: {len(blob.payload):,} bytes uncompressed"]
     unknown = [
@@ -179,7 +178,7 @@ def build_lengths(
         columns = [column for column in columns if column.field_id in wanted]
         maps["avg_lengths"].append([(c.field_id, round(c.avg_length)) for c in columns if c.avg_length is not None])
         maps["max_lengths"].append([(c.field_id, c.max_length) for c in columns if c.max_length is not None])
-    return {name: from_values(entries, pa.map_(pa.int32(), pa.int64())) for name, entries in maps.items()}
+    return {name: pa.array(entries, pa.map_(pa.int32(), pa.int64())) for name, entries in maps.items()}
 
 
 def _file_format(metadata: TableMetadata) -> tuple[FileFormat, list[str]]:

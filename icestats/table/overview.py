@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrow_values import is_equal
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.partition_values import display_partition_value, partition_field_type
@@ -94,7 +93,7 @@ def build_overview(
     manifest_files : pyarrow.Table
         `schemas.MANIFEST_FILES` of that snapshot.
     """
-    is_data = is_equal(manifest_files["content"], "data")
+    is_data = pc.equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
     age, columns = _statistics(metadata, snapshot)
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)

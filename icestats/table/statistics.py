@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.schemas import COMPUTED
 from icestats.answers.text import counted
 from icestats.errors import CallError, CommitError, StatisticsMissingError
@@ -104,7 +103,7 @@ class Statistics:
                     "kll_size_bytes": None if column.kll is None else len(column.kll),
                 }
             )
-        return from_rows(rows, COMPUTED)
+        return pa.Table.from_pylist(rows, COMPUTED)
 
     def histogram(
         self, column: str, *, bins: int = 40, kind: Kind = "equi-width", lower: Any = None, upper: Any = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,6 +72,21 @@ def test_negative_counts_are_refused(small_table, load):
     table = table.set_column(place, table.schema.field(place), pa.array([-1] * len(table), pa.int32()))
     pq.write_table(table, path, store_schema=False)
     with pytest.raises(MetadataError, match=f"negative.*{BUG}"):
+        load().partition_statistics()
+
+
+def test_a_count_with_a_fraction_is_refused(small_table, load):
+    with small_table.transaction() as change:
+        change.set_properties({"write.format.default": "avro"})
+    make(load()).commit()
+    path = stored_path(load())
+    reader = fastavro.reader(io.BytesIO(path.read_bytes()))
+    schema, rows = reader.writer_schema, [row | {"data_record_count": 10.5} for row in reader]
+    next(field for field in schema["fields"] if field["name"] == "data_record_count")["type"] = "double"
+    metadata = {key: value for key, value in reader.metadata.items() if not key.startswith("avro.")}
+    with path.open("wb") as out:
+        fastavro.writer(out, schema, rows, metadata=metadata)
+    with pytest.raises(MetadataError, match=r"not partition statistics: .*10\.5"):
         load().partition_statistics()
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import to_arrow, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.estimation.formulas.selectivity import Floats
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
@@ -98,7 +98,7 @@ def build_groups(
         if field_id not in places:
             continue
         place, field = places[field_id]
-        column = cells.take(to_arrow(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
+        column = cells.take(pa.array(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
         known = {name: known_values(column, name, files)[0] for name in _CELL_STATISTICS}
         found[field_id] = build_column_evidence(field.type, rows, **known)
     return Groups(unit, rows, as_floats(size_bytes), found)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.arrays import combine, to_arrow, to_numpy
+from icestats.answers.arrays import combine, to_numpy
 from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetadata
 from icestats.iceberg.partition_values import partition_field_type
 from icestats.plan.layout.ranks import build_ranks
@@ -167,4 +167,4 @@ def _extremes(figures: ColumnFigures, groups: Longs, count: int, side: str) -> K
     # Of each rank one row stands for all: ranks are dense.
     row_of = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
     row_of[ranks] = rows
-    return Keys(keys.values.take(to_arrow(row_of[extremes], nulls=~known)), known & ~lacking)
+    return Keys(keys.values.take(pa.array(row_of[extremes], mask=~known)), known & ~lacking)

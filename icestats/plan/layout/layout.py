@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.findings import Finding
 from icestats.answers.planning_schemas import LAYOUT
 from icestats.errors import CallError
@@ -69,7 +68,7 @@ class Layout:
             row["partition_file_depth_mean"] = found.files_of_partition.mean
             row["partition_file_depth_max"] = found.files_of_partition.max
             rows.append(row)
-        return from_rows(rows, LAYOUT)
+        return pa.Table.from_pylist(rows, LAYOUT)
 
     def what_if(
         self,

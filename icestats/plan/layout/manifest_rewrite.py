@@ -8,7 +8,6 @@ from html import escape
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.planning_schemas import MANIFEST_REWRITE
 from icestats.plan.layout.layout_figures import FieldLayout
 from icestats.plan.layout.what_if import Comparison
@@ -50,7 +49,7 @@ class ManifestRewrite:
             {"subject": o.subject, "figure": o.figure, "before": o.before, "predicted": o.predicted, "after": o.after}
             for o in self.outcomes
         ]
-        return from_rows(rows, MANIFEST_REWRITE)
+        return pa.Table.from_pylist(rows, MANIFEST_REWRITE)
 
     def __repr__(self) -> str:
         return "\n".join([self._head(), *(f"  {line}" for line in self._lines()), *self.statements])

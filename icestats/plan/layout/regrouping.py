@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import to_arrow, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.errors import CallError
 from icestats.plan.layout.file_set import FileSet, aggregate
 from icestats.plan.layout.ranks import order_within
@@ -78,8 +78,8 @@ def _with_groups(files: FileSet, groups: Longs, count: int) -> FileSet:
     spec_ids[groups] = files.spec_ids
     manifests = pa.table(
         {
-            "manifest_length": to_arrow(members * total // max(len(files), 1)),
-            "partition_spec_id": to_arrow(spec_ids, pa.int32()),
+            "manifest_length": pa.array(members * total // max(len(files), 1)),
+            "partition_spec_id": pa.array(spec_ids, pa.int32()),
         }
     )
     return replace(files, manifests=manifests, manifest_index=groups)
@@ -173,7 +173,7 @@ def _keys_at(values: Keys, positions: np.ndarray) -> Keys:
         return Keys(np.rint(positions).astype(np.int64), known)
     order = values.values.take(pc.array_sort_indices(values.values)).unique()
     ranks = np.clip(np.rint(positions).astype(np.int64) - 1, 0, len(order) - 1)
-    return Keys(order.take(to_arrow(ranks)), known)
+    return Keys(order.take(pa.array(ranks)), known)
 
 
 def _replace_bounds(figures: ColumnFigures, rows: Longs, lower: Keys, upper: Keys) -> ColumnFigures:
@@ -202,4 +202,4 @@ def _put(keys: Keys, rows: Longs, new: Keys) -> Keys:
     places = np.arange(len(known))
     places[rows] = len(known) + np.arange(len(rows))
     together = pa.concat_arrays([keys.values.cast(pa.binary()), new.values.cast(pa.binary())])
-    return Keys(together.take(to_arrow(places)), known)
+    return Keys(together.take(pa.array(places)), known)

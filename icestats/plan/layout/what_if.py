@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.answers.arrays import to_numpy
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.planning_schemas import WHAT_IF
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.plan.layout.file_set import FileSet, aggregate
@@ -78,7 +77,7 @@ class WhatIf:
             for comparison in self.comparisons
             for now, then in zip(comparison.now, comparison.then, strict=True)
         ]
-        return from_rows(rows, WHAT_IF)
+        return pa.Table.from_pylist(rows, WHAT_IF)
 
     def __repr__(self) -> str:
         lines = [f"if {self.change} ({self.assumes})"]

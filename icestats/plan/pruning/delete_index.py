@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import to_rows
 from icestats.iceberg.metadata import PartitionSpec
 
 PATH_FIELD_ID = 2_147_483_546
@@ -56,7 +55,7 @@ class DeleteIndex:
     def __init__(self, deletes: pa.Table, specs: Mapping[int, PartitionSpec]) -> None:
         self._by_partition: dict[Any, list[_Delete]] = defaultdict(list)
         self._global: list[_Delete] = []
-        for row in to_rows(deletes):
+        for row in deletes.to_pylist():
             delete = _build(row)
             # An equality delete file of an unpartitioned spec is about all data files.
             fields = [field for field in specs[row["spec_id"]].fields if field.transform != "void"]
@@ -86,7 +85,7 @@ class DeleteIndex:
 
 def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:
     for batch in files.select(["file_path", "sequence_number", "spec_id", "partition"]).to_batches():
-        yield from to_rows(batch)
+        yield from batch.to_pylist()
 
 
 def _build(row: Mapping[str, Any]) -> _Delete:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, find_nulls, to_arrow, to_numpy
+from icestats.answers.arrays import combine, to_numpy
 from icestats.iceberg.types import parse_type
 from icestats.plan.pruning.keys import Keys, Longs, Mask, build_keys, build_value_keys
 from icestats.read.manifests.manifests import RollUps
@@ -40,7 +41,7 @@ class ColumnFigures:
 
     def take(self, rows: Longs) -> ColumnFigures:
         """Return some groups."""
-        places = to_arrow(rows)
+        places = pa.array(rows)
         return replace(
             self,
             value_counts=self.value_counts[rows],
@@ -103,7 +104,7 @@ def rollup_figures(rollups: RollUps, position: int, column_count: int, type_text
         The column's type.
     """
     live = to_numpy(rollups.manifests["live_file_count"])
-    cells = rollups.manifest_cells.take(to_arrow(np.arange(len(live)) * column_count + position))
+    cells = rollups.manifest_cells.take(pa.array(np.arange(len(live)) * column_count + position))
     counts = [
         _counts(known_values(cells, name, live)[0]) for name in ("value_count", "null_value_count", "nan_value_count")
     ]
@@ -131,10 +132,10 @@ def summary_figures(summaries: pa.Array, type_text: str) -> ColumnFigures:
         The type of the partition field's values.
     """
     count = len(summaries)
-    there = ~find_nulls(summaries)
+    there = ~to_numpy(pc.is_null(summaries))
     null, nan = (_flags(summaries, name) for name in ("contains_null", "contains_nan"))
     bounds = [summaries.field(name) for name in ("lower_bound", "upper_bound")]
-    no_bounds = there & find_nulls(bounds[0])
+    no_bounds = there & to_numpy(pc.is_null(bounds[0]))
     if parse_type(type_text).name not in ("float", "double"):
         nan = np.zeros(count, np.int8)
     # No bounds mean that no value is there that compares, unless the summary denies that there is anything else.

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_arrow, to_numpy
+from icestats.answers.arrays import combine, to_numpy
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.partition_columns import find_partition_columns
 from icestats.iceberg.partition_values import partition_field_type
@@ -100,13 +100,13 @@ def run_funnel(
     step, kept, found = _by_summaries(row_filter, manifests, kept, metadata, schema)
     steps.append(_with_bytes(step, list_bytes))
     judgements += found
-    rollups = find_rollups(manifests.take(to_arrow(kept))) if row_filter.field_ids else None
+    rollups = find_rollups(manifests.take(pa.array(kept))) if row_filter.field_ids else None
     if rollups is not None:
         step, kept, found = _by_rollups(row_filter, manifests, kept, *rollups)
         steps.append(step)
         judgements += found
     started = time.perf_counter()
-    left = manifests.take(to_arrow(kept))
+    left = manifests.take(pa.array(kept))
     files = read_files(left, row_filter.field_ids)
     read_ms = _milliseconds(started)
     rows = np.arange(files.num_rows)
@@ -127,7 +127,7 @@ def _by_summaries(
         # Of a spec that the table does not have nothing is ruled out: reading the manifest says what is wrong.
         condition = row_filter.by_spec.get(spec_id, Constant(True))
         wanted = [predicate.field_id for predicate in find_predicates(condition)]
-        taken = partitions.take(to_arrow(rows))
+        taken = partitions.take(pa.array(rows))
         figures = build_summary_figures(taken, metadata.specs[spec_id], schema, wanted) if wanted else {}
         evaluation = evaluate(condition, figures, len(rows))
         found.append(Judgement(SUMMARIES, rows, spec_id, evaluation))
@@ -141,7 +141,7 @@ def _by_rollups(
     row_filter: RowFilter, manifests: pa.Table, kept: Longs, rollups: RollUps, columns: Sequence[Field]
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
-    paths = combine(manifests["manifest_path"]).take(to_arrow(kept))
+    paths = combine(manifests["manifest_path"]).take(pa.array(kept))
     places, figures = build_rollup_figures(rollups, columns, paths, row_filter.field_ids)
     evaluation = evaluate(row_filter.condition, figures, len(places))
     rows = kept[places]
@@ -154,7 +154,7 @@ def _by_rollups(
 
 
 def _manifest_step(step: str, manifests: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
-    left = manifests.take(to_arrow(rows))
+    left = manifests.take(pa.array(rows))
     counts = pc.add(left["added_rows_count"], left["existing_rows_count"])
     return PlanStep(
         step=step,
@@ -181,7 +181,7 @@ def _by_tuples(
         condition = row_filter.by_spec[spec_id]
         wanted = {predicate.field_id for predicate in find_predicates(condition)}
         fields = [field for field in metadata.specs[spec_id].fields if field.field_id in wanted]
-        taken = partition if len(mine) == files.num_rows else partition.take(to_arrow(mine))
+        taken = partition if len(mine) == files.num_rows else partition.take(pa.array(mine))
         figures = {
             field.field_id: value_figures(
                 taken.field(places[field.field_id]), partition_field_type(field, schema) or ""
@@ -200,7 +200,7 @@ def _by_bounds(
     row_filter: RowFilter, files: pa.Table, rows: Longs, schema: Schema
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
-    taken = files.take(to_arrow(rows))
+    taken = files.take(pa.array(rows))
     figures = column_figures(row_filter, taken, schema)
     evaluation = evaluate(row_filter.condition, figures, len(rows))
     # A file without records holds no row that matches.
@@ -210,7 +210,7 @@ def _by_bounds(
 
 
 def _file_step(step: str, files: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
-    left = to_arrow(rows)
+    left = pa.array(rows)
     return PlanStep(
         step=step,
         unit="file",
@@ -250,7 +250,7 @@ def judge_row_groups(
         How much of footers was read.
     """
     evaluation = evaluate(row_filter.condition, column_figures(row_filter, row_groups, schema), row_groups.num_rows)
-    left = row_groups.filter(to_arrow(evaluation.kept))
+    left = row_groups.filter(pa.array(evaluation.kept))
     step = PlanStep(
         step=ROW_GROUPS,
         unit="row group",

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import binary_places, find_nulls, to_arrow, to_numpy
-from icestats.answers.arrow_values import from_values, scalar
+from icestats.answers.arrays import binary_places, to_numpy
 from icestats.iceberg.types import MICROS_A_DAY, parse_type
 from icestats.plan.filters.literals import literal_bytes
 
@@ -50,17 +49,17 @@ class Keys:
         if isinstance(key, int):
             compared: Mask = _COMPARE[operator][0](self.values, key)
             return self.known & compared
-        return self.known & _mask(_COMPARE[operator][1](self.values, scalar(key, self.values.type)))
+        return self.known & _mask(_COMPARE[operator][1](self.values, pa.scalar(key, self.values.type)))
 
     def is_within(self, keys: Sequence[Key]) -> Mask:
         """Say for each row whether its key is known and one of some."""
         if not keys or isinstance(keys[0], int):
             return self.known & np.isin(self.values, np.array(keys, np.int64))
-        return self.known & _mask(pc.is_in(self.values, from_values(keys, self.values.type)))
+        return self.known & _mask(pc.is_in(self.values, pa.array(keys, self.values.type)))
 
     def take(self, rows: Longs) -> Keys:
         """Return some rows."""
-        values = self.values[rows] if isinstance(self.values, np.ndarray) else self.values.take(to_arrow(rows))
+        values = self.values[rows] if isinstance(self.values, np.ndarray) else self.values.take(pa.array(rows))
         return Keys(values, self.known[rows])
 
     def ranks(self, *others: Keys) -> list[Longs]:
@@ -100,7 +99,7 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
     Keys
         Unknown where the value is null, NaN, or not of the type.
     """
-    known = ~find_nulls(bounds)
+    known = ~to_numpy(pc.is_null(bounds))
     name = parse_type(type_text).name
     if name in _BYTES:
         return Keys(bounds, known)
@@ -187,7 +186,7 @@ def build_value_keys(type_text: str, values: pa.Array) -> tuple[Keys, Mask, Mask
     is_null, is_nan : numpy.ndarray of bool
         Where it is.
     """
-    is_null = find_nulls(values)
+    is_null = to_numpy(pc.is_null(values))
     is_nan = np.zeros(len(values), np.bool_)
     name = parse_type(type_text).name
     if pa.types.is_null(values.type):
@@ -209,7 +208,7 @@ def build_value_keys(type_text: str, values: pa.Array) -> tuple[Keys, Mask, Mask
 
 def _decimal_values(values: pa.Array) -> pa.Array:
     kind = pa.decimal128(38, values.type.scale)
-    wide = pc.fill_null(values.cast(kind), scalar(0, kind))
+    wide = pc.fill_null(values.cast(kind), pa.scalar(0, kind))
     raw = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, 16)[wide.offset : wide.offset + len(wide), ::-1].copy()
     raw[:, 0] ^= 0x80
     return pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(raw)]).cast(pa.binary())
@@ -232,7 +231,7 @@ def literal_keys(type_text: str, value: Any) -> tuple[Key, Key]:
         near = struct.unpack("<f", literal_bytes("float", value))[0] if name == "float" else value
         found = real_keys(np.array([value, near], np.float64))
         return int(found.min()), int(found.max())
-    keys = build_keys(type_text, from_values([literal_bytes(type_text, value)], pa.binary()))
+    keys = build_keys(type_text, pa.array([literal_bytes(type_text, value)], pa.binary()))
     if isinstance(keys.values, np.ndarray):
         return int(keys.values[0]), int(keys.values[0])
     return keys.values[0].as_py(), keys.values[0].as_py()

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, fill_null, find_nulls, to_arrow, to_numpy
-from icestats.answers.arrow_values import is_equal, scalar
+from icestats.answers.arrays import combine, to_numpy
 from icestats.iceberg.metadata import Field, PartitionSpec, Schema
 from icestats.iceberg.partition_values import partition_field_type
 from icestats.plan.pruning.figures import ColumnFigures, rollup_figures, summary_figures
@@ -38,14 +37,14 @@ def build_summary_figures(
     """
     offsets = to_numpy(partitions.offsets).astype(np.int64)
     starts, lengths = offsets[:-1], np.diff(offsets)
-    lengths = np.where(find_nulls(partitions), 0, lengths)
+    lengths = np.where(to_numpy(pc.is_null(partitions)), 0, lengths)
     found = {}
     for place, field in enumerate(spec.fields):
         type_text = partition_field_type(field, schema)
         if field.field_id not in field_ids or type_text is None:
             continue
         there = lengths > place
-        rows = to_arrow(np.where(there, starts + place, 0), nulls=~there)
+        rows = pa.array(np.where(there, starts + place, 0), mask=~there)
         found[field.field_id] = summary_figures(partitions.values.take(rows), type_text)
     return found
 
@@ -74,7 +73,7 @@ def build_rollup_figures(
         By field id, a row for each of `places`.
     """
     where = pc.index_in(paths, combine(rollups.manifests["manifest_path"]))
-    known = ~find_nulls(where)
+    known = ~to_numpy(pc.is_null(where))
     rows = to_numpy(where, null=0).astype(np.int64)[known]
     found = {
         field.field_id: rollup_figures(rollups, place, len(columns), field.type).take(rows)
@@ -86,9 +85,9 @@ def build_rollup_figures(
 
 def select_live_data(manifest_files: pa.Table) -> pa.Table:
     """Return the manifests of data, those without a live file among them, which engines need not open, left out."""
-    data = manifest_files.filter(is_equal(manifest_files["content"], "data"))
+    data = manifest_files.filter(pc.equal(manifest_files["content"], "data"))
     live = pc.add(data["added_files_count"], data["existing_files_count"])
-    return data.filter(fill_null(pc.greater(live, scalar(0, pa.int64())), True))
+    return data.filter(pc.fill_null(pc.greater(live, 0), True))
 
 
 def specs_of(manifest_files: pa.Table) -> Mapping[int, Longs]:

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_arrow
-from icestats.answers.arrow_values import from_columns, from_rows
+from icestats.answers.arrays import combine
 from icestats.answers.planning_schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
 from icestats.errors import CallError
 from icestats.plan.filters.row_filter import RowFilter
@@ -70,7 +69,7 @@ class Plan:
         pyarrow.Table
             `PLAN_STEPS`: one row a step.
         """
-        return from_rows([step.to_json() for step in self.steps], PLAN_STEPS)
+        return pa.Table.from_pylist([step.to_json() for step in self.steps], PLAN_STEPS)
 
     def manifests(self) -> pa.Table:
         """Return the manifests of data, each with whether it is read and why.
@@ -99,7 +98,7 @@ class Plan:
             "step": steps,
             **_texts(found),
         }
-        return from_columns(columns, PLAN_MANIFESTS)
+        return pa.Table.from_pydict(columns, PLAN_MANIFESTS)
 
     def files(self, which: Which = "kept") -> pa.Table:
         """Return the live data files of the manifests that are read, each with whether it is read and why.
@@ -133,7 +132,7 @@ class Plan:
         if self._row_groups is None:
             raise CallError("the plan was made without row groups: make it with row_groups=True")
         groups, evaluation = self._row_groups
-        paths = combine(self._funnel.files["file_path"].take(to_arrow(self._funnel.kept_files)))
+        paths = combine(self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)))
         columns = {
             "file_path": paths.take(groups["file_index"]),
             "row_group": groups["row_group"],
@@ -143,11 +142,11 @@ class Plan:
             "step": [ROW_GROUPS] * groups.num_rows,
             **_texts([explain(evaluation, place) for place in range(groups.num_rows)]),
         }
-        return from_columns(columns, PLAN_ROW_GROUPS)
+        return pa.Table.from_pydict(columns, PLAN_ROW_GROUPS)
 
     def kept_file_paths(self) -> list[str]:
         """Return the paths of the data files that are read."""
-        paths: list[str] = self._funnel.files["file_path"].take(to_arrow(self._funnel.kept_files)).to_pylist()
+        paths: list[str] = self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)).to_pylist()
         return paths
 
     def to_json(self, files: Which = "kept") -> dict[str, Any]:
@@ -200,9 +199,9 @@ class Plan:
 
     def _build_files(self, rows: Longs, found: list[tuple[str, Explanation]]) -> pa.Table:
         funnel, kept = self._funnel, self._kept_mask()[rows]
-        files = funnel.files.take(to_arrow(rows))
-        deletes = iter(self._find_deletes(files.filter(to_arrow(kept))))
-        paths = combine(funnel.manifests["manifest_path"].take(to_arrow(funnel.kept_manifests)))
+        files = funnel.files.take(pa.array(rows))
+        deletes = iter(self._find_deletes(files.filter(pa.array(kept))))
+        paths = combine(funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests)))
         columns = {
             name: files[name] for name in ("file_path", "spec_id", "partition", "record_count", "file_size_in_bytes")
         }
@@ -213,7 +212,7 @@ class Plan:
             **_texts([explanation for _, explanation in found]),
             "delete_files": [next(deletes) if keep else [] for keep in kept],
         }
-        return from_columns(columns, plan_files_schema(files.schema.field("partition").type))
+        return pa.Table.from_pydict(columns, plan_files_schema(files.schema.field("partition").type))
 
     def _explain_files(self, rows: Longs) -> list[tuple[str, Explanation]]:
         found: dict[int, tuple[str, Explanation]] = {}

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.planning_schemas import row_group_figures_schema
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
@@ -81,7 +80,7 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
             out.append({"file_index": place, "row_group": 0, **whole})
         else:
             out.extend({"file_index": place, **found} for found in _row_groups(footer.metadata, columns))
-    table = from_rows(out, row_group_figures_schema([column.field_id for column in columns]))
+    table = pa.Table.from_pylist(out, row_group_figures_schema([column.field_id for column in columns]))
     return table, sum(footer.bytes_read for footer in footers if footer is not None)
 
 

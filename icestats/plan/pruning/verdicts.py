@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_values
 from icestats.plan.filters.literals import literal_bytes
 from icestats.plan.filters.predicates import Predicate
 from icestats.plan.pruning.figures import MISSING, ColumnFigures
@@ -200,4 +199,4 @@ def _flip(value: bytes) -> bytes:
 
 def _flip_keys(keys: Keys) -> Keys:
     flipped = [None if value is None else _flip(value) for value in keys.values.to_pylist()]
-    return Keys(from_values(flipped, pa.binary()), keys.known)
+    return Keys(pa.array(flipped, pa.binary()), keys.known)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import binary_places, combine, find_nulls
-from icestats.answers.arrow_values import scalar
+from icestats.answers.arrays import binary_places, combine, to_numpy
 from icestats.iceberg.types import decode_value, parse_type, to_integer
 
 Booleans = npt.NDArray[np.bool_]
@@ -33,7 +32,7 @@ def build_items(type_text: str, bounds: pa.Array | pa.ChunkedArray) -> tuple[Ite
         int64, float64 or objects (long decimals as int; text and binary as bytes), and which of them are known.
     """
     array = combine(bounds)
-    known = ~find_nulls(array)
+    known = ~to_numpy(pc.is_null(array))
     kind = parse_type(type_text)
     width, dtype = _FIXED.get(kind.name, (8 if kind.is_timestamp else 0, "<i8"))
     if width and _all_long(array, width):
@@ -49,7 +48,7 @@ _FIXED |= {"float": (4, "<f4"), "double": (8, "<f8")}
 
 
 def _all_long(array: pa.Array, width: int) -> bool:
-    return bool(pc.all(pc.equal(pc.binary_length(array), scalar(width, pa.int32()))).as_py() is not False)
+    return bool(pc.all(pc.equal(pc.binary_length(array), width)).as_py() is not False)
 
 
 def _decoded(type_text: str, array: pa.Array, known: Booleans) -> tuple[Items, Booleans]:

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, find_nulls, to_arrow, to_numpy
-from icestats.answers.arrow_values import from_values, scalar
+from icestats.answers.arrays import combine, to_numpy
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.partition_values import partition_field_type
 from icestats.iceberg.types import encode_value
@@ -80,12 +79,10 @@ def build_manifest_ranges(
     found = []
     for spec_id in np.unique(spec_ids):
         spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
-        own = summaries.take(to_arrow(groups))
+        own = summaries.take(pa.array(groups))
         is_whole = bool((to_numpy(pc.list_value_length(own), null=0) >= len(spec.fields)).all())
         ranges = [
-            _summary_range(pc.list_element(own, scalar(i, pa.int32())), partition_field_type(field, schema))
-            if is_whole
-            else None
+            _summary_range(pc.list_element(own, i), partition_field_type(field, schema)) if is_whole else None
             for i, field in enumerate(spec.fields)
         ]
         found.append(SpecRanges(spec, groups, tuple(ranges)))
@@ -122,7 +119,7 @@ def build_value_ranges(
     found = []
     for spec_id in np.unique(spec_ids):
         spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)
-        own = partitions.take(to_arrow(groups))
+        own = partitions.take(pa.array(groups))
         ranges = []
         for field in spec.fields:
             type_text = partition_field_type(field, schema)
@@ -138,7 +135,7 @@ def _value_range(values: pa.Array, type_text: str) -> PartitionRange:
 
 def _encoded_range(encoded: pa.Array, type_text: str) -> PartitionRange:
     items, known = build_items(type_text, encoded)
-    nulls = find_nulls(encoded)
+    nulls = to_numpy(pc.is_null(encoded))
     nans = np.isnan(items) if items.dtype == np.float64 else np.zeros(len(items), np.bool_)
     return PartitionRange(items, items, known & ~nans, known | nulls, nulls, nans)
 
@@ -156,7 +153,7 @@ def build_key_ranges(
         for field in spec.fields:
             type_text = partition_field_type(field, schema)
             is_there = all(field.field_id in row for row in values)
-            encoded = from_values([row.get(field.field_id) for row in values], pa.binary())
+            encoded = pa.array([row.get(field.field_id) for row in values], pa.binary())
             ranges.append(_encoded_range(encoded, type_text) if is_there and type_text else None)
         found.append(SpecRanges(spec, groups, tuple(ranges)))
     return found
@@ -168,7 +165,7 @@ def _encoded(values: pa.DictionaryArray, type_text: str) -> pa.Array:
         # The number that Iceberg stores, of nanoseconds too.
         distinct = distinct.view(pa.int64())
     plain = [None if value is None else encode_value(type_text, value) for value in distinct.to_pylist()]
-    return from_values(plain, pa.binary()).take(values.indices)
+    return pa.array(plain, pa.binary()).take(values.indices)
 
 
 def build_partition_keys(

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.answers.arrays import pack_bits, to_arrow
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.read.kernel.kernel_layout import Bytes, Frame, Words
 
@@ -35,9 +34,9 @@ def build_array(type_text: str | None, numbers: Words, lengths: Words, arena: By
     kind, arrow = parse_type(type_text), to_arrow_type(type_text)
     nulls = lengths < 0
     if kind.name == "boolean":
-        return to_arrow(numbers != 0, nulls=nulls)
+        return pa.array(numbers != 0, mask=nulls)
     if kind.name in ("float", "double"):
-        return to_arrow(numbers.view(np.float64), nulls=nulls).cast(arrow, safe=False)
+        return pa.array(numbers.view(np.float64), mask=nulls).cast(arrow, safe=False)
     if kind.name == "decimal":
         return _decimals(arrow, numbers, lengths, arena)
     if pa.types.is_fixed_size_binary(arrow):
@@ -45,7 +44,7 @@ def build_array(type_text: str | None, numbers: Words, lengths: Words, arena: By
     if kind.name in ("string", "binary"):
         return build_binary(arrow, numbers, lengths, arena)
     try:
-        storage = to_arrow(np.where(nulls, 0, numbers), nulls=nulls)
+        storage = pa.array(np.where(nulls, 0, numbers), mask=nulls)
         return (storage.cast(pa.int32()) if arrow.bit_width == 32 else storage).view(arrow)
     except pa.ArrowInvalid as error:
         raise ValueError(f"a value is too large for type {type_text}") from error
@@ -81,11 +80,11 @@ def build_lists(item: pa.DataType, starts: Words, lengths: Words, arena: Bytes, 
     out: Words = np.empty(int(np.maximum(lengths, 0).sum()), np.int64)
     used = gather_lists(arena, starts, lengths, offsets, out, frame)
     try:
-        values = to_arrow(out[:used]).cast(item)
+        values = pa.array(out[:used]).cast(item)
     except pa.ArrowInvalid as error:
         raise ValueError(f"a value is too large for type {item}") from error
     nulls = np.append(lengths < 0, False)
-    return pa.ListArray.from_arrays(to_arrow(offsets.astype(np.int32), nulls=nulls), values, type=pa.list_(item))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32), mask=nulls), values, type=pa.list_(item))
 
 
 def _decimals(arrow: pa.DataType, starts: Words, lengths: Words, arena: Bytes) -> pa.Array:
@@ -119,4 +118,4 @@ def _fixed(arrow: pa.DataType, starts: Words, lengths: Words, arena: Bytes) -> p
 
 
 def _validity(nulls: _Mask) -> pa.Buffer | None:
-    return pack_bits(~nulls) if nulls.any() else None
+    return pa.array(~nulls).buffers()[1] if nulls.any() else None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from icestats.answers.arrays import to_arrow
 from icestats.answers.planning_schemas import FILE_FIGURES, PLANNING_STATISTICS, file_figures_schema
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.partition_columns import struct_type
@@ -73,9 +72,9 @@ class _FileFigures(ManifestFiles):
         manifests = store.slot(k.MANIFEST)[0]
         count = len(store)
         columns = {
-            "manifest_index": to_arrow(manifests).cast(pa.int32()),
+            "manifest_index": pa.array(manifests).cast(pa.int32()),
             "content": build_contents(store),
-            "spec_id": to_arrow(self._spec_ids[manifests]),
+            "spec_id": pa.array(self._spec_ids[manifests]),
             "partition": struct_array(self._columns, store.values(), count),
             "record_count": store.array("long", k.RECORD_COUNT),
             "file_size_in_bytes": store.array("long", k.FILE_SIZE),
@@ -96,5 +95,5 @@ def _flat(store: RowStore, metric: int, place: int) -> pa.Array:
     sizes = store.rows.sizes[:count, metric, place]
     values = store.rows.values[:count, metric, place].copy()
     if metric < 4:
-        return to_arrow(values, nulls=sizes < 0)
+        return pa.array(values, mask=sizes < 0)
     return build_binary(pa.binary(), values, sizes.copy(), store.rows.arena)

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.answers.arrays import to_arrow
-from icestats.answers.arrow_values import from_columns
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS, SUMMED_STATISTICS, partition_groups_schema
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
@@ -39,7 +37,7 @@ def build_manifest_groups(store: GroupStore, manifests: Sequence[ManifestToRead]
         "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
         "dv_count": rows[:, k.VECTORS],
     }
-    return from_columns(columns, MANIFEST_GROUPS)
+    return pa.Table.from_pydict(columns, MANIFEST_GROUPS)
 
 
 def build_partition_groups(store: GroupStore, order: Words, partitions: pa.StructArray, spec_ids: Words) -> pa.Table:
@@ -48,7 +46,7 @@ def build_partition_groups(store: GroupStore, order: Words, partitions: pa.Struc
     unknown = rows[:, k.UPDATED_MS] < 0
     columns = {
         "partition": partitions,
-        "spec_id": to_arrow(spec_ids.astype(np.int32)),
+        "spec_id": pa.array(spec_ids.astype(np.int32)),
         "data_record_count": rows[:, k.DATA_RECORDS],
         "data_file_count": rows[:, k.DATA_FILES],
         "total_data_file_size_in_bytes": rows[:, k.DATA_SIZE],
@@ -57,11 +55,11 @@ def build_partition_groups(store: GroupStore, order: Words, partitions: pa.Struc
         "equality_delete_record_count": rows[:, k.EQUALITY_RECORDS],
         "equality_delete_file_count": rows[:, k.EQUALITY_FILES],
         "total_record_count": pa.nulls(len(order), pa.int64()),
-        "last_updated_at": to_arrow(rows[:, k.UPDATED_MS], nulls=unknown).cast(pa.timestamp("ms", tz="UTC")),
-        "last_updated_snapshot_id": to_arrow(rows[:, k.UPDATED_BY], nulls=unknown),
+        "last_updated_at": pa.array(rows[:, k.UPDATED_MS], mask=unknown).cast(pa.timestamp("ms", tz="UTC")),
+        "last_updated_snapshot_id": pa.array(rows[:, k.UPDATED_BY], mask=unknown),
         "dv_count": rows[:, k.VECTORS],
     }
-    return from_columns(columns, partition_groups_schema(partitions.type))
+    return pa.Table.from_pydict(columns, partition_groups_schema(partitions.type))
 
 
 def build_cells(store: GroupStore, order: Words, columns: Sequence[Field], pool: Executor) -> Callable[[], pa.Table]:
@@ -83,11 +81,11 @@ def _begin_batch(
 
     def finish() -> pa.RecordBatch:
         columns = iter([column for half in counts for column in half.result()])
-        arrays: list[pa.Array] = [to_arrow(np.tile(field_ids, len(order)))]
-        arrays += [to_arrow(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
+        arrays: list[pa.Array] = [pa.array(np.tile(field_ids, len(order)))]
+        arrays += [pa.array(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
         for side in bounds:
-            arrays += [side.result(), to_arrow(next(columns))]
-        arrays.append(to_arrow(groups.valueless[order].ravel()))
+            arrays += [side.result(), pa.array(next(columns))]
+        arrays.append(pa.array(groups.valueless[order].ravel()))
         return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
 
     return finish

@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import to_arrow
-from icestats.answers.arrow_values import from_values
 from icestats.answers.schemas import BOUNDS, COUNTS, files_schema
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import PartitionSpec
@@ -67,7 +65,7 @@ class ManifestFiles:
         self._with_paths = with_paths
         self._programs = ManifestPrograms(specs, columns, details=True, with_paths=with_paths)
         self._stores: SimpleQueue[tuple[RowStore, BlockInflater]] = SimpleQueue()
-        self._paths = from_values([m.path for m in manifests], pa.string())
+        self._paths = pa.array([m.path for m in manifests], pa.string())
         self._spec_ids = np.array([m.spec_id for m in manifests], np.int32)
         self._sequence_numbers = np.array([m.sequence_number for m in manifests], np.int64)
         self._snapshot_ids = np.array([m.added_snapshot_id or 0 for m in manifests], np.int64)
@@ -136,7 +134,7 @@ class ManifestFiles:
             "content": build_contents(store),
             "file_path": store.array("string", k.FILE_PATH),
             "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
-            "spec_id": to_arrow(self._spec_ids[manifests]),
+            "spec_id": pa.array(self._spec_ids[manifests]),
             "partition": struct_array(self._columns, store.values(), len(store)),
             "record_count": store.array("long", k.RECORD_COUNT),
             "file_size_in_bytes": store.array("long", k.FILE_SIZE),
@@ -149,7 +147,7 @@ class ManifestFiles:
             "content_offset": store.array("long", k.CONTENT_OFFSET),
             "content_size_in_bytes": store.array("long", k.CONTENT_SIZE),
             "status": store.array("int", k.STATUS),
-            "manifest_path": self._paths.take(to_arrow(manifests)),
+            "manifest_path": self._paths.take(pa.array(manifests)),
             **self._inherited(store, manifests),
             **{name: self._map(store, metric) for metric, name in enumerate(_MAPS)},
         }
@@ -161,7 +159,7 @@ class ManifestFiles:
         null = lengths < 0
         snapshot_ids = np.where(null, self._snapshot_ids[manifests], snapshot_ids)
         lengths = np.where(null, self._snapshot_lengths[manifests], lengths)
-        out = {"snapshot_id": to_arrow(snapshot_ids, nulls=lengths < 0)}
+        out = {"snapshot_id": pa.array(snapshot_ids, mask=lengths < 0)}
         # Sequence numbers are inherited by added files only; v1 manifests have none, theirs are 0.
         sequence_numbers = self._sequence_numbers[manifests]
         inherits = (store.slot(k.STATUS)[0] == _ADDED) | (sequence_numbers == 0)
@@ -169,7 +167,7 @@ class ManifestFiles:
         for name, slot in slots.items():
             numbers, lengths = store.slot(slot)
             null = lengths < 0
-            out[name] = to_arrow(np.where(null, sequence_numbers, numbers), nulls=null & ~inherits)
+            out[name] = pa.array(np.where(null, sequence_numbers, numbers), mask=null & ~inherits)
         return out
 
     def _map(self, store: RowStore, metric: int) -> pa.Array:
@@ -177,20 +175,20 @@ class ManifestFiles:
         nulls = store.slot(metric)[1] < 0
         kind = COUNTS if metric < 4 else BOUNDS
         if not len(self._field_ids):
-            offsets = to_arrow(np.zeros(count + 1, np.int32), nulls=np.append(nulls, False))
-            empty = (from_values([], kind.key_type), from_values([], kind.item_type))
+            offsets = pa.array(np.zeros(count + 1, np.int32), mask=np.append(nulls, False))
+            empty = (pa.array([], kind.key_type), pa.array([], kind.item_type))
             return pa.MapArray.from_arrays(offsets, *empty, type=kind)
         sizes = store.rows.sizes[:count, metric, :]
         present = sizes >= 0
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(present.sum(axis=1), out=offsets[1:])
-        keys = to_arrow(np.broadcast_to(self._field_ids, present.shape)[present])
+        keys = pa.array(np.broadcast_to(self._field_ids, present.shape)[present])
         values = store.rows.values[:count, metric, :][present]
-        items = to_arrow(values) if metric < 4 else build_binary(pa.binary(), values, sizes[present], store.rows.arena)
-        places = to_arrow(offsets, nulls=np.append(nulls, False))
+        items = pa.array(values) if metric < 4 else build_binary(pa.binary(), values, sizes[present], store.rows.arena)
+        places = pa.array(offsets, mask=np.append(nulls, False))
         return pa.MapArray.from_arrays(places, keys, items, type=kind)
 
 
 def build_contents(store: RowStore) -> pa.Array:
     """Return the content of all rows as text."""
-    return from_values(_CONTENTS, pa.string()).take(to_arrow(store.slot(k.CONTENT)[0]))
+    return pa.array(_CONTENTS, pa.string()).take(pa.array(store.slot(k.CONTENT)[0]))

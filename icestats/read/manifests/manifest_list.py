@@ -11,8 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrays import empty_table
-from icestats.answers.arrow_values import from_columns, from_rows, from_values
 from icestats.answers.schemas import MANIFEST_FILES
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot
@@ -45,7 +43,7 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
         The file is missing, cut, or not a manifest list; it names one manifest as of data and as of deletes.
     """
     if snapshot is None:
-        return empty_table(MANIFEST_FILES)
+        return MANIFEST_FILES.empty_table()
     if snapshot.manifest_list is None:
         return _from_inline(storage, snapshot)
     path = snapshot.manifest_list
@@ -77,7 +75,7 @@ def read_by_fastavro(data: bytes, path: str) -> pa.Table:
     try:
         check_contents(columns["content"])
         columns["content"] = [CONTENTS[content] for content in columns["content"]]
-        return from_columns(columns, MANIFEST_FILES)
+        return pa.Table.from_pydict(columns, MANIFEST_FILES)
     except (ValueError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
 
@@ -104,7 +102,7 @@ def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:
         path,
         repeated,
     )
-    return manifests.take(from_values(list(first.values()), pa.int64()))
+    return manifests.take(pa.array(list(first.values()), pa.int64()))
 
 
 def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:
@@ -121,4 +119,4 @@ def _from_inline(storage: FileReader, snapshot: Snapshot) -> pa.Table:
         }
         for path in dict.fromkeys(snapshot.manifests)
     ]
-    return from_rows(rows, MANIFEST_FILES)
+    return pa.Table.from_pylist(rows, MANIFEST_FILES)

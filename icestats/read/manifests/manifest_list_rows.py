@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.arrays import empty_table, to_arrow
-from icestats.answers.arrow_values import from_values
 from icestats.answers.schemas import FIELD_SUMMARY, MANIFEST_FILES
 from icestats.read.avro.avro_file import AvroHeader, Batch, kernel_error, read_batches
 from icestats.read.avro.avro_names import SchemaError, find_field_type, find_record, resolve_names
@@ -78,7 +76,7 @@ def read_rows(data: bytes, header: AvroHeader, schema: Any) -> pa.Table | None:
     """
     programs = _compile(schema)
     store = RowStore([_TYPES.get(name, "long") for name in FIELD_IDS])
-    parts = [empty_table(MANIFEST_FILES)]
+    parts = [MANIFEST_FILES.empty_table()]
     try:
         for batch in read_batches(data, header):
             parts += _capture(batch, programs, store, header.path)
@@ -139,10 +137,10 @@ def _capture(batch: Batch, programs: _Programs, store: RowStore, path: str) -> I
 def _take(store: RowStore, programs: _Programs) -> pa.Table:
     columns = dict(zip(FIELD_IDS, store.values(), strict=True))
     for name in ("sequence_number", "min_sequence_number"):
-        columns[name] = to_arrow(_or_zero(store, name))
+        columns[name] = pa.array(_or_zero(store, name))
     contents = _or_zero(store, "content")
     check_contents(contents.tolist())
-    columns["content"] = from_values(CONTENTS, pa.string()).take(to_arrow(contents))
+    columns["content"] = pa.array(CONTENTS, pa.string()).take(pa.array(contents))
     columns["partitions"] = _build_summaries(store, programs.summary)
     store.clear()
     return pa.Table.from_arrays([columns[name].cast(kind) for name, kind in _FIELD_TYPES], schema=MANIFEST_FILES)
@@ -175,5 +173,5 @@ def _build_summaries(store: RowStore, code: Words) -> pa.Array:
     offsets[filled + 1] = counts
     np.cumsum(offsets, out=offsets)
     values = pa.StructArray.from_arrays(items.values(), fields=list(FIELD_SUMMARY))
-    places = to_arrow(offsets, nulls=np.append(lengths < 0, False))
+    places = pa.array(offsets, mask=np.append(lengths < 0, False))
     return pa.ListArray.from_arrays(places, values, type=pa.list_(FIELD_SUMMARY))

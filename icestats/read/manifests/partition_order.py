@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import find_nulls, to_arrow, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.read.kernel import kernel_layout as k
 from icestats.read.kernel.kernel_layout import Words
@@ -41,7 +41,7 @@ def merge_partitions(
     first[1:] = (ranks[:, 1:] != ranks[:, :-1]).any(axis=0)
     _merge_repeated(store, groups[order], first)
     kept = order[first]
-    indices = to_arrow(kept)
+    indices = pa.array(kept)
     return groups[kept], [array.take(indices) for array in arrays], spec_ids[kept]
 
 
@@ -69,7 +69,7 @@ def rank_values(array: pa.Array) -> Words:
         bits = array.cast(pa.float64()).view(pa.int64())
         words = to_numpy(bits, null=0)
         words = np.where(words < 0, words ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), words)
-        array = to_arrow(words, nulls=find_nulls(array))
+        array = pa.array(words, mask=to_numpy(pc.is_null(array)))
     codes = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
     ranks: Words = to_numpy(codes).astype(np.int64)
     return ranks

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import empty_table, fill_null, to_arrow, to_numpy
-from icestats.answers.arrow_values import is_equal, scalar
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS
 from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
@@ -154,12 +153,12 @@ def read_committed_partitions(
     files = ("data_file_count", "position_delete_file_count", "equality_delete_file_count", "dv_count")
     live = np.flatnonzero(sum(to_numpy(groups[name]) for name in files) > 0)
     rows = (live[:, None] * len(columns) + np.arange(len(columns))).ravel()
-    return groups.drop_columns(list(ADDED)).take(to_arrow(live)), found.cells.take(to_arrow(rows))
+    return groups.drop_columns(list(ADDED)).take(pa.array(live)), found.cells.take(pa.array(rows))
 
 
 def _deleting(manifest_files: pa.Table) -> set[str]:
     """Return the manifests that have DELETED entries, or may have some."""
-    some = fill_null(pc.not_equal(manifest_files["deleted_files_count"], scalar(0, pa.int64())), True)
+    some = pc.fill_null(pc.not_equal(manifest_files["deleted_files_count"], 0), True)
     return set(manifest_files["manifest_path"].filter(some).to_pylist())
 
 
@@ -189,7 +188,7 @@ def _read_base(
 
 
 def _check_totals(found: PartitionStatistics, manifest_files: pa.Table) -> None:
-    data = manifest_files.filter(is_equal(manifest_files["content"], "data"))
+    data = manifest_files.filter(pc.equal(manifest_files["content"], "data"))
     for added, counted in _COUNTS.items():
         existing = added.replace("added", "existing")
         if data[added].null_count or data[existing].null_count:
@@ -227,13 +226,13 @@ def _of_rollups(rollups: RollUps, columns: Sequence[Field]) -> PartitionStatisti
     for name, added in zip(LATEST, ADDED, strict=True):
         groups = groups.append_column(added, groups[name])
     if not columns:
-        return PartitionStatistics(groups, empty_table(ROLLUP_CELLS), ())
+        return PartitionStatistics(groups, ROLLUP_CELLS.empty_table(), ())
     width = len(rollups.table_cells)
     ids = rollups.table_cells["field_id"].to_pylist()
     chosen = np.array([ids.index(column.field_id) for column in columns], np.int64)
     rows = (np.arange(len(groups))[:, None] * width + chosen).ravel()
     cells = rollups.partition_cells
-    cells = cells if np.array_equal(rows, np.arange(len(cells))) else cells.take(to_arrow(rows))
+    cells = cells if np.array_equal(rows, np.arange(len(cells))) else cells.take(pa.array(rows))
     return PartitionStatistics(groups, cells, tuple(columns))
 
 
@@ -243,7 +242,7 @@ def _read_removed(
     """Return the partitions that files were removed from: when that was, and nothing else."""
     nothing = Schema(metadata.current_schema_id, ())
     groups = read_rollups(manifests, metadata, storage, nothing, by=("partition",), deleted=True).partitions
-    zeros = to_arrow(np.zeros(len(groups), np.int64))
+    zeros = pa.array(np.zeros(len(groups), np.int64))
     for place, field in enumerate(groups.schema):
         if field.name.endswith(("_count", "_in_bytes")) and field.name != "total_record_count":
             groups = groups.set_column(place, field, zeros)
@@ -255,9 +254,9 @@ def _read_removed(
 def _empty_cells(group_count: int, columns: Sequence[Field]) -> pa.Table:
     size = group_count * len(columns)
     ids = np.tile(np.array([column.field_id for column in columns], np.int32), group_count)
-    arrays = [to_arrow(ids), *(_empty(field, size) for field in list(ROLLUP_CELLS)[1:])]
+    arrays = [pa.array(ids), *(_empty(field, size) for field in list(ROLLUP_CELLS)[1:])]
     return pa.table(arrays, schema=ROLLUP_CELLS)
 
 
 def _empty(field: pa.Field, size: int) -> pa.Array:
-    return pa.nulls(size, field.type) if field.nullable else to_arrow(np.zeros(size, np.int64))
+    return pa.nulls(size, field.type) if field.nullable else pa.array(np.zeros(size, np.int64))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import empty_table, fill_null, find_nulls, to_arrow, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS, partition_groups_schema
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field
@@ -60,7 +60,7 @@ def merge_partition_statistics(parts: Sequence[PartitionStatistics]) -> Partitio
     if not len(groups):
         return parts[0]
     merged, places = merge_partitions(groups, (LATEST, ADDED))
-    cells = empty_table(ROLLUP_CELLS)
+    cells = ROLLUP_CELLS.empty_table()
     if columns:
         cells = merge_cells([part.cells for part in parts], places, len(merged), columns)
     return PartitionStatistics(merged, cells, columns, all(part.knows_added for part in parts))
@@ -96,7 +96,7 @@ def read_partition_statistics(
         groups = _build_groups(stored, partition)
         found = _stored_columns(stored, columns)
         live = to_numpy(groups["data_file_count"])
-        cells = build_known_cells(_known(stored, found, live), found, live) if found else empty_table(ROLLUP_CELLS)
+        cells = build_known_cells(_known(stored, found, live), found, live) if found else ROLLUP_CELLS.empty_table()
     except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
         raise MetadataError(f"not partition statistics: {' '.join(str(error).split())[:200]}", path) from error
     return PartitionStatistics(groups, cells, found, all(c.field_id in stored.by_id for c in ADDED_COLUMNS))
@@ -123,7 +123,7 @@ def _build_groups(stored: StoredTable, partition: Sequence[PartitionColumn]) -> 
     for column in (*iceberg_columns(3), *ADDED_COLUMNS):
         numbers = stored.by_id.get(column.field_id, pa.nulls(count, pa.int64())).cast(pa.int64())
         if column.name.endswith(("_count", "_in_bytes")) and column.name != "total_record_count":
-            numbers = fill_null(numbers, 0)
+            numbers = pc.fill_null(numbers, 0)
             if count and pc.min(numbers).as_py() < 0:
                 raise ValueError(f"{column.name} is negative (apache/iceberg#17915)")
         arrays[column.name] = numbers.cast(_TIME) if column.name.endswith("_at") else numbers
@@ -150,7 +150,7 @@ def _known(stored: StoredTable, columns: Sequence[Field], live: _Words) -> Known
         applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
         missing[statistic] = np.where(np.tile(applies, len(live)), missing[statistic], np.repeat(live, len(columns)))
         if statistic in SUMMED_STATISTICS:
-            absent = find_nulls(values[statistic])
+            absent = to_numpy(pc.is_null(values[statistic]))
             if (absent & (missing[statistic] == 0) & (np.repeat(live, len(columns)) > 0)).any():
                 raise ValueError(f"{statistic} of a column is neither there nor missing")
     return KnownCells(values, missing)
@@ -172,4 +172,4 @@ def _spread(stored: StoredTable, name: str, columns: Sequence[Field]) -> pa.Arra
     wanted = ids[near] == keys
     places = np.full(len(array) * len(columns), -1, np.int64)
     places[rows[wanted] * len(columns) + near[wanted]] = np.flatnonzero(wanted)
-    return entries.field(1).take(to_arrow(np.where(places < 0, 0, places), nulls=places < 0))
+    return entries.field(1).take(pa.array(np.where(places < 0, 0, places), mask=places < 0))

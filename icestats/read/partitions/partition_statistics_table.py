@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_values
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.partition_columns import PartitionColumn, avro_value_type, struct_type
 from icestats.iceberg.types import to_arrow_type
@@ -117,7 +116,7 @@ def _read_avro(data: bytes, path: str) -> StoredTable:
             elif field_id in maps:
                 by_id[field_id] = _avro_map(maps[field_id], values)
             elif field_id is not None:
-                by_id[field_id] = from_values(values, pa.int64())
+                by_id[field_id] = pa.array(values).cast(pa.int64())
     except (pa.ArrowException, TypeError, KeyError, ValueError, OverflowError) as error:
         raise MetadataError(f"not partition statistics: {' '.join(str(error).split())[:200]}", path) from error
     return StoredTable(path, len(records), ids, by_id, fields, metadata)
@@ -129,10 +128,10 @@ def _avro_partition(kind: Any, values: list[Any]) -> dict[int, pa.Array]:
         type_text = avro_value_type(field["type"])
         arrow = pa.null() if type_text is None else to_arrow_type(type_text)
         plain = [value[field["name"]] for value in values]
-        arrays[field["field-id"]] = from_values([v.bytes if isinstance(v, uuid.UUID) else v for v in plain], arrow)
+        arrays[field["field-id"]] = pa.array([v.bytes if isinstance(v, uuid.UUID) else v for v in plain], arrow)
     return arrays
 
 
 def _avro_map(name: str, values: list[Any]) -> pa.Array:
     kind = pa.map_(pa.int32(), pa.binary() if map_value_type(name) == "binary" else pa.int64())
-    return from_values([None if v is None else [(pair["key"], pair["value"]) for pair in v] for v in values], kind)
+    return pa.array([None if v is None else [(pair["key"], pair["value"]) for pair in v] for v in values], kind)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.arrow_values import from_rows
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import BlobMetadata, Field, Schema, Snapshot, StatisticsFile, TableMetadata
@@ -147,7 +146,7 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
         }
         for found in blobs
     ]
-    return from_rows(rows, SKETCHES)
+    return pa.Table.from_pylist(rows, SKETCHES)
 
 
 def _users(found: CommittedBlob, nearest: Mapping[tuple[str, tuple[int, ...]], int]) -> list[str]:

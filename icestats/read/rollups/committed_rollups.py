@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.answers.arrays import empty_table, to_arrow, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
@@ -135,11 +135,11 @@ def _match(
     missing = np.flatnonzero(found < 0)
     if lengths[missing].sum() > (1 - LEAST_SHARE_KNOWN) * lengths.sum():
         return None
-    newer = read_manifests(manifests_to_read(manifest_files.take(to_arrow(missing)))) if missing.size else None
+    newer = read_manifests(manifests_to_read(manifest_files.take(pa.array(missing)))) if missing.size else None
     return _Opened(statistics, found[found >= 0], newer, columns, paths)
 
 
 def _only_manifests(manifests: pa.Table, cells: pa.Table, table_cells: pa.Table | None = None) -> RollUps:
-    nothing = empty_table(pa.schema([]))
-    whole = empty_table(ROLLUP_CELLS) if table_cells is None else table_cells
+    nothing = pa.schema([]).empty_table()
+    whole = ROLLUP_CELLS.empty_table() if table_cells is None else table_cells
     return RollUps(manifests.cast(MANIFEST_GROUPS), cells.cast(ROLLUP_CELLS), nothing, nothing, whole)

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icestats.answers.arrays import empty_table, pack_bits, to_arrow
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field
@@ -75,7 +74,7 @@ class ManifestStatistics:
             if (self._records.heads < 0).any():
                 raise ValueError("a length or a count is negative")
             groups = {"manifest_path": _gather(self._records.data, *self._records.paths).cast(pa.string())}
-            groups |= {name: to_arrow(values) for name, values in zip(COUNTS, numbers, strict=True)}
+            groups |= {name: pa.array(values) for name, values in zip(COUNTS, numbers, strict=True)}
             self.manifests = pa.table(groups, schema=MANIFEST_GROUPS)
             """`schemas.MANIFEST_GROUPS`."""
         self.manifest_lengths: tuple[int, ...] = tuple(lengths.tolist())
@@ -105,7 +104,7 @@ class ManifestStatistics:
                     "compute them again"
                 )
         if not columns:
-            return empty_table(ROLLUP_CELLS)
+            return ROLLUP_CELLS.empty_table()
         with _damage_in(self._path):
             return _Cells(self._records, list(self._types), columns).build(self._live)
 
@@ -147,7 +146,7 @@ class _Cells:
         missing: dict[str, Words] = {}
         for statistic, name in SUM_MAPS.items():
             numbers, present = self._numbers(name)
-            values[statistic] = to_arrow(numbers, nulls=~present)
+            values[statistic] = pa.array(numbers, mask=~present)
         for statistic, name in BOUND_MAPS.items():
             values[statistic] = self._bounds(name)
         for statistic, name in MISSING_MAPS.items():
@@ -196,5 +195,5 @@ def _gather(data: Octets, starts: Words, lengths: Words) -> pa.BinaryArray:
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
     content = data[expand_ranges(starts, counts)]
-    buffers = [pack_bits(present), pa.py_buffer(offsets), pa.py_buffer(content)]
+    buffers = [pa.array(present).buffers()[1], pa.py_buffer(offsets), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(counts), buffers)

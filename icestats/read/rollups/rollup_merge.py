@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, find_nulls, to_arrow, to_numpy
-from icestats.answers.arrow_values import from_values
+from icestats.answers.arrays import combine, to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
@@ -75,14 +75,14 @@ def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width:
     """Return some of the manifests in another order, and their cells, of `width` columns each."""
     if np.array_equal(chosen, np.arange(len(manifests))):
         return manifests, cells
-    return manifests.take(to_arrow(chosen)), _take_groups(cells, chosen, width)
+    return manifests.take(pa.array(chosen)), _take_groups(cells, chosen, width)
 
 
 def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
     """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
     starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
     if len(starts) > MOST_SLICES:
-        return cells.take(to_arrow((chosen[:, None] * width + np.arange(width)).ravel()))
+        return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
     ends = np.append(starts[1:], len(chosen))[: len(starts)]
     slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
     return pa.concat_tables(slices or [cells.slice(0, 0)])
@@ -94,7 +94,7 @@ def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Fie
         return cells
     places = np.array([columns.index(column) for column in wanted], np.int64)
     groups = np.arange(len(cells) // max(len(columns), 1)) * len(columns)
-    return cells.take(to_arrow((groups[:, None] + places).ravel()))
+    return cells.take(pa.array((groups[:, None] + places).ravel()))
 
 
 def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
@@ -108,14 +108,14 @@ def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tup
         Columns of a time and of a snapshot id, of which the latest is kept.
     """
     key, count = _row_keys(groups)
-    merged = groups.take(to_arrow(_first_rows(key, count)))
+    merged = groups.take(pa.array(_first_rows(key, count)))
     for name in groups.column_names:
         if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
-            merged = _replace(merged, name, to_arrow(_sums(to_numpy(groups[name]), key, count)))
+            merged = _replace(merged, name, pa.array(_sums(to_numpy(groups[name]), key, count)))
     for names in latest:
         rows = _latest_rows(groups, key, count, *names)
         for name in names:
-            merged = _replace(merged, name, combine(groups[name].take(to_arrow(rows))))
+            merged = _replace(merged, name, combine(groups[name].take(pa.array(rows))))
     return merged, key
 
 
@@ -183,10 +183,10 @@ def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Se
 def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
     shape = (len(key), len(columns))
     merged: dict[str, pa.Array] = {
-        "field_id": to_arrow(np.tile(np.array([c.field_id for c in columns], np.int32), count))
+        "field_id": pa.array(np.tile(np.array([c.field_id for c in columns], np.int32), count))
     }
     for name in _SUMMED_CELLS:
-        merged[name] = to_arrow(_sums(to_numpy(cells[name]).reshape(shape), key, count).ravel())
+        merged[name] = pa.array(_sums(to_numpy(cells[name]).reshape(shape), key, count).ravel())
     for name, pick in (("lower_bound", min), ("upper_bound", max)):
         merged[name] = _merge_bounds(combine(cells[name]), key, count, columns, pick)
     return pa.table(merged, schema=ROLLUP_CELLS)
@@ -203,18 +203,18 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
     width = len(columns)
     groups = len(cells) // max(width, 1)
     first = np.arange(groups) * width
-    merged: dict[str, pa.Array] = {"field_id": to_arrow(np.array([c.field_id for c in columns], np.int32))}
+    merged: dict[str, pa.Array] = {"field_id": pa.array(np.array([c.field_id for c in columns], np.int32))}
     for name in _SUMMED_CELLS:
         values = to_numpy(cells[name]).reshape(groups, width)
         _check_sums(values)
-        merged[name] = to_arrow(values.sum(axis=0))
+        merged[name] = pa.array(values.sum(axis=0))
     for name in ("lower_bound", "upper_bound"):
         bounds = combine(cells[name])
         extremes = [
-            find_extreme(bounds.take(to_arrow(first + place)), column.type, highest=name == "upper_bound")
+            find_extreme(bounds.take(pa.array(first + place)), column.type, highest=name == "upper_bound")
             for place, column in enumerate(columns)
         ]
-        merged[name] = from_values(extremes, pa.binary())
+        merged[name] = pa.array(extremes, pa.binary())
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
@@ -223,7 +223,7 @@ def _merge_bounds(
 ) -> pa.Array:
     width = len(columns)
     orders = [order_of(column.type) for column in columns]
-    present = ~find_nulls(bounds).reshape(len(key), width)
+    present = ~to_numpy(pc.is_null(bounds)).reshape(len(key), width)
     rows = np.arange(len(key))[:, None] * width + np.arange(width)
     first = _first_rows(key, count)
     # The first of each group; then only what another one disputes is decoded and compared.
@@ -237,4 +237,4 @@ def _merge_bounds(
             order = orders[column]
             group[column] = pick(rivals, key=lambda index, order=order: order(bounds[index].as_py()))
     flat = chosen.ravel()
-    return bounds.take(to_arrow(np.where(flat < 0, 0, flat), nulls=flat < 0))
+    return bounds.take(pa.array(np.where(flat < 0, 0, flat), mask=flat < 0))
