@@ -16,13 +16,12 @@
 # %% [markdown]
 # # icestats in five minutes
 #
-# An Apache Iceberg table carries an index of itself: a list of manifests, in each manifest a list of data files, beside
-# each file the counts and bounds of its columns, and here and there a file of sketches. Engines decide by it what they
-# read and in which order they join. icestats shows what is in it, what an engine makes of it, and fills in what is
-# missing.
+# An Apache Iceberg table carries its own index: a list of manifests, a list of data files in each manifest, the counts
+# and bounds of each file's columns, and sometimes a file of sketches. Engines use this index to decide what to read and
+# in which order to join. icestats shows what is in it, what an engine makes of it, and fills in what is missing.
 #
-# Below is `demo.events`: ten days of an event stream, partitioned by day and by bucket of device. Everything on this
-# page is read from metadata; no data file is opened and no Spark is started.
+# Below is `demo.events`: ten days of an event stream, partitioned by day and by device bucket. Everything on this page
+# comes from metadata; it opens no data file and does not start Spark.
 
 # %%
 import icestats
@@ -31,23 +30,23 @@ events = icestats.demo("events")
 events
 
 # %% [markdown]
-# That picture comes from two small files, `metadata.json` and the manifest list, so it takes as long for 450,000 files
-# as for 50. The bars are the key ranges of manifests: where they overlap, a query about one day reads several of them.
+# This picture comes from two small files, `metadata.json` and the manifest list, so it takes as long for 450,000 files
+# as for 50. The bars are the key ranges of manifests: where they overlap, a query for one day reads several of them.
 #
 # ## Look around
 #
-# Choose a column to see how its values are distributed. The bars are drawn from a committed KLL sketch of some
-# kilobytes; the band around them is the sketch's error at 99 % confidence.
+# Choose a column to see how its values are distributed. The bars are drawn from a committed KLL sketch of a few
+# kilobytes. The band around them is the sketch's error at 99 % confidence.
 
 # %%
 events.explore()
 
 # %% [markdown]
-# ## What is each figure worth?
+# ## How far can you trust each figure?
 #
 # A figure is **exact**, a **bound**, an **estimate** with its error, or **unknown**, and unknown is never shown as 0.
-# `app_version` was added to the table half way. The older files say nothing about it, so its counts are unknown, and
-# the reason stands beside them.
+# `app_version` was added to the table later. The older files say nothing about it, so its counts are unknown, and the
+# provenance says why.
 
 # %%
 columns = events.columns()
@@ -66,8 +65,8 @@ pd.DataFrame({name: provenance[name] for name in ("price", "app_version")}).styl
 # %% [markdown]
 # ## Why does a query read what it reads?
 #
-# A scan goes down the tree: the manifest list leaves out manifests, partitions leave out data files, bounds of columns
-# leave out more. Each step says what it kept and on which evidence.
+# A scan walks down the tree. The manifest list rules out manifests, partitions rule out data files, and column bounds
+# rule out more. Each step says what it kept, with the evidence.
 
 # %%
 plan = events.plan("device_id = 74 and event_time >= '2026-09-01T10:00:00'")
@@ -79,19 +78,19 @@ plan.files("all").select(["kept", "step", "reason", "evidence"]).to_pandas().gro
 ).first().style.set_properties(**{"text-align": "left", "white-space": "normal"})
 
 # %% [markdown]
-# ## What would an optimizer guess?
+# ## What would an optimizer estimate?
 #
-# The same filter, estimated from each kind of statistics that the table has. Where they are far apart, the statistics
-# decide the join order, not the data.
+# One filter, estimated from each kind of statistics that the table has. Where the estimates are far apart, the
+# statistics decide the join order, not the data.
 
 # %%
 events.estimate("price > 100 and event_type = 'purchase'")
 
 # %% [markdown]
-# ## And what is missing?
+# ## What is missing?
 #
-# Statistics are about one snapshot. These are the blobs that have been committed for this table, and how many commits
-# behind each is.
+# Statistics describe one snapshot. These are the blobs committed for this table, and how many commits each one is
+# behind.
 
 # %%
 events.sketches().select(["type", "columns", "commits_behind", "ndv", "length", "listed"]).slice(
@@ -99,8 +98,8 @@ events.sketches().select(["type", "columns", "commits_behind", "ndv", "length", 
 ).to_pandas().style.format(na_rep="–", thousands=",", precision=0).hide(axis="index")
 
 # %% [markdown]
-# `events.compute()` makes missing ones in one scan with PySpark, `.commit(dry_run=True)` says what it would change, and
-# `.commit()` does it.
+# `events.compute()` makes missing ones in one scan with PySpark. `.commit(dry_run=True)` shows what a commit would
+# change, and `.commit()` makes it.
 #
 # Next: [01 explore](01_explore.ipynb),
 # [02 why this query reads what it reads](02_why_this_query_reads_what_it_reads.ipynb),

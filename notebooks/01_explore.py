@@ -16,8 +16,8 @@
 # %% [markdown]
 # # Explore a table
 #
-# What the metadata of an Apache Iceberg table knows: its manifests, its partitions, its columns, and how their values
-# are distributed. Two demo tables come with icestats; they are built once, by PySpark, which needs Java 17. This page
+# This page shows what an Apache Iceberg table's metadata says about its manifests, partitions and columns, and how
+# values are distributed. Two demo tables come with icestats. PySpark builds them once, which needs Java 17. This page
 # reads metadata only and starts no JVM.
 
 # %%
@@ -31,15 +31,15 @@ events
 #
 # Click a column to see its distribution. The band around the bars is the error of the sketch: each count lies within
 # it, at 99 % confidence. Click a manifest, or drag over the partitions, and every part shows that piece of the table.
-# Type a filter to see what a query with it reads, and what an optimizer would think. Where no statistics have been
-# committed yet, the panel at the end computes them.
+# Type a filter to see what a query with it reads, and what an optimizer would estimate. If no statistics are committed
+# yet, the panel at the end computes them.
 
 # %%
 explorer = events.explore()
 explorer
 
 # %% [markdown]
-# Whatever is shown can be chosen from Python, and be had as an Arrow table; `code()` gives the lines that do so.
+# You can make every choice from Python, and get what is shown as an Arrow table. `code()` returns the lines that do so.
 
 # %%
 explorer.state.column = "device_id"
@@ -51,7 +51,7 @@ explorer.columns.to_arrow().num_rows
 print(explorer.code())
 
 # %% [markdown]
-# ## Columns, and what each figure is worth
+# ## Columns, and how far to trust each figure
 #
 # A figure is exact, a bound, an estimate with its error, or unknown. `provenance` says which, and why.
 
@@ -63,7 +63,7 @@ columns.select(["name", "type", "value_count", "null_value_count", "nan_value_co
 {row["name"]: dict(row["provenance"])["ndv"] for row in columns.to_pylist()}
 
 # %% [markdown]
-# `app_version` was added half way: the older files say nothing about it, so its figures are unknown, not 0.
+# `app_version` was added later: the older files say nothing about it, so its figures are unknown, not 0.
 
 # %%
 app_version = next(row for row in columns.to_pylist() if row["name"] == "app_version")
@@ -72,7 +72,7 @@ dict(app_version["provenance"])
 # %% [markdown]
 # ## A distribution in numbers
 #
-# Drawn from the committed KLL sketch: no data file is read.
+# This comes from the committed KLL sketch. No data file is read.
 
 # %%
 try:
@@ -86,7 +86,7 @@ except icestats.StatisticsMissingError as error:
 # %% [markdown]
 # ## Flights
 #
-# The flights that left New York in 2013, by month and carrier.
+# Flights that left New York in 2013, by month and carrier.
 
 # %%
 flights = icestats.demo("flights")
@@ -99,5 +99,5 @@ partitions.select(["partition", "data_record_count", "data_file_count"]).slice(0
 # %% [markdown]
 # ## Compute and commit what is missing
 #
-# The panel at the end of the explorer makes what is missing: one scan with PySpark, a preview, then the commit. In
-# Python: [05 generate and commit](05_generate_and_commit.ipynb).
+# The panel at the end of the explorer computes missing statistics: one scan with PySpark, a preview, then the commit.
+# To do it in Python, see [05 generate and commit](05_generate_and_commit.ipynb).

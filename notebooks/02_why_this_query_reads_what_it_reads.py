@@ -17,14 +17,14 @@
 # # Why this query reads what it reads
 #
 # Iceberg's metadata is an index: a manifest list over manifests, manifests over data files, footers over row groups. A
-# query's filter is held against each level in turn, and what cannot match is not read. This page follows one query
-# through all of them, on `demo.events`: events that devices send, written every eight hours, partitioned by day and by
-# bucket of the device.
+# scan checks the query's filter at each level in turn and does not read what cannot match. This page follows one query
+# through all levels, on `demo.events`: events that devices send, written every eight hours, partitioned by day and by
+# device bucket.
 #
 #     SELECT * FROM events WHERE device_id = 74
 #       AND event_time > '2026-09-01T10:00:00' AND event_time < '2026-09-04T20:00:00'
 #
-# Nothing here reads data until the last section, and nothing changes the table.
+# Nothing here reads data before the section *Row groups, and rows*, and nothing changes the table.
 
 # %%
 import icestats
@@ -37,15 +37,15 @@ plan
 # %% [markdown]
 # ## The filter becomes a partition filter
 #
-# Partitions hold days and bucket numbers, not times and devices. The row filter is projected: a time range becomes a
-# range of days, and a device becomes the one bucket that it can be in. A row that matches the row filter lies in a
-# partition that matches this one; the other way round need not hold.
+# Partitions hold days and bucket numbers, not times and devices. So the row filter is projected: a time range becomes a
+# range of days, and a device becomes the one bucket that it can be in. A row that matches the row filter is in a
+# partition that matches the partition filter, but not every row of such a partition matches.
 
 # %%
 print(plan.partition_filters[events.metadata.default_spec_id])
 
 # %% [markdown]
-# A range of devices cannot be projected: buckets are hashes, and keep no order. The plan says so.
+# A range of devices cannot be projected, because buckets are hashes and keep no order. The plan says so.
 
 # %%
 for predicate, reason in events.plan("device_id < 75").unprojected[events.metadata.default_spec_id].items():
@@ -54,16 +54,16 @@ for predicate, reason in events.plan("device_id < 75").unprojected[events.metada
 # %% [markdown]
 # ## Manifests, by the manifest list
 #
-# The manifest list has for each manifest the range of its days and buckets. Every manifest holds all the buckets, so
-# that the bucket rules out nothing here; the days do.
+# The manifest list has the range of days and buckets of each manifest. Every manifest holds all buckets, so here only
+# the days rule out manifests.
 
 # %%
 manifests = plan.manifests()
 manifests.select(["record_count", "kept", "predicate", "evidence"]).to_pandas()
 
 # %% [markdown]
-# Some manifests are of later days only. Others were written days later and are still opened: they hold a few events
-# that came in late, which stretches their range of days back to where the query looks.
+# Some manifests hold later days only. Others were written days later but are still opened: they hold a few late events,
+# which stretch their range of days back to where the query looks.
 
 # %%
 skipped = manifests.filter(manifests["kept"].to_numpy() == 0)
@@ -73,9 +73,9 @@ print(f"manifests that are opened hold {plan.steps[0].kept_rows:,} records")
 # %% [markdown]
 # ## Manifests, by the bounds of their columns
 #
-# Iceberg keeps bounds of columns for files, not for manifests. Rolled up by manifest, as the manifest-level statistics
-# proposal would have it, they rule out manifests that partitions say nothing about. `event_id` counts up in the order
-# in which events came in: no partition field is made of it, and yet each manifest holds a range of its own.
+# Iceberg keeps column bounds for files, not for manifests. Rolled up by manifest, as the manifest-level statistics
+# proposal would have it, they rule out manifests that partitions cannot. `event_id` increases in the order in which
+# events came in. No partition field is derived from it, and yet each manifest covers its own range.
 
 # %%
 without = events.plan("event_id < 1000", manifest_statistics=False)
@@ -88,8 +88,8 @@ for name, found in (("without", without), ("with", with_statistics)):
 # %% [markdown]
 # ## Data files, by their partition
 #
-# In the manifests that are opened each file has its day and its bucket. Here the bucket does what it could not do
-# above: of 64 files it leaves one.
+# The opened manifests list the day and the bucket of each file. Here the bucket does what it could not do above: it
+# keeps one file in 64.
 
 # %%
 by_partition = plan.step("data files by partition tuple")
@@ -101,16 +101,16 @@ sample.select(["partition", "predicate", "evidence"]).slice(0, 3).to_pandas()
 # %% [markdown]
 # ## Data files, by the bounds of their columns
 #
-# Last come the bounds of each file's columns. Device 74 shares its bucket with others; a file whose devices all have
-# other numbers is not read, nor is one whose times lie outside of the range.
+# Last come the bounds of each file's columns. Device 74 shares its bucket with other devices. A file is skipped if 74
+# is outside its range of devices, or if all its times are outside the query's range.
 
 # %%
 by_bounds = files.filter(files["step"].to_numpy(zero_copy_only=False) == "data files by column bounds")
 by_bounds.select(["record_count", "predicate", "reason", "evidence"]).to_pandas()
 
 # %% [markdown]
-# And those that are read, with the reason why they could not be left out: their bounds overlap with what the query
-# asks for. A statistic that is missing, nulls, or a transform that keeps no order would be named in the same place.
+# The remaining files are read. The reason is that their bounds overlap with what the query asks for. Missing
+# statistics, nulls, or a transform that keeps no order would be named in the same place.
 
 # %%
 kept = plan.files()
@@ -118,8 +118,8 @@ print(kept["evidence"][0])
 kept.select(["partition", "record_count", "reason", "delete_files"]).to_pandas()
 
 # %% [markdown]
-# Some files are read together with the delete files that apply to them. This query has none; one about a device whose
-# events were withdrawn has.
+# Some files are read together with the delete files that apply to them. This query needs none. A query for a device
+# whose events were deleted does.
 
 # %%
 withdrawn = events.plan("device_id = 13 and event_time < '2026-09-06'").files()
@@ -128,7 +128,7 @@ print([len(deletes) for deletes in withdrawn["delete_files"].to_pylist()])
 # %% [markdown]
 # ## Row groups, and rows
 #
-# On request the footers of the files that are left are read, and then the files themselves.
+# On request, the plan also reads the footers of the remaining files, and then the files themselves.
 
 # %%
 plan = events.plan(query, row_groups=True, rows=True)
@@ -137,7 +137,7 @@ print(f"{rows.kept:,} rows match, of {events.overview().record_count:,} in the t
 plan
 
 # %% [markdown]
-# At each step, what is kept and what is skipped is all that there was.
+# At each step, what is kept and what is skipped add up to the total.
 
 # %%
 print(all(step.kept + step.skipped == step.total for step in plan.steps))
@@ -146,16 +146,16 @@ plan.to_arrow().select(["step", "total", "kept", "skipped", "bytes_read", "value
 # %% [markdown]
 # ## How well is the metadata clustered?
 #
-# Late data widens manifests, and files of one partition overlap where nothing sorts them. `layout` measures both over
-# the keys of the table, and proposes what to do, as a statement of Spark SQL.
+# Late data widens manifests, and files of one partition overlap if nothing sorts them. `layout` measures both for the
+# table's keys, and proposes what to do as Spark SQL statements.
 
 # %%
 layout = events.layout()
 layout
 
 # %% [markdown]
-# What would it bring? The same query, if manifests were regrouped by day, and if files were sorted by device: both
-# from metadata alone.
+# How much would that help? Here is the same query if manifests were regrouped by day, and then if files were sorted by
+# device, both from metadata alone.
 
 # %%
 layout.what_if([query], regroup="event_time_day", manifest_size_bytes=65_536)
@@ -164,8 +164,8 @@ layout.what_if([query], regroup="event_time_day", manifest_size_bytes=65_536)
 layout.what_if([query], sort_by="device_id", manifest_size_bytes=65_536)
 
 # %% [markdown]
-# `rewrite_manifests` shows first what it would do; with `dry_run=False` it runs Iceberg's procedure through Spark, and
-# says whether the prediction held.
+# By default, `rewrite_manifests` shows what it would do. With `dry_run=False` it runs Iceberg's procedure through Spark
+# and says whether the prediction held.
 
 # %%
 events.rewrite_manifests(sort_by="event_time_day", manifest_size_bytes=65_536, workload=[query])

@@ -16,16 +16,16 @@
 # %% [markdown]
 # # What an optimizer reads: files, manifests, partitions, the table
 #
-# A cost-based optimizer wants a few figures of each column: smallest and largest value, null and NaN counts, size.
-# Iceberg keeps them for each data file, so they are rolled up from N files times D columns times C statistics. The
+# A cost-based optimizer wants a few figures for each column: smallest and largest value, null and NaN counts, size.
+# Iceberg keeps them for each data file, so a roll-up reads N files times D columns times C statistics. The
 # manifest-level statistics proposal does the arithmetic for a table with 5,000 data files a day, 90 days, 50 columns
 # and 5 statistics, in 24 manifests a day:
 #
 # - data files: 5,000 x 90 x 50 x 5 = 112.5 million values;
 # - manifests: 24 x 90 x 50 x 5. The document says 864k; the product is **540,000**.
 #
-# This page does that arithmetic with the clock in hand, on a table that it makes: metadata as such a table has it, a
-# smaller one, and no data files. Nothing here needs Spark.
+# This page measures it on a smaller table that it generates: real metadata, but no data files. Nothing here needs
+# Spark.
 
 # %%
 import os
@@ -49,10 +49,9 @@ print(f"{24 * 90 * 50 * 5:,} values at the manifests, {5000 * 90 * 50 * 5:,} at 
 # %% [markdown]
 # ## A table
 #
-# 30 days, 1,000 data files and 24 manifests a day, 50 columns of 16 types, partitioned by day and by 64 buckets of a
-# device. It has what real tables have: rewritten manifests, files without statistics, all-null columns, a column that
-# was added half-way, deletes. It is registered in a SQLite catalog in a temporary folder, so that statistics can be
-# committed.
+# The table has 30 days, 1,000 data files and 24 manifests a day, 50 columns of 16 types, and is partitioned by day and
+# by 64 device buckets. It has what real tables have: rewritten manifests, files without statistics, all-null columns, a
+# column added later, deletes. It is registered in a SQLite catalog in a temporary folder, so you can commit statistics.
 
 # %%
 shape = Shape(days=30, files_per_day=1000, manifests_per_day=24, columns=50)
@@ -71,7 +70,8 @@ load()
 # %% [markdown]
 # ## The data file level
 #
-# All manifests, each entry, each column. The first reading on a machine compiles the reader, so the second is timed.
+# This reads all manifests, each entry, each column. The first read on a machine compiles the reader, so the second one
+# is timed.
 
 # %%
 STATISTICS = 5  # as the proposal counts: size, null count, NaN count, lower and upper bound
@@ -112,7 +112,7 @@ print(report)
 # %% [markdown]
 # ## The manifest level and the partition level
 #
-# The same questions, answered from what was committed. The answers are equal, to the last cell.
+# The same questions, answered from the committed statistics. The answers are equal, down to the last cell.
 
 # %%
 sizes = {Path(file["path"]).suffix: file["bytes"] for file in report.to_json()["files"]}
@@ -128,7 +128,7 @@ partitions = measure("partitions", len(table.partitions()), fresh.partitions, si
 # %% [markdown]
 # ## The table level
 #
-# One row a column is all that is left: as small as a file gets. Nobody standardises where it would stand yet.
+# Only one row per column is left, so the file is tiny. No standard says yet where it should be stored.
 
 # %%
 path = folder / "columns.parquet"
@@ -137,14 +137,14 @@ measure("table", 1, lambda: pq.ParquetFile(path).read(), path.stat().st_size)
 pa.Table.from_pylist(levels).to_pandas()
 
 # %% [markdown]
-# ## What the levels are worth
+# ## What each level can tell you
 #
-# Each level has fewer values to read than the one below, and knows less: at the table's, a filter on a day changes
-# nothing; at the manifests', it rules out those of other days; at the partitions', it is exact for the partition
-# columns.
+# Each level has fewer values to read than the one below, and knows less. At the table level, a filter on a day changes
+# nothing. At the manifest level, it rules out manifests of other days. At the partition level, it is exact for the
+# partition columns.
 #
-# Partitions are not always fewer than manifests: here each day has 64 of them and 24 manifests, so the partition
-# level is the larger one.
+# There are not always fewer partitions than manifests: here each day has 64 partitions and 24 manifests, so the
+# partition level is larger.
 
 # %%
 by_level = {row["level"]: row["values"] for row in levels}
@@ -153,8 +153,8 @@ by_level = {row["level"]: row["values"] for row in levels}
 # %% [markdown]
 # ## Staying current
 #
-# A manifest never changes once written. After a commit only the new manifests are read, and `icestats.writers` does
-# that in the same go; here is what is left to do when nothing has changed.
+# A manifest never changes once it is written. After a commit, only the new manifests have to be read;
+# `icestats.writers` does that in the same call. Here is what is left to do when nothing has changed.
 
 # %%
 started = time.perf_counter()

@@ -16,11 +16,11 @@
 # %% [markdown]
 # # Estimates against the truth
 #
-# A cost-based optimizer never sees the rows: it estimates how many of them a filter leaves, from whatever statistics it
-# is given. Here each kind of statistics answers the same question, side by side, with what it assumes, what it had to
-# read, and how far off it is. The q-error is how many times an estimate is off in either direction: 1 is perfect.
+# A cost-based optimizer never sees the rows. It estimates how many rows a filter keeps, from the statistics it has.
+# Here each kind of statistics answers the same question, with what it assumes, what it read, and how far off it is. The
+# q-error is the factor by which an estimate is off, in either direction: 1 is perfect.
 #
-# Everything but the counted truth comes from metadata. Spark is not started.
+# Everything except the true counts comes from metadata. Spark is not started.
 
 # %%
 import icestats
@@ -30,9 +30,9 @@ cheap = events.estimate("price < 3", actual=True)
 cheap
 
 # %% [markdown]
-# `price` has a long tail: between its smallest and its largest value, values are anything but evenly spread, so every
-# source that has nothing but bounds is far off. The KLL sketch knows the distribution. What a source cannot answer is
-# unknown, with the reason; it is never 0.
+# `price` has a long tail: its values are not spread evenly between the smallest and the largest, so every source that
+# has only bounds is far off. The KLL sketch knows the distribution. If a source cannot answer, the answer is unknown,
+# with the reason; it is never 0.
 
 # %%
 {one.source: one.q_error if one.q_error is not None else one.reason for one in cheap}
@@ -41,9 +41,9 @@ cheap
 # ## Partition filters, and filtering twice
 #
 # The manifest-level proposal puts statistics into the manifest list. Its formula: filters on partition columns drop
-# manifests, the statistics of the others are rolled up, and the *other* filters are applied to that. If the partition
-# filter were applied to the rest once more, the rows would be filtered twice. Events come in up to three days late, so
-# that manifests of the last day reach back three days.
+# manifests, the statistics of the others are rolled up, and the *other* filters are applied to the result. Applying the
+# partition filter again would filter the rows twice. Events arrive up to three days late, so manifests of the last day
+# reach back three days.
 
 # %%
 last_day = events.estimate("event_time >= '2026-09-10'", double_filtering=True, actual=True)
@@ -55,8 +55,8 @@ last_day
 # %% [markdown]
 # ## Conjunctions
 #
-# Estimates take columns for independent; bounds do not. Where a bound is called certain it holds whatever the data
-# looks like: Fréchet's inequalities over what each group's own bounds and null counts leave possible.
+# Estimates assume that columns are independent; bounds do not. A bound that is called certain holds whatever the data
+# looks like. It comes from Fréchet's inequalities, applied to what each group's bounds and null counts leave possible.
 
 # %%
 both = events.estimate("event_time >= '2026-09-10' and price < 3", actual=True)
@@ -67,10 +67,10 @@ for one in both:
 print(f"{'counted':18} {both.actual:>24,}")
 
 # %% [markdown]
-# ## Bytes to be broadcast
+# ## Bytes to broadcast
 #
-# With `columns=`, bytes are those of the projected columns of the rows that are left; `scan_bytes` are those of the
-# files that cannot be skipped.
+# With `columns=`, `bytes` covers the projected columns of the rows that the filter keeps. `scan_bytes` covers the files
+# that cannot be skipped.
 
 # %%
 narrow = events.estimate("event_time >= '2026-09-10' and price < 3", columns=["device_id", "price"])
@@ -79,7 +79,8 @@ narrow.to_arrow().select(["source", "rows", "bytes", "scan_bytes"]).to_pandas()
 # %% [markdown]
 # ## Row-level deletes
 #
-# Position deletes are deducted in proportion. The three results stand side by side whichever is chosen as `rows`.
+# Position deletes are deducted in proportion to the rows. All three results are shown, whichever one is chosen as
+# `rows`.
 
 # %%
 withdrawn = "device_id = 13 and event_time >= '2026-09-03' and event_time < '2026-09-06'"
@@ -91,14 +92,15 @@ deletes.to_arrow().select(columns).to_pandas()
 deletes.actual
 
 # %% [markdown]
-# All rows of this device and these days were deleted: the truth is 0, and proportion knows nothing of which rows were
-# meant. The committed sketches describe live rows.
+# All rows of this device and these days were deleted, so the true count is 0. A deduction in proportion cannot know
+# which rows were deleted. The committed sketches describe live rows.
 
 # %% [markdown]
 # ## What an engine makes of it
 #
-# DuckDB's optimizer is asked over the files that a scan must open. `engines="spark"` asks Spark's, with its cost-based
-# part off and on; that starts a session, so this page does not. What would go wrong there is said as a finding.
+# This asks DuckDB's optimizer about the files that a scan must open. `engines="spark"` asks Spark's optimizer, with the
+# cost-based part off and on. That starts a session, so this page does not do it. Findings say what would go wrong
+# there.
 
 # %%
 asked = events.estimate("quantity = 3", engines=["duckdb"], actual=True)
@@ -111,9 +113,9 @@ for finding in asked.findings:
 # %% [markdown]
 # ## Joins
 #
-# The classic estimate takes every key of one side to be on the other. Intersecting the two sides' Theta sketches counts
-# the keys that they have in common, within a known error. What both take for granted, that each key has as many rows as
-# another, is far from true of devices: a few send far more than the rest.
+# The classic estimate assumes that every key of one side is on the other. Intersecting the two Theta sketches counts
+# the keys that both sides have, within a known error. Both methods assume that every key has the same number of rows.
+# That is far from true for devices: a few send far more than the rest.
 
 # %%
 flights = icestats.demo("flights").read()
@@ -125,7 +127,7 @@ events.estimate_join(events, "device_id", other_filter="price < 3")
 # %% [markdown]
 # ## A whole workload
 #
-# Generated filters, the same for the same seed; their columns are read once to count all of them.
+# The filters are generated; the same seed gives the same filters. Their columns are read once to count all of them.
 
 # %%
 workload = events.estimate_workload(n=21, seed=7, double_filtering=True)
@@ -137,7 +139,7 @@ from icestats_widgets.q_error_figure import build_q_error_figure
 build_q_error_figure(workload.to_arrow())
 
 # %% [markdown]
-# Every estimate of the workload as an Arrow table, the worst first:
+# Every estimate of the workload as an Arrow table, worst first:
 
 # %%
 answers = workload.to_arrow().sort_by([("q_error", "descending")])

@@ -16,8 +16,9 @@
 # %% [markdown]
 # # Generate statistics, and commit them
 #
-# From a table that has none to one whose statistics Spark plans with, and back again. Everything happens on a scratch
-# copy in a temporary folder, so this page can be run as often as one likes; `demo.flights` stays as it is.
+# This page takes a table without statistics to one whose statistics Spark plans with, and back again. Everything
+# happens on a scratch copy in a temporary folder, so you can run it as often as you like. `demo.flights` does not
+# change.
 
 # %%
 import tempfile
@@ -48,7 +49,7 @@ table = icestats.load("lab.flights", catalog=properties)
 table
 
 # %% [markdown]
-# Eleven months of flights, and no statistics but those that the manifests have. What is known of a column without them?
+# The table has eleven months of flights, and only the statistics in its manifests. What do these say about a column?
 
 # %%
 columns = ["carrier", "dep_delay", "distance"]
@@ -64,8 +65,9 @@ known(table)
 # %% [markdown]
 # ## What Spark makes of it
 #
-# With `spark.sql.cbo.enabled` Spark asks Iceberg for statistics. It gets the number of rows, and no number of distinct
-# values: it cannot tell how much an equality leaves. (The first use of Spark starts a JVM, which takes some seconds.)
+# With `spark.sql.cbo.enabled`, Spark asks Iceberg for statistics. It gets the number of rows but no number of distinct
+# values, so it cannot tell how many rows an equality keeps. (The first use of Spark starts a JVM, which takes a few
+# seconds.)
 
 # %%
 import re
@@ -91,7 +93,7 @@ before
 # %% [markdown]
 # ## One scan
 #
-# `compute` reads each row once and makes for each column a Theta sketch (distinct values), a KLL sketch (distribution),
+# `compute` reads each row once. For each column it makes a Theta sketch (distinct values), a KLL sketch (distribution),
 # and exact extremes, null counts and lengths. Nothing on the table changes.
 
 # %%
@@ -103,8 +105,8 @@ found = statistics.to_arrow().to_pandas().set_index("name")
 found[["value_count", "null_value_count", "ndv", "ndv_relative_error", "theta_size_bytes", "kll_size_bytes"]]
 
 # %% [markdown]
-# Look at a distribution before it is committed: half of all flights leave early, and one in a hundred more than three
-# hours late.
+# Look at a distribution before you commit it: half of all flights leave early, and one in a hundred leaves more than
+# three hours late.
 
 # %%
 statistics.histogram("dep_delay").quantiles
@@ -112,16 +114,16 @@ statistics.histogram("dep_delay").quantiles
 # %% [markdown]
 # ## A dry run
 #
-# It shows the file, each blob, the entry in metadata.json before and after, and what engines will do differently. One
-# of its warnings is worth reading: with an NDV and no bounds, Spark estimates 0 rows for an equality on a number
-# (SPARK-52868).
+# A dry run shows the file, each blob, the entry in metadata.json before and after, and what engines will do
+# differently. One of its warnings is worth reading: with an NDV and no bounds, Spark estimates 0 rows for an equality
+# on a number (SPARK-52868).
 
 # %%
 print(statistics.commit(dry_run=True))
 
 # %% [markdown]
-# `list_ndv` chooses the columns whose NDV metadata.json lists, so that engines see it. The strings are safe; the
-# sketches of the numbers are written all the same, for icestats.
+# `list_ndv` chooses the columns whose NDV is listed in metadata.json, where engines see it. The strings are safe. The
+# sketches of the numbers are still written, for icestats.
 
 # %%
 strings = ["carrier", "origin", "tailnum"]
@@ -148,12 +150,14 @@ after = {where: estimated_rows(where) for where in filters}
 pd.DataFrame({"Spark before": before, "Spark after": after, "actual": actual}).round()
 
 # %% [markdown]
-# An equality is now one of so many values. That is right on average and wrong for a skewed column: `HA` is a rare
-# carrier. What a histogram would add is in [04 estimates against the truth](04_estimates_against_the_truth.ipynb).
+# Spark now divides the rows by the number of distinct values. That is right on average and wrong for a skewed column:
+# `HA` is a rare carrier. [04 estimates against the truth](04_estimates_against_the_truth.ipynb) shows what a histogram
+# would add.
 #
-# ## The table goes on
+# ## New data arrives
 #
-# December arrives. Statistics are about one snapshot, and Spark looks for exactly its own: the new one has none.
+# December arrives. Statistics describe one snapshot, and Spark looks only for those of the snapshot it reads. The new
+# one has none.
 
 # %%
 catalog.load_table("lab.flights").append(flights.filter(pc.equal(flights["month"], 12)))
@@ -162,7 +166,7 @@ stale = {where: estimated_rows(where) for where in filters}
 table.overview().statistics_commits_behind, stale
 
 # %% [markdown]
-# `refresh_statistics` reads the new files only, and merges.
+# `refresh_statistics` reads only the new files and merges the results.
 
 # %%
 refreshed = table.refresh_statistics()
@@ -176,7 +180,7 @@ table = table.refresh()
 # %% [markdown]
 # ## Undo
 #
-# `remove_statistics` takes the entry of this snapshot out of metadata.json again. Spark is back to where it was.
+# `remove_statistics` removes this snapshot's entry from metadata.json. Spark is back to where it was.
 
 # %%
 print(table.remove_statistics(dry_run=True))
@@ -187,8 +191,8 @@ table = table.refresh()
 {where: estimated_rows(where) for where in filters}
 
 # %% [markdown]
-# The file stays on storage until somebody removes it. `remove_orphans` shows which files nothing refers to, and deletes
-# none that is younger than a day, unless told so.
+# The file stays on storage until someone removes it. `remove_orphans` shows which files nothing refers to. Unless you
+# say otherwise, it deletes none that is younger than a day.
 
 # %%
 table.remove_orphans().select(["path", "size_bytes", "removed", "kept_because"]).to_pandas()

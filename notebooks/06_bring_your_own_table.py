@@ -17,16 +17,16 @@
 # # Bring your own table
 #
 # `icestats.load` takes the name of a table in a catalog, or the location of a metadata.json. This page opens a table in
-# each way that works without a server, and shows the configuration for those that need one.
+# each way that works without a server, and shows the configuration for catalogs that need one.
 #
-# | your table is in | what `load` gets |
+# | your table is in | pass to `load` |
 # |---|---|
 # | a catalog of `~/.pyiceberg.yaml` | `"catalog.namespace.table"` |
 # | AWS Glue, a REST catalog, a Hive metastore, SQL | the same, or `"namespace.table"` and the catalog's properties |
-# | a folder that Spark's Hadoop catalog has written | the folder |
-# | nothing but files | the location of a metadata.json |
+# | a folder that Spark's Hadoop catalog wrote | the folder |
+# | files only, no catalog | the location of a metadata.json |
 #
-# First a table to open: a thousand rows in a catalog that is one SQLite file.
+# First, make a table to open: a thousand rows in a catalog that is one SQLite file.
 
 # %%
 import os
@@ -49,7 +49,7 @@ catalog.create_table("shop.orders", rows.schema).append(rows)
 # %% [markdown]
 # ## A catalog by its properties
 #
-# `name` is the catalog's name, by which a SQL catalog knows its tables.
+# `name` is the catalog's name. A SQL catalog uses it to find its tables.
 
 # %%
 icestats.load("shop.orders", catalog={**sqlite, "name": "lake"})
@@ -57,8 +57,8 @@ icestats.load("shop.orders", catalog={**sqlite, "name": "lake"})
 # %% [markdown]
 # ## A catalog by its name
 #
-# PyIceberg's configuration is `~/.pyiceberg.yaml` (or the file in the folder that `PYICEBERG_HOME` names), or
-# environment variables. This cell writes such a file into the scratch folder:
+# PyIceberg reads its configuration from `~/.pyiceberg.yaml` (or the same file in the folder that `PYICEBERG_HOME`
+# names), or from environment variables. This cell writes such a file into the scratch folder:
 
 # %%
 lines = [f"    {key}: {value}" for key, value in sqlite.items()]
@@ -70,7 +70,7 @@ icestats.load("lake.shop.orders")
 # %% [markdown]
 # ## A metadata.json
 #
-# One version of a table, read-only: everything can be asked, and computed, but nothing committed.
+# This opens one version of a table, read-only. You can ask and compute everything, but commit nothing.
 
 # %%
 metadata_location = catalog.load_table("shop.orders").metadata_location
@@ -78,7 +78,7 @@ orders = icestats.load(metadata_location)
 orders.columns().select(["name", "value_count", "null_value_count"]).to_pandas()
 
 # %% [markdown]
-# On an object store the location is a URI, and FileIO's properties go where a catalog's would:
+# On an object store, the location is a URI, and `catalog` takes the properties of FileIO:
 #
 # ```python
 # icestats.load(
@@ -89,8 +89,8 @@ orders.columns().select(["name", "value_count", "null_value_count"]).to_pandas()
 #
 # ## A folder of a Hadoop catalog
 #
-# Spark's Hadoop catalog keeps no list of tables: a folder is a table, `metadata/version-hint.text` names the newest
-# version. Here such a folder is made from the table above.
+# Spark's Hadoop catalog keeps no list of tables: each folder is a table, and `metadata/version-hint.text` names the
+# newest version. This cell makes such a folder from the table above.
 
 # %%
 hadoop = folder / "hadoop" / "orders"
@@ -103,8 +103,8 @@ icestats.load(str(hadoop))
 # %% [markdown]
 # ## Catalogs that need a server
 #
-# The configuration of each, as `catalog=` takes it and as `~/.pyiceberg.yaml` holds it below `catalog: NAME:`. What
-# PyIceberg needs besides is in the extra that stands beside it.
+# These configurations work with `catalog=`, and in `~/.pyiceberg.yaml` under `catalog: NAME:`. The titles name the
+# extra that PyIceberg needs.
 
 # %%
 configurations = {
@@ -133,7 +133,7 @@ configurations = {
 }
 
 # %% [markdown]
-# Is the kind of each known to PyIceberg, without asking a server?
+# Does PyIceberg know each of these types? This needs no server:
 
 # %%
 from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
@@ -143,7 +143,7 @@ for title, properties in configurations.items():
     print(f"{title}\n  type {kind.value!r} is known: {kind in AVAILABLE_CATALOGS}")
 
 # %% [markdown]
-# A catalog that cannot be reached, or whose package is missing, says so in one line:
+# If a catalog cannot be reached or its package is missing, the error is one line:
 
 # %%
 unreachable = {"type": "rest", "uri": "http://127.0.0.1:9/"}
@@ -155,8 +155,8 @@ except icestats.IcestatsError as error:
 # %% [markdown]
 # ## Spark
 #
-# `compute` plans with PyIceberg and lets Spark's executors read the files, so Spark needs no catalog of yours. Where
-# you want Spark to read the same table, `spark_catalog_properties` translates the configuration:
+# `compute` plans with PyIceberg and lets Spark's executors read the files, so Spark does not need your catalog. If you
+# want Spark to read the same table, `spark_catalog_properties` translates the configuration:
 
 # %%
 from icestats.spark.session import spark_catalog_properties
