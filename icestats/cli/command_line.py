@@ -65,7 +65,7 @@ def cli() -> None:
     """See, explain and complete the statistics of Apache Iceberg tables.
 
     SOURCE is catalog.namespace.table, namespace.table (the default catalog of PyIceberg's configuration), or the
-    location of a metadata.json. demo.events and demo.flights are the embedded demo warehouse's.
+    location of a metadata.json. demo.events and demo.flights are the tables of the embedded demo warehouse.
     """
 
 

@@ -19,7 +19,7 @@ from icestats.table.table import Table
 @with_table
 @text_or_json
 def show(table: Table, output_format: str) -> None:
-    """Show what the manifest list and metadata.json say: figures and findings."""
+    """Show totals and findings from metadata.json and the manifest list."""
     if output_format == "json":
         write_json(table.overview().to_json(), None)
     else:
@@ -30,7 +30,7 @@ def show(table: Table, output_format: str) -> None:
 @with_table
 @with_output
 def manifests(table: Table) -> Output:
-    """List the manifests with the roll-up of their live files."""
+    """List manifests, with the statistics of their live files rolled up."""
     found = read_with_bar(table).manifests()
     return Output(found, lambda: build_manifest_records(found, table.schema))
 
@@ -39,7 +39,7 @@ def manifests(table: Table) -> Output:
 @with_table
 @with_output
 def partitions(table: Table) -> Output:
-    """List the partitions with the roll-up of their live files."""
+    """List partitions, with the statistics of their live files rolled up."""
     found = read_with_bar(table).partitions()
     return Output(found, lambda: build_partition_records(found, table.schema, table.metadata.specs))
 
@@ -48,7 +48,7 @@ def partitions(table: Table) -> Output:
 @with_table
 @with_output
 def columns(table: Table) -> Output:
-    """List the columns with their roll-up over the table, and where each figure is from."""
+    """List columns, with their statistics rolled up over the table, and where each figure comes from."""
     found = read_with_bar(table).columns()
     return Output(found, lambda: build_column_records(found))
 
@@ -57,9 +57,9 @@ def columns(table: Table) -> Output:
 @with_table
 @with_output
 @click.option("--where", "row_filter", metavar="FILTER", help="Only data files that a scan with this filter reads.")
-@click.option("--columns", metavar="A,B", help="Columns whose statistics are wanted.")
+@click.option("--columns", metavar="A,B", help="Columns whose statistics to show.")
 def files(table: Table, row_filter: str | None, columns: str | None) -> Output:
-    """List the live files, data and delete files alike."""
+    """List the live files: data files and delete files."""
     found = table.files(columns=split_names(columns) or (), row_filter=row_filter)
     return Output(found, lambda: build_plain_records(found))
 

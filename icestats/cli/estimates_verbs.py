@@ -1,4 +1,4 @@
-"""Verbs about what optimizers would estimate."""
+"""Verbs about estimates of optimizers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from icestats.table.table import Table
 @with_table
 @click.argument("row_filter", metavar="FILTER")
 @with_output
-@click.option("--columns", metavar="A,B", help="Projected columns, which bytes are about; by default all.")
+@click.option("--columns", metavar="A,B", help="Count the bytes of these columns only; by default all.")
 @click.option(
-    "--deletes", type=click.Choice(DELETES), default="deduct", show_default=True, help="What rows do with them."
+    "--deletes", type=click.Choice(DELETES), default="deduct", show_default=True, help="How to treat row-level deletes."
 )
-@click.option("--sources", metavar="A,B", help="Only these sources of statistics.")
-@click.option("--double-filtering", is_flag=True, help="Show what applying partition filters twice would give.")
-@click.option("--actual", is_flag=True, help="Count the rows, and give each estimate its q-error. Reads data.")
-@click.option("--engines", metavar="A,B", help="Ask optimizers: duckdb, spark, or all.")
+@click.option("--sources", metavar="A,B", help="Use only these sources of statistics.")
+@click.option("--double-filtering", is_flag=True, help="Also show the result of applying partition filters twice.")
+@click.option("--actual", is_flag=True, help="Count the rows, and show the q-error of each estimate. Reads data.")
+@click.option("--engines", metavar="A,B", help="Ask these optimizers: duckdb, spark, or all.")
 def estimate(
     table: Table, row_filter: str, columns: str | None, sources: str | None, engines: str | None, **how: Any
 ) -> Output:
-    """Estimate how many rows and bytes satisfy FILTER, from each source of statistics side by side."""
+    """Estimate how many rows and bytes match FILTER, from each source of statistics."""
     found = read_with_bar(table).estimate(
         row_filter,
         columns=split_names(columns),

@@ -1,4 +1,4 @@
-"""Verbs about what becomes of committed statistics: refreshing them, taking them back, cleaning up."""
+"""Verbs for committed statistics: refresh them, undo a commit, clean up."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "w
 
 @click.command("refresh-statistics")
 @with_table
-@click.option("--columns", metavar="A,B", help="Top-level columns; by default those that have committed sketches.")
-@click.option("--commit/--dry-run", default=False, help="Write and register, or only say what would be (default).")
-@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV metadata.json lists, so that engines use it.")
+@click.option("--columns", metavar="A,B", help="Top-level columns; by default those with committed sketches.")
+@click.option("--commit/--dry-run", default=False, help="Write and register, or only show what would change (default).")
+@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
 @text_or_json
 def refresh_statistics(
     table: Table, columns: str | None, commit: bool, list_ndv: str | None, output_format: str
 ) -> None:
-    """Bring committed statistics up to this snapshot: read only the files that came since, where that is enough."""
+    """Update committed statistics to this snapshot, reading only the files added since where possible."""
     from icestats.cli.progress import terminal_progress
 
     with terminal_progress(f"refreshing {table.name}", after_s=1.0) as progress:
@@ -38,11 +38,11 @@ def refresh_statistics(
 
 @click.command("remove-statistics")
 @with_table
-@click.option("--restore", is_flag=True, help="Put back what the last commit has replaced, where it can be found.")
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would change.")
+@click.option("--restore", is_flag=True, help="Restore what the last commit replaced, if it can be found.")
+@click.option("--yes", is_flag=True, help="Remove them; without this, only show what would change.")
 @text_or_json
 def remove_statistics(table: Table, restore: bool, yes: bool, output_format: str) -> None:
-    """Undo a commit of statistics: take the snapshot's entry out of metadata.json."""
+    """Undo a commit of statistics: remove the snapshot's entry from metadata.json."""
     report = table.remove_statistics(restore=restore, dry_run=not yes)
     if output_format == "json":
         write_json(report.to_json(), None)
@@ -53,15 +53,15 @@ def remove_statistics(table: Table, restore: bool, yes: bool, output_format: str
 @click.command()
 @with_table
 @with_output
-@click.option("--remove", is_flag=True, help="Show which would be deleted, and why others are kept.")
-@click.option("--older-than", metavar="AGE", default="1d", show_default=True, help="Least age: 12h, 7d, 2w.")
-@click.option("--allow-recent", is_flag=True, help="Let --older-than be less than a day: nobody commits or reads.")
+@click.option("--remove", is_flag=True, help="Show which files would be deleted, and why the others are kept.")
+@click.option("--older-than", metavar="AGE", default="1d", show_default=True, help="Minimum age: 12h, 7d, 2w.")
+@click.option("--allow-recent", is_flag=True, help="Allow --older-than below a day; nobody may commit or read.")
 @click.option(
-    "--allow-referred", is_flag=True, help="Also what stray metadata files refer to: no other catalog has it."
+    "--allow-referred", is_flag=True, help="Also delete what stray metadata refers to; no other catalog may have it."
 )
-@click.option("--yes", is_flag=True, help="With --remove: delete them.")
+@click.option("--yes", is_flag=True, help="With --remove: delete the files.")
 def orphans(table: Table, remove: bool, older_than: str, allow_recent: bool, allow_referred: bool, yes: bool) -> Output:
-    """List statistics files below the table's location that no live metadata refers to; delete them if asked."""
+    """List statistics files below the table's location that no live metadata refers to, or delete them."""
     if yes and not remove:
         raise click.UsageError("--yes goes with --remove")
     if remove:

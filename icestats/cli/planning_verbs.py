@@ -1,4 +1,4 @@
-"""Verbs about what a scan reads."""
+"""Verbs about planning scans."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from icestats.table.table import Table
     type=click.Choice(("kept", "skipped", "all", "none")),
     default="kept",
     show_default=True,
-    help="Which files are listed in JSON.",
+    help="Which files to list in JSON.",
 )
-@click.option("--row-groups", is_flag=True, help="Read the footers of the files that are left, too.")
-@click.option("--rows", is_flag=True, help="Read the files that are left, too, and count the rows that match.")
+@click.option("--row-groups", is_flag=True, help="Also read the footers of the remaining files.")
+@click.option("--rows", is_flag=True, help="Also read the remaining files, and count the matching rows.")
 @text_or_json
 def plan(table: Table, row_filter: str, files: Any, row_groups: bool, rows: bool, output_format: str) -> None:
-    """Show what a scan with a filter reads of the table, step by step, and why."""
+    """Show what a scan with FILTER reads, step by step, and why."""
     found = table.plan(row_filter, row_groups=row_groups, rows=rows)
     if output_format == "json":
         write_json(found.to_json(files), None)
@@ -35,10 +35,10 @@ def plan(table: Table, row_filter: str, files: Any, row_groups: bool, rows: bool
 
 @click.command()
 @with_table
-@click.option("--columns", metavar="A,B", help="Columns beside the partition fields; by default their sources.")
+@click.option("--columns", metavar="A,B", help="Columns beside the partition fields; by default their source columns.")
 @text_or_json
 def layout(table: Table, columns: str | None, output_format: str) -> None:
-    """Show how well files and manifests are clustered, what is wrong, and the statement that mends it."""
+    """Show how well files and manifests are clustered, what is wrong, and the statement that fixes it."""
     found = table.layout(columns=split_names(columns))
     if output_format == "json":
         write_json(found.to_json(), None)

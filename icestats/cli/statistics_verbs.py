@@ -30,11 +30,11 @@ def sketches(table: Table) -> Output:
 @with_output
 @click.option("--bins", type=click.IntRange(1, 10_000), default=40, show_default=True)
 @click.option("--kind", type=click.Choice(("equi-width", "equi-height")), default="equi-width", show_default=True)
-@click.option("--where", metavar="FILTER", help="A filter on partitions; needs sketches by partition.")
-@click.option("--lower", metavar="VALUE", help="Draw the range from here only.")
-@click.option("--upper", metavar="VALUE", help="Draw the range up to here only.")
+@click.option("--where", metavar="FILTER", help="Use only these partitions; needs sketches by partition.")
+@click.option("--lower", metavar="VALUE", help="Start of the range to draw.")
+@click.option("--upper", metavar="VALUE", help="End of the range to draw.")
 def histogram(table: Table, column: str, **options: Any) -> Output:
-    """Draw a column's histogram from its committed KLL sketch; no data file is touched."""
+    """Show a column's histogram from its committed KLL sketch, without touching data files."""
     found = table.histogram(column, **options)
     is_part = options["lower"] is not None or options["upper"] is not None
     return Output(found.to_arrow(), document=found.to_json(), note=_outside(found) if is_part else None)
@@ -48,19 +48,19 @@ def _outside(found: Histogram) -> str:
 
 @click.command()
 @with_table
-@click.option("--columns", metavar="A,B", help="Top-level columns; by default all that have sketches.")
-@click.option("--table", "of_table", is_flag=True, help="Sketches of the table's columns: a scan with PySpark.")
-@click.option("--partitions", is_flag=True, help="The partition statistics file, from manifests.")
-@click.option("--manifests", is_flag=True, help="The statistics of each manifest.")
-@click.option("--with-column-stats", is_flag=True, help="Put the columns into the partition statistics file too.")
+@click.option("--columns", metavar="A,B", help="Top-level columns; by default all that can have sketches.")
+@click.option("--table", "of_table", is_flag=True, help="Make sketches of the table's columns: a scan with PySpark.")
+@click.option("--partitions", is_flag=True, help="Make the partition statistics file, from manifests.")
+@click.option("--manifests", is_flag=True, help="Make statistics of each manifest.")
+@click.option("--with-column-stats", is_flag=True, help="Add column statistics to the partition statistics file.")
 @click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
 @click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
-@click.option("--by", type=click.Choice(("partition",)), help="Keep the sketches of each partition too.")
-@click.option("--partition-k", type=click.IntRange(8, 65_535), help="Size of partitions' KLL sketches; by default --k.")
-@click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Log2 of partitions' Theta entries.")
-@click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Of partitions.")
-@click.option("--commit/--dry-run", default=False, help="Write and register, or only say what would be (default).")
-@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV metadata.json lists, so that engines use it.")
+@click.option("--by", type=click.Choice(("partition",)), help="Also keep the sketches of each partition.")
+@click.option("--partition-k", type=click.IntRange(8, 65_535), help="Like --k, for partitions; by default the same.")
+@click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Like --lg-k, for partitions; by default the same.")
+@click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Limit for --by.")
+@click.option("--commit/--dry-run", default=False, help="Write and register, or only show what would change (default).")
+@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
 @text_or_json
 def compute(
     table: Table,
@@ -73,7 +73,7 @@ def compute(
     output_format: str,
     **options: Any,
 ) -> None:
-    """Make statistics of the table, its partitions and manifests (all three by default); commit them if asked."""
+    """Compute statistics of the table, its partitions and manifests (all three by default); commit them on request."""
     from icestats.cli.progress import terminal_progress
 
     if not (of_table or partitions or manifests):

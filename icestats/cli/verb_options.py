@@ -25,9 +25,9 @@ def with_table(command: Command) -> Any:
 
     options = (
         click.argument("source"),
-        click.option("--snapshot", metavar="ID", help="A snapshot's id; by default the current one."),
-        click.option("--ref", metavar="NAME", help="A branch or a tag."),
-        click.option("--as-of", metavar="TIME", help="The snapshot that was current then: ISO 8601, UTC."),
+        click.option("--snapshot", metavar="ID", help="Snapshot id; by default the current snapshot."),
+        click.option("--ref", metavar="NAME", help="Branch or tag."),
+        click.option("--as-of", metavar="TIME", help="Use the snapshot that was current at this time: ISO 8601, UTC."),
     )
     return _apply(options, run)
 
@@ -42,7 +42,7 @@ def with_output(command: Command) -> Any:
     file = click.Path(dir_okay=False, path_type=Path)
     options = (
         click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True),
-        click.option("--output", type=file, help="A file instead of stdout."),
+        click.option("--output", type=file, help="Write to this file instead of stdout."),
     )
     return _apply(options, run)
 

@@ -1,4 +1,4 @@
-"""Verbs that make something to work with: the demo warehouse, a notebook."""
+"""Verbs that set up a place to work: the demo warehouse, a notebook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def demo(output_format: str) -> None:
 @click.command()
 @click.argument("source", default="demo.events")
 def lab(source: str) -> None:
-    """Open JupyterLab on a notebook about SOURCE, made in this folder if there is none."""
+    """Open JupyterLab on a notebook about SOURCE; create it in this folder if there is none."""
     from icestats.cli.notebook import write_notebook
 
     jupyter = shutil.which("jupyter", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
