@@ -1,8 +1,9 @@
-"""Counts, sizes and times as a person reads them; unknown is said, not shown as 0."""
+"""Counts, sizes, times and errors as a person reads them; unknown is said, not shown as 0."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -64,3 +65,43 @@ def render_time(timestamp_ms: int) -> str:
     '1970-01-01 00:00:00 UTC'
     """
     return dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def one_line(said: BaseException | str, longest: int = 300) -> str:
+    r"""Return what was said as one line of so many characters at most; an error that says nothing by its name.
+
+    Examples
+    --------
+    >>> one_line(ValueError("no such\n  file")), one_line(EOFError())
+    ('no such file', 'EOFError')
+    """
+    return " ".join(str(said).split())[:longest] or type(said).__name__
+
+
+def printable(text: str) -> str:
+    r"""Return text of a table for a terminal: what it could take for a command is replaced.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """Return rows of cells as lines of columns, those of `left` flush left, the others flush right.
+
+    Examples
+    --------
+    >>> align([("source", "rows"), ("theta", "7")])
+    ['source  rows', 'theta      7']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

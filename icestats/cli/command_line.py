@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from icestats.answers.text import one_line
 from icestats.cli import (
     contents_verbs,
     estimates_verbs,
@@ -56,7 +57,7 @@ def _command_path(error: click.ClickException) -> str:
 
 
 def _complain(message: str, hint: str = "") -> None:
-    print(f"icestats: {' '.join(message.split()).rstrip('.')}{hint}", file=sys.stderr)  # noqa: T201 - the error line
+    click.echo(f"icestats: {one_line(message, sys.maxsize).rstrip('.')}{hint}", err=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

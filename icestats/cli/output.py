@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.answers.text import align, printable
+
 FORMATS = ("table", "json", "csv", "parquet")
 _MOST_CELL_CHARACTERS = 60
 
@@ -107,13 +109,8 @@ def _text(records: list[dict[str, Any]]) -> str:
         [_short(row.get(name), _absence(record, name)) for name in names]
         for record, row in zip(records, flat, strict=True)
     ]
-    widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
-    numeric = [all(isinstance(row.get(name), int | float | None) for row in flat) for name in names]
-    lines = []
-    for row in [names, *rows]:
-        cells = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"
+    left = [i for i, name in enumerate(names) if not all(isinstance(row.get(name), int | float | None) for row in flat)]
+    return "\n".join(align([names, *rows], left)) + "\n"
 
 
 def _flattened(record: dict[str, Any]) -> dict[str, Any]:
@@ -137,5 +134,5 @@ def _short(value: Any, absence: str) -> str:
     if value is None:
         return absence
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = printable(text)
     return text if len(text) <= _MOST_CELL_CHARACTERS else f"…{text[-_MOST_CELL_CHARACTERS + 1 :]}"

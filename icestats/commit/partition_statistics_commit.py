@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.locations import load_location_provider
 
+from icestats.answers.text import one_line
 from icestats.commit.registration import REFUSED, Step, discard, wait_before_retry
 from icestats.commit.statistics_update import (
     find_partition_statistics_path,
     set_partition_statistics,
     unset_partition_statistics,
 )
-from icestats.commit.table_state import one_line, reload_table, table_name, write_file
+from icestats.commit.table_state import reload_table, table_name, write_file
 from icestats.errors import CommitError
 from icestats.iceberg.metadata import PartitionStatisticsFile
 

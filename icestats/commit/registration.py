@@ -17,11 +17,11 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.utils.properties import property_as_int
 
+from icestats.answers.text import one_line
 from icestats.commit.statistics_plan import CommitPlan
 from icestats.commit.statistics_update import set_statistics, unset_statistics
 from icestats.commit.table_state import (
     find_committed,
-    one_line,
     remove_file,
     write_file,
 )

@@ -12,6 +12,7 @@ from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 from pyiceberg.table.locations import load_location_provider
 
+from icestats.answers.text import one_line
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.commit.statistics_plan import Column, ExistingFile
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
@@ -53,11 +54,6 @@ class TableFiles:
 def table_name(table: Table) -> str:
     """Return a table's name as a person writes it."""
     return ".".join(table.name())
-
-
-def one_line(error: BaseException) -> str:
-    """Return a library's message as one line."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def checks_requirements(table: Table) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import Any
 
 import pyarrow as pa
 
 from icestats.answers.estimate_schemas import ESTIMATES
 from icestats.answers.findings import Finding
-from icestats.answers.text import counted, render_bytes, render_count
+from icestats.answers.markup import build_answer, build_table, element
+from icestats.answers.text import align, counted, render_bytes, render_count
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 
 
@@ -65,13 +65,10 @@ class Estimates(Sequence[SourceEstimate]):
         return [asdict(one) for one in self.estimates]
 
     def __repr__(self) -> str:
-        rows = [_HEADS, *(_cells(one) for one in self.estimates)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
-        lines = [f"{self.table_name}  where {self.row_filter}  ({self._subtitle()})"]
-        for row in rows:
-            cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:-1], widths[1:-1], strict=True))]
-            lines.append(f"  {'  '.join(cells)}  {row[-1]}".rstrip())
-        return "\n".join([*lines, *(f"  ! {finding}" for finding in self.findings)])
+        lines = align([_HEADS, *map(_cells, self.estimates)], left=(0, len(_HEADS) - 1))
+        title = f"{self.table_name}  where {self.row_filter}  ({self._subtitle()})"
+        found = (f"  ! {finding}" for finding in self.findings)
+        return "\n".join([title, *(f"  {line}" for line in lines), *found])
 
     def _subtitle(self) -> str:
         said = {
@@ -84,25 +81,13 @@ class Estimates(Sequence[SourceEstimate]):
         return f"{actual}{said}; bytes of {bytes_of}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in _HEADS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(one)) + "</tr>" for one in self.estimates
-        )
-        return (
-            f"<style>{_STYLE}</style><div class='icestats-estimates-answer'><h3>{escape(self.row_filter)}</h3>"
-            f"<div class='sub'>{escape(self.table_name)} · {escape(self._subtitle())}</div>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"{''.join(f'<p>{escape(str(finding))}</p>' for finding in self.findings)}</div>"
-        )
+        table = build_table(_HEADS, map(_cells, self.estimates), class_="words")
+        findings = (element("p", str(finding)) for finding in self.findings)
+        about = f"{self.table_name} · {self._subtitle()}"
+        return build_answer(self.row_filter, table, *findings, about=[about])
 
 
 _HEADS = ("source", "rows", "at least", "at most", "bytes", "q-error", "values read", "ms", "rests on")
-_STYLE = """
-.icestats-estimates-answer h3{font-size:15px;margin:0 0 2px;font-weight:600}
-.icestats-estimates-answer .sub{font-size:12px;color:var(--jp-ui-font-color2,#616161)}
-.icestats-estimates-answer td{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;vertical-align:top}
-.icestats-estimates-answer td:first-child,.icestats-estimates-answer td:last-child{text-align:left;white-space:normal}
-"""
 
 
 def _cells(one: SourceEstimate) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from icestats.answers.text import one_line
 from icestats.estimation.formulas.kept_groups import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.sql_text import build_sql
@@ -39,7 +40,7 @@ def explain_with_duckdb(question: Question, file_paths: Sequence[str]) -> Source
             connection.execute("set enable_progress_bar = false")
             found = connection.execute(query, {"paths": paths}).fetchall()
         except duckdb.Error as error:
-            return _unknown(f"DuckDB cannot plan it: {' '.join(str(error).split())[:160]}")
+            return _unknown(f"DuckDB cannot plan it: {one_line(error)}")
     rows = _root_cardinality(json.loads(found[0][1]))
     if rows is None:
         return _unknown("DuckDB's EXPLAIN states no cardinality")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from icestats.answers.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
-from icestats.answers.text import counted
+from icestats.answers.markup import build_answer, build_table
+from icestats.answers.text import align, counted
 from icestats.estimation.answer import Estimates
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 
@@ -54,25 +54,15 @@ class Workload:
         return ((answer, one) for answer in self.answers for one in answer)
 
     def __repr__(self) -> str:
-        rows = [_HEADS, *(_cells(row) for row in self.summary().to_pylist())]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
-        lines = [f"{self.table_name}: q-errors over {counted(len(self.answers), 'filter')}{self._origin()}"]
-        for row in rows:
-            rest = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-            lines.append(f"  {row[0].ljust(widths[0])}  {rest}")
-        return "\n".join(lines)
-
-    def _origin(self) -> str:
-        return "" if self.seed is None else f" (generated, seed {self.seed})"
+        lines = align([_HEADS, *map(_cells, self.summary().to_pylist())])
+        return "\n".join([self._title(), *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in _HEADS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>"
-            for row in self.summary().to_pylist()
-        )
-        title = f"{self.table_name}: q-errors over {counted(len(self.answers), 'filter')}{self._origin()}"
-        return f"<h3>{escape(title)}</h3><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return build_answer(self._title(), build_table(_HEADS, map(_cells, self.summary().to_pylist())))
+
+    def _title(self) -> str:
+        origin = "" if self.seed is None else f" (generated, seed {self.seed})"
+        return f"{self.table_name}: q-errors over {counted(len(self.answers), 'filter')}{origin}"
 
 
 _HEADS = ("source", "answered", "unknown", "median", "90 %", "worst", "within bounds")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icestats.answers.text import one_line
 from icestats.errors import CatalogError, CommitError, IcestatsError, MetadataError, TableNotFoundError
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
@@ -206,7 +207,7 @@ def _known_catalogs() -> dict[str, Mapping[str, str]]:
         catalogs = {name.lower(): config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
         return {name: {k: str(v) for k, v in properties.items()} for name, properties in catalogs.items()}
     except Exception as error:
-        raise CatalogError(f"PyIceberg's configuration cannot be read: {_one_line(error)}") from error
+        raise CatalogError(f"PyIceberg's configuration cannot be read: {one_line(error)}") from error
 
 
 def _default_catalog(name: str, known: Mapping[str, Mapping[str, str]]) -> str:
@@ -234,16 +235,16 @@ def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[st
         raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
     except (ValidationError, PydanticValidationError) as error:
         raise MetadataError(
-            f"PyIceberg cannot read the metadata: {_one_line(error)[:160]}; give the location of its "
+            f"PyIceberg cannot read the metadata: {one_line(error, 160)}; give the location of its "
             "metadata.json instead",
             full_name,
         ) from error
     except FileNotFoundError as error:
         raise MetadataError(
-            f"the catalog points to a metadata file that is gone: {_one_line(error)}", full_name
+            f"the catalog points to a metadata file that is gone: {one_line(error)}", full_name
         ) from error
     except Exception as error:
-        raise CatalogError(f"catalog {catalog_name!r} cannot load {full_name}: {_one_line(error)}") from error
+        raise CatalogError(f"catalog {catalog_name!r} cannot load {full_name}: {one_line(error)}") from error
 
 
 def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
@@ -257,7 +258,7 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
     except IcestatsError:
         raise
     except Exception as error:
-        raise CatalogError(f"catalog {catalog_name!r} cannot be opened: {_one_line(error)}") from error
+        raise CatalogError(f"catalog {catalog_name!r} cannot be opened: {one_line(error)}") from error
 
 
 def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:
@@ -272,7 +273,3 @@ def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -
         return f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}: it has {namespaces}"
     listed = ", ".join(tables[:20]) or "no tables"
     return f"no table {table!r} in {catalog_name}.{'.'.join(namespace)}: it has {listed}"
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

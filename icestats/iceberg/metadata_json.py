@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import (
     BlobMetadata,
@@ -63,7 +64,7 @@ def read_document(storage: FileReader, location: str) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        raise MetadataError(f"not a metadata.json: {' '.join(str(error).split())}", location, offset) from error
+        raise MetadataError(f"not a metadata.json: {one_line(error)}", location, offset) from error
 
 
 def _inflate(data: bytes, location: str) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlparse
 
+from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def unreadable(location: str, error: Exception) -> MetadataError:
         return MetadataError(
             f"this kind of location needs the package {error.name}: pip install {error.name}", location
         )
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = one_line(error)
     if "OAuth2 access token" in text:
         return MetadataError(
             "Google Cloud gives no access token: set gcs.oauth2.token and "

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icestats.answers.arrays import combine
+from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
@@ -190,8 +191,7 @@ def _columns(bound: Sequence[BooleanExpression], schema: IcebergSchema) -> list[
 
 
 def _message(source: Source, error: Exception) -> str:
-    said = " ".join(str(error).split())[:200]
     return (
-        f"the rows of {source.name} cannot be counted by PyIceberg: {said}; "
+        f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}; "
         "Table.estimate(..., actual=True) counts them with Spark"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from icestats.answers.text import one_line
 from icestats.errors import CallError, ColumnNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
@@ -156,7 +157,7 @@ def _plan_tasks(scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
     except (NotImplementedError, ValueError) as error:
         if "equality deletes" in str(error):
             return (), "the table has equality deletes, which PyIceberg cannot apply"
-        return (), f"PyIceberg cannot plan the scan: {' '.join(str(error).split())[:200]}"
+        return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
     reason = _find_unreadable(tasks)
     return (tasks, None) if reason is None else ((), reason)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from icestats.answers.text import one_line
 from icestats.errors import IcestatsError
 from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
 from icestats.scan.scan_plan import ScanPlan, build_statistics
@@ -44,6 +45,5 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     try:
         found = read_accumulators(job, FileReading(plan.metadata, plan.io, plan.schema), plan.tasks)
     except (OSError, ValueError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {reason}") from error
+        raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {one_line(error)}") from error
     return build_statistics(plan, found, started)

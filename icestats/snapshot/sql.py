@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from icestats.answers.text import one_line
 from icestats.errors import CallError
 from icestats.snapshot.interrupts import CallingThread
 
@@ -77,7 +78,8 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         if failure is not None:
             raise failure from error
         if _is_duckdbs(error):
-            raise CallError(f"the query failed: {_line(str(error))}; the views are {', '.join(views)}") from error
+            said = one_line(str(error).partition("LINE 1:")[0])
+            raise CallError(f"the query failed: {said}; the views are {', '.join(views)}") from error
         raise
     finally:
         connection.close()
@@ -122,13 +124,9 @@ def _with_unique_names(rows: pa.Table) -> pa.Table:
 def _check_selects(query: str, statements: Sequence[Any]) -> None:
     """Refuse what is not one statement that reads: COPY writes files, ATTACH makes them."""
     if len(statements) != 1:
-        raise CallError(f"the query {_line(query)!r} has {len(statements)} statements: expected one SELECT")
+        raise CallError(f"the query {one_line(query)!r} has {len(statements)} statements: expected one SELECT")
     kind = statements[0].type.name
     # PIVOT is made of several statements inside; so is what writes its rows.
     is_pivot = kind == "MULTI" and query.split(maxsplit=1)[0].lower() in _READING_WORDS
     if kind not in ("SELECT", "EXPLAIN") and not is_pivot:
-        raise CallError(f"the query {_line(query)!r} does more than to read: expected a SELECT")
-
-
-def _line(text: str) -> str:
-    return " ".join(text.partition("LINE 1:")[0].split())[:300]
+        raise CallError(f"the query {one_line(query)!r} does more than to read: expected a SELECT")

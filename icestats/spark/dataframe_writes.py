@@ -39,13 +39,9 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
     identifier = ".".join(f"`{part}`" for part in (name, *source.identifier))
-
-    def explain(error: Exception) -> CommitError:
-        text = (str(error).splitlines() or [type(error).__name__])[0][:300]
-        return CommitError(f"Spark could not write to {source.name}: {text}")
-
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
-    with explained_errors(frame.sparkSession, doing, explain):
+    failed = f"Spark could not write to {source.name}"
+    with explained_errors(frame.sparkSession, doing, lambda said: CommitError(f"{failed}: {said}")):
         if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
             raise UnsupportedError(
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "

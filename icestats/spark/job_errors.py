@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from icestats.answers.text import one_line
 from icestats.errors import IcestatsError, SparkUnavailableError
 from icestats.spark.jvm import connection_errors, explain_end, hush_py4j
 
@@ -24,7 +25,7 @@ _PYTHON_ERROR = re.compile(r"^([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
 
 @contextmanager
 def explained_errors(
-    spark: SparkSession, doing: str, explain: Callable[[Exception], IcestatsError] | None = None
+    spark: SparkSession, doing: str, explain: Callable[[str], IcestatsError] | None = None
 ) -> Iterator[None]:
     """Turn what Spark raises in a block into one line.
 
@@ -35,7 +36,7 @@ def explained_errors(
     doing : str
         What the job does, as the subject of the message: `the Spark job that ...`.
     explain : callable, optional
-        Gives the error for what Spark, whose JVM still runs, says; by default `explain_failure` of its text.
+        Gives the error for the first line that Spark, whose JVM still runs, says; by default `explain_failure` of all.
 
     Raises
     ------
@@ -60,7 +61,14 @@ def explained_errors(
             raise SparkUnavailableError(f"{doing} failed: {end}") from None
         if not isinstance(error, (PySparkException, Py4JError)):
             raise
-        raise (explain_failure(doing, str(error)) if explain is None else explain(error)) from error
+        raise (explain_failure(doing, str(error)) if explain is None else explain(first_line(error))) from error
+
+
+def first_line(error: Exception) -> str:
+    """Return what Spark says without its stack trace: of an error in Java, what that says."""
+    java = getattr(error, "java_exception", None)
+    text = str(error if java is None else java).strip()
+    return one_line(text.partition("\n")[0] or error)
 
 
 def explain_failure(doing: str, text: str) -> IcestatsError:
@@ -88,4 +96,4 @@ def explain_failure(doing: str, text: str) -> IcestatsError:
             f"{doing} failed: the executors have no {found[1]}: name their interpreter in PYSPARK_PYTHON"
         )
     telling = _PYTHON_ERROR.findall(text) or text.splitlines() or ["no reason given"]
-    return IcestatsError(f"{doing} failed: {' '.join(telling[0].split())[:300]}")
+    return IcestatsError(f"{doing} failed: {one_line(telling[0])}")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from icestats.answers.text import one_line
 from icestats.errors import SparkUnavailableError
 from icestats.spark.java import find_java
 from icestats.spark.jvm import Jvm, add_jvm, drop_jvm, hush_py4j
@@ -167,4 +168,4 @@ def _explain_start(log: Path, error: Exception) -> str:
         )
     telling = [line.strip() for line in lines if "Exception" in line or "Error" in line or "ERROR" in line]
     said = (telling or lines or [str(error)])[-1]
-    return f"Spark did not start: {' '.join(said.split())[:300]} (log: {log})"
+    return f"Spark did not start: {one_line(said)} (log: {log})"

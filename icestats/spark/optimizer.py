@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
-from icestats.spark.job_errors import explained_errors
+from icestats.spark.job_errors import explained_errors, first_line
 from icestats.spark.jvm import unless_ended
 from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
@@ -102,13 +102,12 @@ def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, sc
     SparkUnavailableError
         The session's JVM has ended.
     """
-
-    def explain(error: Exception) -> UnsupportedError:
-        return UnsupportedError(f"the rows of {source.name} cannot be counted by Spark either: {_one_line(error)}")
-
+    failed = f"the rows of {source.name} cannot be counted by Spark either"
     version = find_version(source.metadata, snapshot, schema)
     with (
-        explained_errors(spark, f"counting the rows of {source.name}", explain),
+        explained_errors(
+            spark, f"counting the rows of {source.name}", lambda said: UnsupportedError(f"{failed}: {said}")
+        ),
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
         _settings(session, {"spark.sql.session.timeZone": "UTC"}),
     ):
@@ -130,10 +129,9 @@ def explain_join_with_spark(
 
 
 def _asked(spark: SparkSession, source: Source) -> AbstractContextManager[None]:
-    def explain(error: Exception) -> UnsupportedError:
-        return UnsupportedError(f"Spark's optimizer cannot be asked about {source.name}: {_one_line(error)}")
-
-    return explained_errors(spark, f"asking Spark's optimizer about {source.name}", explain)
+    failed = f"Spark's optimizer cannot be asked about {source.name}"
+    doing = f"asking Spark's optimizer about {source.name}"
+    return explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}"))
 
 
 def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
@@ -150,13 +148,7 @@ def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
         count = int(str(rows.get())) if rows.isDefined() else None
         return OptimizerStatistics(session.version, count, int(str(statistics.sizeInBytes())), of_scan)
     except (Py4JError, PySparkException) as error:
-        return OptimizerStatistics(session.version, None, None, error=_one_line(error))
-
-
-def _one_line(error: Exception) -> str:
-    java = getattr(error, "java_exception", None)
-    text = str(java) if java is not None else str(error)
-    return " ".join(text.partition("\n")[0].split())[:200] or type(error).__name__
+        return OptimizerStatistics(session.version, None, None, error=first_line(error))
 
 
 @contextmanager

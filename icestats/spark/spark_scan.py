@@ -170,11 +170,10 @@ def _file_properties(source: Source) -> Mapping[str, str]:
 
 
 def _explained(session: SparkSession, source: Source, reason: str) -> AbstractContextManager[None]:
-    def explain(error: Exception) -> UnsupportedError:
-        said = " ".join(str(error).split())[:200]
-        return UnsupportedError(f"{source.name} cannot be scanned: {reason}, and Spark cannot read it either: {said}")
-
-    return explained_errors(session, f"reading {source.name} in Spark", explain)
+    failed = f"{source.name} cannot be scanned: {reason}, and Spark cannot read it either"
+    return explained_errors(
+        session, f"reading {source.name} in Spark", lambda said: UnsupportedError(f"{failed}: {said}")
+    )
 
 
 def _quoted(*parts: str) -> str:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.text import one_line
 from icestats.iceberg.types import parse_type, to_arrow_type
 
 _UNITS = {"timestamp": "us", "timestamptz": "us", "timestamp_ns": "ns", "timestamptz_ns": "ns"}
@@ -70,7 +71,7 @@ def dense_values(array: pa.Array, type_text: str) -> pa.Array:
             return _bytes(plain, kind.name)
         return _cast(plain, _WIDTHS[kind.name])
     except (ValueError, TypeError, KeyError, pa.ArrowNotImplementedError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise ValueError(f"an Arrow array of {array.type} cannot be read as Iceberg's {type_text}: {reason}") from error
 
 

@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import zstandard
 
+from icestats.answers.text import one_line
 from icestats.stats.column_accumulator import ColumnStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
@@ -163,7 +164,7 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
         if index.item_type is not None:
             KllSketch(index.item_type, index.k)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"the index of partition sketches is damaged: {' '.join(str(error).split())[:120]}") from error
+        raise ValueError(f"the index of partition sketches is damaged: {one_line(error)}") from error
     for entry in entries:
         if min(entry.offset, entry.theta_length, entry.kll_length) < 0 or entry.end > body_size:
             raise ValueError(f"a partition's sketches end at {entry.end}, the blob's sketches at {body_size}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from icestats.answers.text import counted
+from icestats.answers.text import counted, render_bytes
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.stats.kll_layout import item_type_of, total_capacity
@@ -35,7 +35,7 @@ class SketchSize:
     def __str__(self) -> str:
         return (
             f"sketches of {counted(self.partition_count, 'partition')} x {counted(self.column_count, 'column')} "
-            f"(lg_k {self.lg_k}, k {self.k}) will take up to {format_size(self.size_bytes)}"
+            f"(lg_k {self.lg_k}, k {self.k}) will take up to {render_bytes(self.size_bytes)}"
         )
 
 
@@ -76,24 +76,10 @@ def offer_smaller(fields: Sequence[Field], row_counts: Sequence[int], size: Sket
     smaller = [pair for pair in SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]
     texts = [
         f"partition_lg_k={lg_k}, partition_k={k}: "
-        f"{format_size(estimate_size(fields, row_counts, k=k, lg_k=lg_k).size_bytes)}"
+        f"{render_bytes(estimate_size(fields, row_counts, k=k, lg_k=lg_k).size_bytes)}"
         for k, lg_k in smaller
     ]
     return "; ".join(texts) or "none are smaller"
-
-
-def format_size(size_bytes: int) -> str:
-    """Return bytes as a person reads them.
-
-    Examples
-    --------
-    >>> format_size(37_976), format_size(2_600_000_000)
-    ('38.0 kB', '2.6 GB')
-    """
-    for limit, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size_bytes >= limit:
-            return f"{size_bytes / limit:.1f} {unit}"
-    return f"{size_bytes} bytes"
 
 
 def _column_bytes(field: Field, row_count: int, k: int, lg_k: int) -> int:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.answers.schemas import COMPUTED
-from icestats.answers.text import counted
+from icestats.answers.text import counted, render_bytes
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
-from icestats.stats.sketch_sizes import estimate_size, format_size, offer_smaller
+from icestats.stats.sketch_sizes import estimate_size, offer_smaller
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
 from icestats.table.commit_report import (
@@ -55,7 +55,7 @@ class PartitionRequest:
         size = estimate_size(fields, row_counts, k=k, lg_k=lg_k)
         if size.size_bytes > self.max_size_bytes:
             raise CallError(
-                f"{size}, the limit is {format_size(self.max_size_bytes)}: raise max_size_bytes, name fewer columns, "
+                f"{size}, the limit is {render_bytes(self.max_size_bytes)}: raise max_size_bytes, name fewer columns, "
                 f"or take smaller sketches ({offer_smaller(fields, row_counts, size)})"
             )
         if self.announce is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from icestats.answers.text import one_line
 from icestats.errors import CommitError, IcestatsError
 from icestats.iceberg.catalog import load_writable_table
 from icestats.table.commit_report import CommitReport
@@ -135,8 +136,7 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     except IcestatsError:
         raise
     except Exception as error:
-        text = " ".join(str(error).split())[:300] or type(error).__name__
-        raise CommitError(f"{table.name} took no rows: {text}") from error
+        raise CommitError(f"{table.name} took no rows: {one_line(error)}") from error
     return _register(table.refresh(), before)
 
 

@@ -7,6 +7,7 @@ from html import escape
 import ipywidgets
 import pyarrow as pa
 
+from icestats.answers.markup import build_table, element
 from icestats.answers.text import counted
 from icestats.table.statistics import Statistics
 from icestats_widgets.column_cards import render_value
@@ -115,26 +116,23 @@ class ComputeView(View):
 def render_statistics(statistics: Statistics) -> str:
     """Return what a scan has found as an HTML table; what is from the table is escaped."""
     heads = ("column", "values", "nulls", "NaN", "distinct", "smallest", "largest")
-    lines = []
+    rows = []
     for row in statistics.to_arrow().to_pylist():
         error = row["ndv_relative_error"]
         ndv = f"{row['ndv']:,}" if error == 0 else f"≈ {row['ndv']:,} ± {2 * error:.1%}"
-        cells = [
-            f"{row['value_count']:,}",
-            f"{row['null_value_count']:,}",
-            f"{row['nan_value_count']:,}" if row["type"] in ("float", "double") else "–",
-            ndv,
-            render_value(row["type"], row["min_value"]),
-            render_value(row["type"], row["max_value"]),
-        ]
-        texts = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        lines.append(f"<tr><th scope='row'>{escape(row['name'])}</th>{texts}</tr>")
-    skipped = "".join(
-        f"<li>{escape(name)} skipped: {escape(reason)}</li>" for name, reason in statistics.found.skipped.items()
-    )
-    head = "".join(f"<th scope='col'>{head}</th>" for head in heads)
-    return (
-        "<div class='icestats-report-frame' tabindex='0' role='region' aria-label='What has been computed'>"
-        f"<table class='icestats-report-table'><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(lines)}</tbody></table></div>{f'<ul>{skipped}</ul>' if skipped else ''}"
-    )
+        rows.append(
+            [
+                row["name"],
+                f"{row['value_count']:,}",
+                f"{row['null_value_count']:,}",
+                f"{row['nan_value_count']:,}" if row["type"] in ("float", "double") else "–",
+                ndv,
+                render_value(row["type"], row["min_value"]),
+                render_value(row["type"], row["max_value"]),
+            ]
+        )
+    skipped = [element("li", f"{name} skipped: {reason}") for name, reason in statistics.found.skipped.items()]
+    frame = {"class_": "icestats-report-frame", "tabindex": "0", "role": "region"}
+    table = build_table(heads, rows, class_="icestats-report-table")
+    shown = element("div", table, aria_label="What has been computed", **frame)
+    return shown + element("ul", *skipped) if skipped else shown

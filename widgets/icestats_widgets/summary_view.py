@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import ipywidgets
 import pyarrow as pa
 
-from icestats.answers.text import render_time
+from icestats.answers.markup import element
 from icestats.table.overview import Overview
-from icestats.table.presentation import build_figures
+from icestats.table.presentation import build_figures, describe_snapshot
 from icestats_widgets.view import View
 
 
@@ -27,12 +25,12 @@ class SummaryView(View):
     def draw(self) -> None:
         """Show the figures."""
         table = self.state.table
-        self.heading.value = f"<h3 title='{escape(table.metadata.location)}'>{escape(table.name)}</h3>"
+        self.heading.value = element("h3", table.name, title=table.metadata.location)
         overview = self.state.overview
         if overview is None:
             self.show_note(self.state.notes.get("overview", "The manifest list has not been read."))
             return
-        self.say(_describe(overview))
+        self.say(describe_snapshot(overview))
         self.body.children = [ipywidgets.HTML(render_summary(overview))]
 
     def to_arrow(self) -> pa.Table | None:
@@ -49,15 +47,5 @@ class SummaryView(View):
 
 def render_summary(overview: Overview) -> str:
     """Return the figures as HTML; what is from the table is escaped."""
-    figures = "".join(
-        f"<div><span>{escape(label)}</span><b>{escape(text)}</b></div>" for label, text in build_figures(overview)
-    )
-    return f"<div class='icestats-figures'>{figures}</div>"
-
-
-def _describe(overview: Overview) -> str:
-    snapshot = overview.snapshot
-    if snapshot is None:
-        return f"format v{overview.format_version} · no snapshot"
-    when = render_time(snapshot.timestamp_ms)
-    return f"format v{overview.format_version} · snapshot {snapshot.snapshot_id} · {snapshot.operation} · {when}"
+    figures = (element("div", element("span", label), element("b", text)) for label, text in build_figures(overview))
+    return element("div", *figures, class_="icestats-figures")

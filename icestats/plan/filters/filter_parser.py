@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from icestats.answers.text import one_line
 from icestats.errors import FilterError
 from icestats.plan.filters.filter_literals import Adapt, find_adapter
 
@@ -63,7 +64,7 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
             where = _near(text, error.loc)
             raise FilterError(f"the filter {text!r} cannot be read at {where}: {_EXPECTED}", text) from error
         except (ValueError, TypeError, RecursionError) as error:
-            raise FilterError(f"the filter {text!r} cannot be read: {_line(error)}", text) from error
+            raise FilterError(f"the filter {text!r} cannot be read: {one_line(error)}", text) from error
     else:
         expression = row_filter
     try:
@@ -80,7 +81,7 @@ def _near(text: str, offset: int) -> str:
 
 
 def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
-    message = _line(error)
+    message = one_line(error)
     match = re.search(r"Could not find field with name (\S+?),", message)
     if match:
         names = ", ".join(field.name for field in schema.fields)
@@ -92,10 +93,6 @@ def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
         if re.match(r"binary|fixed", type_text):
             message += "; give bytes, in Python: pyiceberg.expressions.EqualTo('column', b'...')"
     return f"the filter {text!r} does not fit the schema: {message}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:

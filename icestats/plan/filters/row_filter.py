@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import PartitionField, PartitionSpec
@@ -75,9 +76,8 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
             {spec["spec-id"]: PartitionSpec.model_validate(spec) for spec in specs},
         )
     except ValueError as error:
-        said = " ".join(str(error).split())[:200]
         raise UnsupportedError(
-            f"{source.name} cannot be filtered, PyIceberg does not read its schema: {said}"
+            f"{source.name} cannot be filtered, PyIceberg does not read its schema: {one_line(error)}"
         ) from error
 
 

@@ -1,15 +1,14 @@
-"""A layout as text for a terminal and as HTML for a notebook. Everything from the table is escaped: it is data."""
+"""A layout as text for a terminal and as HTML for a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from icestats.answers.findings import Finding
+from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.text import counted
 from icestats.plan.layout.depth import Depth
 from icestats.plan.layout.layout_figures import FieldLayout, LateData, Spread
-from icestats.plan.pruning.plan_text import STYLE
 
 _HEAD = (
     "field",
@@ -43,25 +42,20 @@ def render_layout_html(
     table: str, fields: Sequence[FieldLayout], spread: Spread, late: LateData | None, findings: Sequence[Finding]
 ) -> str:
     """Return a layout for a notebook: a row a field, then the findings."""
-    head = "".join(f"<th scope='col'>{name}</th>" for name in _HEAD)
-    body = "".join(_row(field) for field in fields if spread.file_count)
-    about = "<br>".join(escape(line) for line in _spread_lines(spread, late))
-    told = "".join(
-        f"<li><b>{escape(f.severity)}</b>: {escape(f.title)} ({escape(f.evidence)})"
-        + (f"<pre>{escape(f.fix)}</pre>" if f.fix else "")
-        + "</li>"
+    body = [_row(field) for field in fields if spread.file_count]
+    told = [
+        element(
+            "li", element("b", f.severity), f": {f.title} ({f.evidence})", *([element("pre", f.fix)] if f.fix else [])
+        )
         for f in findings
-    )
-    return (
-        f"<style>{STYLE}</style><div class='icestats-answer'><h3>Layout of {escape(table)}</h3>"
-        f"<div class='sub'>{about}</div>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{told}</ul></div>"
-    )
+    ]
+    shown = build_table(_HEAD, body), element("ul", *told)
+    return build_answer(f"Layout of {table}", *shown, about=_spread_lines(spread, late))
 
 
-def _row(field: FieldLayout) -> str:
+def _row(field: FieldLayout) -> Sequence[str]:
     manifests, files = field.manifests, field.files
-    cells = (
+    return (
         field.name,
         field.transform if field.kind == "partition field" else "a column",
         f"{manifests.mean:.1f} of {manifests.range_count:,}",
@@ -71,7 +65,6 @@ def _row(field: FieldLayout) -> str:
         f"{files.max:,}",
         f"{field.files_of_partition.mean:.1f}",
     )
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def _names(fields: Sequence[FieldLayout]) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 import pyarrow as pa
 
+from icestats.answers.markup import build_answer, element
 from icestats.answers.planning_schemas import MANIFEST_REWRITE
 from icestats.plan.layout.layout_figures import FieldLayout
 from icestats.plan.layout.what_if import Comparison
-from icestats.plan.pruning.plan_text import STYLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +54,8 @@ class ManifestRewrite:
         return "\n".join([self._head(), *(f"  {line}" for line in self._lines()), *self.statements])
 
     def _repr_html_(self) -> str:
-        body = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
-        statements = escape(";\n".join(self.statements))
-        return (
-            f"<style>{STYLE}</style><div class='icestats-answer'><p>{escape(self._head())}</p><ul>{body}</ul>"
-            f"<pre>{statements}</pre></div>"
-        )
+        lines = element("ul", *(element("li", line) for line in self._lines()))
+        return build_answer(self._head(), lines, element("pre", ";\n".join(self.statements)))
 
     def _head(self) -> str:
         if not self.is_done:

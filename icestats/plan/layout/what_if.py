@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pyarrow as pa
 
 from icestats.answers.arrays import to_numpy
+from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.planning_schemas import WHAT_IF
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.plan.layout.file_set import FileSet, aggregate
 from icestats.plan.pruning.evaluation import evaluate
 from icestats.plan.pruning.figures import ColumnFigures
 from icestats.plan.pruning.keys import Longs, Mask
-from icestats.plan.pruning.plan_text import STYLE
 from icestats.plan.pruning.steps import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 
 
@@ -87,17 +86,9 @@ class WhatIf:
         return "\n".join([*lines, f"  {self.statement}"])
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><td>{escape(comparison.row_filter)}</td><td>{escape(step)}</td><td>{now}</td><td>{then}</td></tr>"
-            for comparison in self.comparisons
-            for step, now, then in _texts(comparison)
-        )
-        head = "".join(f"<th scope='col'>{name}</th>" for name in ("filter", "step", "now", "then"))
-        return (
-            f"<style>{STYLE}</style><div class='icestats-answer'><p>If {escape(self.change)} "
-            f"({escape(self.assumes)})</p><table><thead><tr>"
-            f"{head}</tr></thead><tbody>{body}</tbody></table><pre>{escape(self.statement)}</pre></div>"
-        )
+        rows = [(comparison.row_filter, *texts) for comparison in self.comparisons for texts in _texts(comparison)]
+        table = build_table(("filter", "step", "now", "then"), rows)
+        return build_answer(f"If {self.change}", table, element("pre", self.statement), about=[self.assumes])
 
 
 def _texts(comparison: Comparison) -> list[tuple[str, str, str]]:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.planning_schemas import row_group_figures_schema
+from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
@@ -100,7 +101,7 @@ def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> _Footer | None:
     try:
         return _Footer(pq.read_metadata(pa.BufferReader(tail)), len(tail))
     except (pa.ArrowException, OSError) as error:
-        raise MetadataError(f"the Parquet footer cannot be read: {' '.join(str(error).split())[:200]}", path) from error
+        raise MetadataError(f"the Parquet footer cannot be read: {one_line(error)}", path) from error
 
 
 def _row_groups(metadata: Any, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:

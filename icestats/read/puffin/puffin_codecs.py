@@ -8,6 +8,7 @@ from __future__ import annotations
 import lz4.frame
 import zstandard
 
+from icestats.answers.text import one_line
 from icestats.errors import PuffinFormatError
 
 # A zstd block takes at least 3 bytes and holds at most 128 KiB; an LZ4 token byte stands for at most 255 bytes.
@@ -57,8 +58,3 @@ def _check_content_size(
         raise PuffinFormatError(
             f"the compressed frame says {content_size} bytes of content, expected {limit} at most", path, offset
         )
-
-
-def one_line(error: BaseException) -> str:
-    """Return a library's message as one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from icestats.answers.text import one_line
 from icestats.errors import PuffinFormatError
-from icestats.read.puffin.puffin_codecs import one_line
 
 MAGIC = b"PFA1"
 

@@ -174,12 +174,10 @@ def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> 
 
 
 def _build_table(spark: SparkSession, home: Path, recipe: DemoRecipe, say: Progress) -> None:
-    def explain(error: Exception) -> CommitError:
-        said = str(error).strip().partition("\n")[0]
-        return CommitError(f"Spark could not build {DEMO_NAMESPACE}.{recipe.name} in {home}: {said}")
-
     started = time.perf_counter()
-    with explained_errors(spark, f"building {DEMO_NAMESPACE}.{recipe.name} in {home}", explain):
+    what = f"{DEMO_NAMESPACE}.{recipe.name} in {home}"
+    failed = f"Spark could not build {what}"
+    with explained_errors(spark, f"building {what}", lambda said: CommitError(f"{failed}: {said}")):
         for catalog in (DEMO_CATALOG, WORKING_CATALOG):
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.{DEMO_NAMESPACE}")
         _remove_remains(home, recipe.name)

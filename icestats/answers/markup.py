@@ -1,0 +1,95 @@
+"""Answers as HTML for a notebook. What is in an answer may be from a table, so it is escaped: here, and only here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_STYLE = """
+.icestats-answer{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;max-width:900px;
+color:var(--jp-ui-font-color1,#212121);line-height:1.4}
+.icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600;overflow-wrap:anywhere}
+.icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
+.icestats-answer table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+.icestats-answer th{font-weight:400;text-align:right;padding:2px 6px}
+.icestats-answer thead th{font-size:11px}
+.icestats-answer td{text-align:right}
+.icestats-answer tbody th,.icestats-answer td{padding:3px 6px;border-top:1px solid var(--jp-border-color2,#e0e0e0);
+vertical-align:top}
+.icestats-answer tr>:first-child,.icestats-answer .words tr>:last-child{text-align:left}
+.icestats-answer .words tr>:not(:last-child){white-space:nowrap}
+.icestats-answer ul{margin:8px 0 0;padding-left:18px}
+.icestats-answer pre{font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px}
+.icestats-answer .bar{display:block;height:8px;min-width:1px;background:#0072b2}
+.icestats-answer .rest{display:block;height:8px;width:160px;background:var(--jp-border-color2,#e0e0e0)}
+.icestats-answer dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:8px;margin:0 0 10px}
+.icestats-answer dl div{border:1px solid var(--jp-border-color2,#e0e0e0);border-radius:4px;padding:6px 8px}
+.icestats-answer dt,.icestats-answer dd{float:none;width:auto;margin:0}
+.icestats-answer dt{font-size:11px;font-weight:400;color:var(--jp-ui-font-color2,#616161)}
+.icestats-answer dd{font-size:16px;font-weight:600;font-variant-numeric:tabular-nums}
+.icestats-answer svg text{font-size:11px;fill:var(--jp-ui-font-color2,#616161)}
+.icestats-answer .data{fill:#0072b2}.icestats-answer .deletes{fill:#d55e00}
+.icestats-answer .axis{stroke:var(--jp-border-color1,#bdbdbd)}
+"""
+
+
+class Markup(str):
+    """HTML whose texts have been escaped."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *contents: str, **attributes: str) -> Markup:
+    """Return an element.
+
+    Parameters
+    ----------
+    tag : str
+        Its name.
+    *contents : str
+        What is inside; text that is no `Markup` is escaped.
+    **attributes : str
+        Its attributes, `class_` for class.
+
+    Examples
+    --------
+    >>> element("p", "a < b ", element("b", "yes"), class_="sub", title="it's")
+    "<p class='sub' title='it&#x27;s'>a &lt; b <b>yes</b></p>"
+    """
+    given = "".join(f" {name.rstrip('_').replace('_', '-')}='{escape(value)}'" for name, value in attributes.items())
+    inside = "".join(part if isinstance(part, Markup) else escape(part) for part in contents)
+    return Markup(f"<{tag}{given}>{inside}</{tag}>")
+
+
+def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], **attributes: str) -> Markup:
+    """Return a table whose rows begin with their name.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        What is above the columns.
+    rows : iterable of sequence of str
+        The cells.
+    **attributes : str
+        Those of the table; the class `words` is for a last column of text.
+    """
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in heads)))
+    lines = (element("tr", element("th", row[0], scope="row"), *(element("td", c) for c in row[1:])) for row in rows)
+    return element("table", head, element("tbody", *lines), **attributes)
+
+
+def build_answer(title: str, *contents: str, about: Iterable[str] = ()) -> str:
+    """Return an answer with its style.
+
+    Parameters
+    ----------
+    title : str
+        What it is about.
+    *contents : str
+        What is below; text that is no `Markup` is escaped.
+    about : iterable of str
+        Lines between both.
+    """
+    lines = element("div", *(element("div", line) for line in about), class_="sub")
+    style = element("style", Markup(_STYLE))
+    return style + element("div", element("h3", title), lines, *contents, class_="icestats-answer")
