@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.estimate_schemas import ESTIMATES
 from icestats.answers.findings import Finding
 from icestats.answers.markup import build_answer, build_table, element
+from icestats.answers.schemas import ESTIMATES
 from icestats.answers.text import align, counted, render_bytes, render_count
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 
@@ -56,7 +56,7 @@ class Estimates(Sequence[SourceEstimate]):
         Returns
         -------
         pyarrow.Table
-            `estimate_schemas.ESTIMATES`: one row a source.
+            `schemas.ESTIMATES`: one row a source.
         """
         return pa.Table.from_pylist([asdict(one) for one in self.estimates], ESTIMATES)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.estimate_schemas import WORKLOAD, WORKLOAD_SUMMARY
 from icestats.answers.markup import build_answer, build_table
+from icestats.answers.schemas import WORKLOAD, WORKLOAD_SUMMARY
 from icestats.answers.text import align, counted
 from icestats.estimation.answer import Estimates
 from icestats.estimation.formulas.source_estimates import SourceEstimate
@@ -32,7 +32,7 @@ class Workload:
         Returns
         -------
         pyarrow.Table
-            `estimate_schemas.WORKLOAD`: one row a filter and source.
+            `schemas.WORKLOAD`: one row a filter and source.
         """
         return pa.Table.from_pylist([_row(answer, one) for answer, one in self._pairs()], WORKLOAD)
 
@@ -42,7 +42,7 @@ class Workload:
         Returns
         -------
         pyarrow.Table
-            `estimate_schemas.WORKLOAD_SUMMARY`: one row a source.
+            `schemas.WORKLOAD_SUMMARY`: one row a source.
         """
         by_source: dict[str, list[tuple[Estimates, SourceEstimate]]] = {}
         for answer, one in self._pairs():

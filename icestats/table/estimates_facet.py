@@ -71,7 +71,7 @@ class Estimating(Facet):
         Returns
         -------
         Estimates
-            One row a source; `.to_arrow()` gives `estimate_schemas.ESTIMATES`.
+            One row a source; `.to_arrow()` gives `schemas.ESTIMATES`.
 
         Raises
         ------

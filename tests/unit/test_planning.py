@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StringType
 
 import icestats
-from icestats.answers.planning_schemas import (
+from icestats.answers.schemas import (
     LAYOUT,
     PLAN_MANIFESTS,
     PLAN_ROW_GROUPS,

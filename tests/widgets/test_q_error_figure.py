@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icestats.answers.estimate_schemas import WORKLOAD
+from icestats.answers.schemas import WORKLOAD
 from icestats_widgets.q_error_figure import build_q_error_figure
 
 

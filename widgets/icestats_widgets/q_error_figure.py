@@ -20,7 +20,7 @@ def build_q_error_figure(workload: pa.Table) -> go.Figure:
     Parameters
     ----------
     workload : pyarrow.Table
-        `estimate_schemas.WORKLOAD`, as `Workload.to_arrow` gives it.
+        `schemas.WORKLOAD`, as `Workload.to_arrow` gives it.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.answers.findings import Finding
-from icestats.answers.planning_schemas import LAYOUT
+from icestats.answers.schemas import LAYOUT
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Schema
 from icestats.plan.filters.row_filter import RowFilter

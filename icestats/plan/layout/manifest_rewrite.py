@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from icestats.answers.markup import build_answer, element
-from icestats.answers.planning_schemas import MANIFEST_REWRITE
+from icestats.answers.schemas import MANIFEST_REWRITE
 from icestats.plan.layout.layout_figures import FieldLayout
 from icestats.plan.layout.what_if import Comparison
 

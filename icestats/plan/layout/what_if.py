@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.markup import build_answer, build_table, element
-from icestats.answers.planning_schemas import WHAT_IF
+from icestats.answers.schemas import WHAT_IF
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.plan.layout.file_set import FileSet, aggregate
 from icestats.plan.pruning.evaluation import evaluate

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.answers.planning_schemas import row_group_figures_schema
+from icestats.answers.schemas import row_group_figures_schema
 from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field

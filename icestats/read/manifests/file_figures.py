@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from icestats.answers.planning_schemas import FILE_FIGURES, PLANNING_STATISTICS, file_figures_schema
+from icestats.answers.schemas import FILE_FIGURES, PLANNING_STATISTICS, file_figures_schema
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.partition_columns import struct_type
 from icestats.iceberg.storage import FileReader
