@@ -36,7 +36,7 @@ def to_numpy(array: pa.Array | pa.ChunkedArray, *, null: Any = None) -> npt.NDAr
     >>> to_numpy(pa.array([1, None, 3])[1:], null=-1).tolist()
     [-1, 3]
     """
-    whole = combine(array)
+    whole = combine_chunks(array)
     if whole.null_count and null is None:
         raise pa.ArrowInvalid(f"{whole.null_count} of {len(whole)} values are null, expected none")
     values: npt.NDArray[Any] = (whole.fill_null(null) if whole.null_count else whole).to_numpy(zero_copy_only=False)
@@ -77,7 +77,7 @@ def binary_places(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     return np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1].astype(np.int64), content
 
 
-def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return an array's chunks as one array: `combine_chunks` that leaves a single chunk as it is, uncopied."""
     if not isinstance(array, pa.ChunkedArray):
         return array

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value, to_arrow_type
-from icestats.stats.known_cells import KnownCells
+from icestats.stats.rollup_cells import KnownCells
 
 CONTENT_STATS = 146
 

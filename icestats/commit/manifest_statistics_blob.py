@@ -30,7 +30,7 @@ from icestats.read.rollups.manifest_statistics_layout import (
     SUM_MAPS,
     blob_schema,
 )
-from icestats.stats.known_cells import find_known_cells, has_column_statistic
+from icestats.stats.rollup_cells import find_known_cells, has_column_statistic
 
 _Words = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]

@@ -22,7 +22,7 @@ from icestats.read.partitions.partition_statistics_layout import (
     arrow_schema,
     stored_maps,
 )
-from icestats.stats.known_cells import find_known_cells, has_column_statistic
+from icestats.stats.rollup_cells import find_known_cells, has_column_statistic
 
 FileFormat = Literal["parquet", "avro"]
 Lengths = Mapping[str, pa.Array]

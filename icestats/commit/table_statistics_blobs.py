@@ -7,11 +7,10 @@ from dataclasses import replace
 from icestats.commit.puffin_writer import NewBlob
 from icestats.iceberg.types import decode_json
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
-from icestats.stats.column_accumulator import ColumnStatistics
-from icestats.stats.column_statistics_payload import write_column_statistics
+from icestats.stats.column_statistics import ColumnStatistics, write_column_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import write_partition_sketches
-from icestats.stats.table_statistics import PartitionStatistics, TableStatistics
+from icestats.stats.table_statistics import ScannedPartitions, TableStatistics
 from icestats.stats.theta import ThetaSketch
 
 
@@ -29,7 +28,7 @@ def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
     return tuple(blobs)
 
 
-def _partition_blobs(statistics: TableStatistics, found: PartitionStatistics) -> list[NewBlob]:
+def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> list[NewBlob]:
     blobs = []
     for name, partitions in found.columns.items():
         if partitions:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
 from icestats.estimation.formulas.group_evidence import Groups, as_floats, build_column_evidence, build_groups
@@ -127,7 +127,7 @@ class Evidence:
             field_ids,
         )
         ranges = build_value_ranges(
-            combine(partitions["partition"]),
+            combine_chunks(partitions["partition"]),
             to_numpy(partitions["spec_id"]),
             reader.source.metadata.specs,
             reader.schema,
@@ -178,7 +178,7 @@ class Evidence:
             known = {name: _of_column(files, name, field.field_id) for name in _FILE_STATISTICS}
             columns[field.field_id] = build_column_evidence(field.type, rows, **known)
         ranges = build_value_ranges(
-            combine(files["partition"]), to_numpy(files["spec_id"]), metadata.specs, reader.schema
+            combine_chunks(files["partition"]), to_numpy(files["spec_id"]), metadata.specs, reader.schema
         )
         groups = Groups("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
         read = int(pc.sum(manifests["manifest_length"]).as_py() or 0) + (0 if deletes is None else deletes.bytes_read)
@@ -251,7 +251,7 @@ _FILE_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper
 def _of_column(files: pa.Table, statistic: str, field_id: int) -> pa.Array:
     flat = f"{statistic}_{field_id}"
     if flat in files.column_names:
-        return combine(files[flat])
+        return combine_chunks(files[flat])
     if f"{statistic}s" not in files.column_names:
         return pa.nulls(files.num_rows, pa.int64())
-    return pc.map_lookup(combine(files[f"{statistic}s"]), pa.scalar(field_id, pa.int32()), "last")
+    return pc.map_lookup(combine_chunks(files[f"{statistic}s"]), pa.scalar(field_id, pa.int32()), "last")

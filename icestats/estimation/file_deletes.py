@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
 from icestats.estimation.formulas.group_evidence import as_floats
 from icestats.plan.pruning.delete_index import PATH_FIELD_ID
@@ -75,11 +75,13 @@ class FileDeletes:
     def _find_files(self, paths: pa.ChunkedArray) -> npt.NDArray[np.int64]:
         """Return the place of each named data file among some paths, -1 where it is none of them."""
         names = pc.unique(self.named["file_path"])
-        found = to_numpy(pc.index_in(combine(paths).cast(pa.binary()), names), null=-1)
+        found = to_numpy(pc.index_in(combine_chunks(paths).cast(pa.binary()), names), null=-1)
         places: npt.NDArray[np.int64] = np.full(len(names), -1, np.int64)
         rows = np.flatnonzero(found >= 0)
         places[found[rows]] = rows
-        numbers: npt.NDArray[np.int64] = to_numpy(pc.index_in(combine(self.named["file_path"]), names)).astype(np.int64)
+        numbers: npt.NDArray[np.int64] = to_numpy(pc.index_in(combine_chunks(self.named["file_path"]), names)).astype(
+            np.int64
+        )
         return places[numbers]
 
 
@@ -91,12 +93,12 @@ def read_file_deletes(reader: SnapshotReader) -> FileDeletes:
     source = reader.source
     files = read_file_figures(manifests_to_read(manifests), source.metadata, source.storage, [PATH_FIELD_ID])
     files = files.filter(pc.equal(files["content"], "position_deletes"))
-    lower, upper = (combine(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
+    lower, upper = (combine_chunks(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
     is_one = pc.fill_null(pc.equal(lower, upper), False)
     only_path = pc.if_else(is_one, lower, pa.scalar(None, pa.binary()))
     named = pa.table(
         {
-            "file_path": pc.coalesce(combine(files["referenced_data_file"]).cast(pa.binary()), only_path),
+            "file_path": pc.coalesce(combine_chunks(files["referenced_data_file"]).cast(pa.binary()), only_path),
             "is_vector": pc.equal(pc.utf8_lower(files["file_format"]), "puffin"),
             "record_count": files["record_count"],
             "sequence_number": files["sequence_number"],

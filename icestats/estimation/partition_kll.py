@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
@@ -46,7 +46,7 @@ class PartitionDistributions:
         partitions = reader.partition_rollups.partitions
         partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
         self._keys = build_partition_keys(
-            combine(partitions["partition"]),
+            combine_chunks(partitions["partition"]),
             to_numpy(partitions["spec_id"]),
             reader.source.metadata.specs,
             reader.schema,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from icestats.iceberg.types import decode_json, encode_value, parse_type
 from icestats.plan.sets.value_predicates import All, Leaf, Tree
 from icestats.plan.sets.value_sets import Interval, ValueSet, build_prefix
-from icestats.stats.histogram import item_value
+from icestats.stats.kll_items import item_value
 
 Dialect = Literal["spark", "duckdb"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icestats.answers.arrays import combine
+from icestats.answers.arrays import combine_chunks
 from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
@@ -137,7 +137,7 @@ def _key_counts(
         return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
     scan = open_scan(source, snapshot, schema).filter(row_filter).select(key)
     try:
-        column = combine(scan.to_arrow()[key]).drop_null()
+        column = combine_chunks(scan.to_arrow()[key]).drop_null()
     except (NotImplementedError, ValueError, OSError) as error:
         raise UnsupportedError(_message(source, error)) from error
     counted = column.value_counts()

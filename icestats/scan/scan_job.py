@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
-from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
+from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.partition_sketches import PartitionKey
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine
+from icestats.answers.arrays import combine_chunks
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.predicates import Constant, find_predicates
@@ -144,7 +144,7 @@ def _read_files(reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence
 def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:
     """Read the live delete files of those manifests whose partition summaries the filter does not rule out."""
     manifests = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
-    partitions = combine(manifests["partitions"])
+    partitions = combine_chunks(manifests["partitions"])
     kept: list[int] = []
     for spec_id, rows in specs_of(manifests).items():
         condition = row_filter.by_spec.get(spec_id, Constant(True))

@@ -11,8 +11,7 @@ from icestats.iceberg.metadata import Schema
 from icestats.read.manifests.manifests import RollUps
 from icestats.read.partitions.partition_statistics import PartitionStatistics
 from icestats.read.partitions.partition_statistics_layout import ADDED
-from icestats.stats.column_figures import CommittedFigures, build_columns
-from icestats.stats.column_maps import build_column_maps
+from icestats.stats.rollup_cells import CommittedFigures, build_column_maps, build_columns
 
 
 def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) -> pa.Table:

@@ -18,8 +18,8 @@ from icestats.scan.scan_plan import plan_scan
 from icestats.scan.small_scan import is_small, scan_here
 from icestats.spark.session import get_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, Progress, run_scan
-from icestats.stats.column_accumulator import ColumnStatistics, can_sketch
-from icestats.stats.column_statistics_merge import find_kll_k, find_theta_lg_k, merge_column_statistics
+from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.column_statistics import ColumnStatistics, find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.table_statistics import TableStatistics
 
 if TYPE_CHECKING:

@@ -37,9 +37,9 @@ from icestats.spark.jobs import watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, read_rows
 from icestats.spark.versions import find_version
-from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.partition_sketches import PartitionKey
-from icestats.stats.table_statistics import PartitionStatistics, TableStatistics
+from icestats.stats.table_statistics import ScannedPartitions, TableStatistics
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
@@ -137,10 +137,10 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
 
 def _by_partition(
     plan: ScanPlan, sizes: Sizes, found: Mapping[PartitionKey, Sequence[ColumnStatistics]]
-) -> PartitionStatistics:
+) -> ScannedPartitions:
     names = [field.name for field in plan.fields]
     columns = {name: {key: results[i] for key, results in sorted_partitions(found)} for i, name in enumerate(names)}
-    return PartitionStatistics(k=sizes.partition_k, lg_k=sizes.partition_lg_k, columns=columns)
+    return ScannedPartitions(k=sizes.partition_k, lg_k=sizes.partition_lg_k, columns=columns)
 
 
 def sorted_partitions(

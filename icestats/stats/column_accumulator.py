@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -14,43 +13,16 @@ import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import PrimitiveType, encode_value, parse_type
-from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, decimal_words, dense_values, fixed_words
+from icestats.stats.column_statistics import ColumnStatistics
+from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.hashing import hash_dense
 from icestats.stats.kll import KllSketch
-from icestats.stats.kll_layout import item_type_of
+from icestats.stats.kll_items import item_type_of
 from icestats.stats.theta import ThetaSketch
 
 _RANGED = frozenset({"string", "binary", "fixed"})
 _SAMPLE = 1_024
 _FEW_DISTINCT = 512
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
-    """What a scan found in one column. Every figure is exact but those of the sketches."""
-
-    field_id: int
-    type: str
-    """Iceberg's type."""
-    value_count: int
-    """Rows: values, nulls and NaN together, as Iceberg counts them."""
-    null_value_count: int
-    nan_value_count: int
-    """0 for types that know no NaN."""
-    min_value: bytes | None
-    """Single-value bytes (spec, Appendix D), never cut; NaN left out; -0.0 below 0.0. None: no value to bound."""
-    max_value: bytes | None
-    avg_length: float | None
-    """Bytes (UTF-8 for strings) a non-null value; None for types other than string and binary, and without values."""
-    max_length: int | None
-    """Bytes of the longest value; None as for `avg_length`."""
-    theta: bytes
-    """Theta sketch of the non-null values, as `ThetaSketch.from_bytes` reads it."""
-    kll: bytes | None
-    """KLL sketch of the values that are neither null nor NaN, as `KllSketch.from_bytes` reads it; None for types whose
-    order means nothing (uuid, fixed, binary)."""
-    item_type: str | None
-    """How the KLL sketch stores its items: `kll_layout.item_type_of`."""
 
 
 def can_sketch(field: Field) -> str | None:
@@ -172,7 +144,7 @@ class ColumnAccumulator:
             if self._kll is not None:
                 self._kll.update(dense)
             return
-        unscaled = np.ascontiguousarray(decimal_words(dense)[:, 0])
+        unscaled = np.ascontiguousarray(unscaled_words(dense)[:, 0])
         self._bound(*(Decimal(int(end)).scaleb(-kind.scale) for end in (unscaled.min(), unscaled.max())))
         if self._kll is not None:
             self._kll.update(unscaled)

@@ -100,7 +100,7 @@ def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
     plain = _plain(array).drop_null()
     kind = plain.type
     if pa.types.is_decimal(kind) and kind.precision <= MAX_LONG_PRECISION:
-        return np.ascontiguousarray(decimal_words(_cast(plain, pa.decimal128(kind.precision, kind.scale)))[:, 0])
+        return np.ascontiguousarray(unscaled_words(_cast(plain, pa.decimal128(kind.precision, kind.scale)))[:, 0])
     if pa.types.is_boolean(kind):
         plain = plain.cast(pa.uint8())
     elif pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
@@ -111,7 +111,7 @@ def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
     return integers
 
 
-def decimal_words(dense: pa.Array) -> npt.NDArray[np.int64]:
+def unscaled_words(dense: pa.Array) -> npt.NDArray[np.int64]:
     """Return the unscaled values of `decimal128` as rows of two 64-bit words: low (its bits), high (signed)."""
     words = np.frombuffer(dense.buffers()[1], dtype="<i8", count=2 * (dense.offset + len(dense)))
     return words.reshape(-1, 2)[dense.offset :].astype(np.int64, copy=False)

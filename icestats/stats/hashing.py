@@ -79,7 +79,7 @@ def hash_dense(dense: pa.Array, type_text: str) -> Hashes:
     if kind.name == "uuid":
         return _hash_rows(values.uuid_texts(values.uuid_bytes(dense)))
     if kind.name == "decimal":
-        return _hash_decimals(values.decimal_words(dense))
+        return _hash_decimals(values.unscaled_words(dense))
     words = values.fixed_words(dense)
     if kind.name == "boolean":
         both = _hash_words(np.array([0, 1], np.uint64), 1)

@@ -5,24 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any, Final, Literal
 
 import pyarrow as pa
 
 from icestats.errors import CallError
-from icestats.iceberg.types import PrimitiveType, decode_value, json_value, parse_type, to_arrow_type, to_integer
-from icestats.stats.histogram_part import to_item
+from icestats.iceberg.types import PrimitiveType, json_value, parse_type, to_arrow_type, to_integer
 from icestats.stats.kll import KllSketch
+from icestats.stats.kll_items import item_value, to_item
 
 QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """Ranks that every histogram has the values of: they say where the data is when a far tail fills all the width."""
 
 Kind = Literal["equi-width", "equi-height"]
-
-_WIDE = Context(prec=80)
-_COUNTED_TIMES = frozenset({"date", "time"})
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ def build_histogram(
     Parameters
     ----------
     sketch : KllSketch
-        Of the column's values, as `kll_layout.item_type_of` stores them.
+        Of the column's values, as `kll_items.item_type_of` stores them.
     column : str
         Name of the column.
     type_text : str
@@ -190,39 +186,6 @@ def build_histogram(
         below=outside[0],
         above=outside[1],
     )
-
-
-def item_value(type_text: str, item: Any) -> Any:
-    """Return an item of a KLL sketch as a value of its column: a date, a datetime, a Decimal, a bool, a number, a str.
-
-    Raises
-    ------
-    CallError
-        A sketch of a column of that type has no such items.
-
-    Examples
-    --------
-    >>> item_value("decimal(9, 2)", 150), item_value("date", 1)
-    (Decimal('1.50'), datetime.date(1970, 1, 2))
-    """
-    kind = parse_type(type_text)
-    expected = str if kind.name == "string" else float if kind.name in ("float", "double") else int
-    if not isinstance(item, expected):
-        raise CallError(f"a sketch with the item {item!r} is not of a column of type {type_text}")
-    if kind.name == "boolean":
-        return bool(item)
-    if kind.name == "decimal":
-        return Decimal(item).scaleb(-kind.scale, _WIDE)
-    if kind.is_timestamp or kind.name in _COUNTED_TIMES:
-        return _time_value(type_text, item, 4 if kind.name == "date" else 8)
-    return item
-
-
-def _time_value(type_text: str, item: Any, size: int) -> Any:
-    try:
-        return decode_value(type_text, item.to_bytes(size, "little", signed=True))
-    except (OverflowError, ValueError):
-        return item
 
 
 _Binned = tuple[list[Any], tuple[float, ...], tuple[float, float]]

@@ -6,7 +6,9 @@ once, and bytes that are checked before they are trusted. Source: DataSketches K
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.stats import kll_batches as batches
-from icestats.stats.column_values import decimal_words, dense_values, integer_values
+from icestats.stats.column_values import dense_values, integer_values, unscaled_words
 from icestats.stats.kll_engine import KllEngine
-from icestats.stats.kll_layout import ITEM_TYPES, MAX_K, MIN_K, parse_kll
-from icestats.stats.kll_view import KllView
+from icestats.stats.kll_layout import ITEM_TYPES, MAX_K, MIN_K, KllLayout, parse_kll
 
 TEXT_LENGTH: Final = 256
 """Characters of a string that a sketch keeps: longer ones are cut, which can only make neighbours equal."""
@@ -34,7 +35,7 @@ class KllSketch:
     Parameters
     ----------
     item_type : str
-        One of `kll_layout.ITEM_TYPES`; `kll_layout.item_type_of` says which goes with an Iceberg type.
+        One of `kll_layout.ITEM_TYPES`; `kll_items.item_type_of` says which goes with an Iceberg type.
     k : int
         Size: the error of a rank is about 2.3 / k^0.97 of all values, 1.33 % for 200.
 
@@ -64,7 +65,7 @@ class KllSketch:
         if not MIN_K <= k <= MAX_K:
             raise ValueError(f"k is {k}, expected {MIN_K} to {MAX_K:,}")
         self._engine = KllEngine(item_type, k)
-        self._view: KllView | None = None
+        self._view: _View | None = None
         # Batches to go until texts are worth another try at being sorted.
         self._patience = 0
         self._random: np.random.Generator | None = None
@@ -113,7 +114,7 @@ class KllSketch:
         Parameters
         ----------
         values : sequence
-            Items as the sketch stores them (see `kll_layout.item_type_of`): str, int, or float but not NaN.
+            Items as the sketch stores them (see `kll_items.item_type_of`): str, int, or float but not NaN.
         counts : sequence of int
             How often each is there; 1 or more.
         """
@@ -154,7 +155,7 @@ class KllSketch:
     def _update_decimals(self, array: pa.Array) -> None:
         if not pa.types.is_decimal(array.type):
             raise ValueError(f"an Arrow array of {array.type} has no decimals")
-        words = decimal_words(dense_values(array, f"decimal({array.type.precision}, {array.type.scale})"))
+        words = unscaled_words(dense_values(array, f"decimal({array.type.precision}, {array.type.scale})"))
         low, high = np.ascontiguousarray(words[:, 0]), words[:, 1]
         if np.array_equal(high, low >> 63):
             self._update_numbers(low)
@@ -265,11 +266,11 @@ class KllSketch:
         if self.n:
             yield from self._viewed().items()
 
-    def _viewed(self) -> KllView:
+    def _viewed(self) -> _View:
         if self.n == 0:
             raise ValueError("an empty sketch has no ranks and quantiles: check n first")
         if self._view is None:
-            self._view = KllView(self._engine.layout())
+            self._view = _View(self._engine.layout())
         return self._view
 
     def to_bytes(self) -> bytes:
@@ -295,3 +296,36 @@ class KllSketch:
 
     def __reduce__(self) -> tuple[object, ...]:
         return KllSketch.from_bytes, (self.item_type, self.to_bytes())
+
+
+class _View:
+    """The values that a sketch keeps, in order, with the share of all values up to each; the sketch is not empty."""
+
+    __slots__ = ("_items", "_n", "_weights", "max_value", "min_value")
+
+    def __init__(self, layout: KllLayout) -> None:
+        pairs = sorted((item, 1 << height) for height, level in enumerate(layout.levels) for item in level)
+        self._n = layout.n
+        self._items = [item for item, _ in pairs]
+        self._weights = list(accumulate(weight for _, weight in pairs))
+        self.min_value = layout.min_value
+        self.max_value = layout.max_value
+
+    def quantile(self, rank: float) -> Any:
+        """Return the smallest value that so large a share does not exceed; at 0.0 and 1.0 the extremes."""
+        if rank == 0.0:
+            return self.min_value
+        if rank == 1.0:
+            return self.max_value
+        # The factor keeps a product such as 0.07 * 100 from landing above the whole number that it means.
+        return self._items[bisect_left(self._weights, rank * self._n * (1 - 1e-12))]
+
+    def ranks(self, values: Sequence[Any], *, inclusive: bool) -> list[float]:
+        """Return the share of values up to each of the given ones."""
+        find = bisect_right if inclusive else bisect_left
+        places = (find(self._items, value) for value in values)
+        return [(self._weights[place - 1] if place else 0) / self._n for place in places]
+
+    def items(self) -> Iterator[tuple[Any, int]]:
+        """Yield each value with how many it stands for."""
+        yield from zip(self._items, (b - a for a, b in pairwise([0, *self._weights])), strict=True)

@@ -26,9 +26,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from icestats.iceberg.types import parse_type
-from icestats.stats.column_values import MAX_LONG_PRECISION
-
 ITEM_TYPES: Final = ("double", "long", "string", "decimal")
 """How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, as Java's ArrayOfStringsSerDe
 does it; unscaled integers as big-endian two's complement after a 4-byte length. All else is little endian."""
@@ -40,27 +37,6 @@ _FAMILY = 15
 _EMPTY, _SORTED, _SINGLE = 1, 2, 4
 _MAX_LEVELS = 61
 _NUMBERS = {"double": "<f8", "long": "<i8"}
-
-
-_LONGS = frozenset({"boolean", "int", "long", "date", "time"})
-
-
-def item_type_of(type_text: str) -> str | None:
-    """Return how a KLL sketch stores the values of an Iceberg type; None where it has no sketch.
-
-    `double` for float and double; `long` for whole numbers, dates, times and timestamps (the integer that Iceberg
-    stores), booleans (0, 1) and decimals of up to 18 digits (the unscaled value); `decimal` for longer ones (the
-    unscaled value); `string` for strings. uuid, fixed and binary have none: their order means nothing.
-
-    Examples
-    --------
-    >>> item_type_of("timestamptz"), item_type_of("decimal(38, 2)"), item_type_of("uuid")
-    ('long', 'decimal', None)
-    """
-    kind = parse_type(type_text)
-    if kind.name in _LONGS or kind.is_timestamp or (kind.name == "decimal" and kind.precision <= MAX_LONG_PRECISION):
-        return "long"
-    return {"float": "double", "double": "double", "string": "string", "decimal": "decimal"}.get(kind.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from typing import Any, Final
 import zstandard
 
 from icestats.answers.text import one_line
-from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 

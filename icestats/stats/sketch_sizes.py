@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from icestats.answers.text import counted, render_bytes
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.stats.kll_layout import item_type_of, total_capacity
+from icestats.stats.kll_items import item_type_of
+from icestats.stats.kll_layout import total_capacity
 
 SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
 """Sizes (k of KLL, lg_k of Theta) that are offered where sketches would take too much."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icestats.errors import ColumnNotFoundError
-from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.partition_sketches import PartitionKey
 
 
 @dataclass(frozen=True)
-class PartitionStatistics:
+class ScannedPartitions:
     """The statistics of each partition, with the sizes that their sketches have."""
 
     k: int
@@ -39,7 +39,7 @@ class TableStatistics:
     """What has read the rows on the executors: PyIceberg, or Spark itself."""
     scan_reason: str | None = None
     """Why it was not PyIceberg, which is faster; None where it was."""
-    by_partition: PartitionStatistics | None = None
+    by_partition: ScannedPartitions | None = None
     """None where statistics by partition were not asked for."""
 
     def find(self, column: str) -> ColumnStatistics:

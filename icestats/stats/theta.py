@@ -8,6 +8,7 @@ Source: Iceberg's Puffin spec, "apache-datasketches-theta-v1"; DataSketches' com
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Final
 
 import datasketches
@@ -205,6 +206,47 @@ class ThetaSketch:
 
     def __reduce__(self) -> tuple[object, ...]:
         return ThetaSketch.from_bytes, (self.to_bytes(), self.lg_k)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonValues:
+    """Distinct values that are in both."""
+
+    estimate: float
+    lower: float
+    """At 95.4 % confidence, as the other bound; both the exact count while both sketches are exact."""
+    upper: float
+
+
+def estimate_common_values(one: ThetaSketch, other: ThetaSketch) -> CommonValues:
+    """Estimate how many distinct values two sketches have in common.
+
+    Parameters
+    ----------
+    one, other : ThetaSketch
+        Of columns of the same type: an int and a long are hashed differently.
+
+    Notes
+    -----
+    The relative error grows as the part in common becomes smaller: of few values in common, few hashes are kept.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from icestats.stats.hashing import hash_values
+    >>> one, other = ThetaSketch(), ThetaSketch()
+    >>> one.update(hash_values(pa.array([1, 2, 3]), "long"))
+    >>> other.update(hash_values(pa.array([2, 3, 4]), "long"))
+    >>> estimate_common_values(one, other)
+    CommonValues(estimate=2.0, lower=2.0, upper=2.0)
+    """
+    intersection = datasketches.theta_intersection()
+    for sketch in (one, other):
+        intersection.update(datasketches.compact_theta_sketch.deserialize(sketch.to_bytes()))
+    common = intersection.get_result()
+    return CommonValues(
+        float(common.get_estimate()), float(common.get_lower_bound(2)), float(common.get_upper_bound(2))
+    )
 
 
 def _distinct(hashes: Hashes, theta: int) -> Hashes:

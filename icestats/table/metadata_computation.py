@@ -15,7 +15,7 @@ from icestats.read.partitions.partition_statistics import read_partition_statist
 from icestats.read.rollups.rollup_cache import cache_folder
 from icestats.snapshot.rollup_tables import build_partition_file_rows
 from icestats.snapshot.snapshot_reader import SnapshotReader
-from icestats.stats.table_statistics import PartitionStatistics as ScannedPartitions
+from icestats.stats.table_statistics import ScannedPartitions
 from icestats.table.metadata_statistics import (
     NOTHING,
     MetadataStatistics,

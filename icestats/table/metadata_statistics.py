@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
 from icestats.commit.manifest_statistics_blob import build_manifest_statistics_blob
 from icestats.commit.partition_statistics_file import (
@@ -23,7 +23,7 @@ from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.read.manifests.manifests import RollUps
 from icestats.read.partitions.partition_history import SnapshotPartitions
 from icestats.stats.partition_sketches import PartitionKey
-from icestats.stats.table_statistics import PartitionStatistics as ScannedPartitions
+from icestats.stats.table_statistics import ScannedPartitions
 
 _MOST_NAMES = 5
 
@@ -168,7 +168,7 @@ def build_lengths(
     from icestats.scan.scan_plan import encode_fields
 
     groups = found.statistics.groups
-    encoded = encode_fields(combine(groups["partition"]), metadata)
+    encoded = encode_fields(combine_chunks(groups["partition"]), metadata)
     wanted = {column.field_id for column in found.statistics.columns}
     maps: dict[str, list[list[tuple[int, int]]]] = {"avg_lengths": [], "max_lengths": []}
     for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
@@ -197,7 +197,7 @@ def _missing_lines(table: pa.Table, found: SnapshotPartitions) -> list[str]:
     for name in table.column_names:
         if not name.endswith("_missing_files"):
             continue
-        entries: Any = combine(table[name])
+        entries: Any = combine_chunks(table[name])
         rows = int((np.diff(to_numpy(entries.offsets)) > 0).sum())
         lacking = [names[field_id] for field_id in sorted(entries.keys.unique().to_pylist())]
         if rows:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.metadata import Snapshot
-from icestats.stats.known_cells import find_known_cells
+from icestats.stats.rollup_cells import find_known_cells
 from icestats.table.table import Table
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icestats.answers.arrays import binary_places, combine, to_numpy
+from icestats.answers.arrays import binary_places, combine_chunks, to_numpy
 
 WHOLE = {kind: np.iinfo(kind.to_pandas_dtype()) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
 WHOLE |= {kind: np.iinfo(kind.to_pandas_dtype()) for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())}
@@ -71,7 +71,7 @@ def test_chunks_become_the_array_of_their_values(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([pa.string(), pa.list_(pa.string()), pa.uuid()]))
     values = {pa.string(): TEXTS, pa.list_(pa.string()): st.lists(TEXTS), pa.uuid(): st.uuids()}[kind]
     array = data.draw(slices(pa.array(data.draw(st.lists(st.none() | values, max_size=6)), kind)))
-    found = combine(array)
+    found = combine_chunks(array)
     assert isinstance(found, pa.Array)
     assert (found.type, found.to_pylist()) == (kind, array.to_pylist())
 
@@ -79,7 +79,7 @@ def test_chunks_become_the_array_of_their_values(data: st.DataObject) -> None:
 @given(st.data())
 def test_the_places_of_texts_are_those_of_the_slice(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([pa.string(), pa.binary(), pa.large_string(), pa.large_binary()]))
-    array = combine(data.draw(slices(pa.array(data.draw(st.lists(st.none() | TEXTS, max_size=9)), kind))))
+    array = combine_chunks(data.draw(slices(pa.array(data.draw(st.lists(st.none() | TEXTS, max_size=9)), kind))))
     places, content = binary_places(array)
     found = [content[start:end].tobytes() for start, end in pairwise(places)]
     assert found == [value or b"" for value in array.cast(pa.large_binary()).to_pylist()]

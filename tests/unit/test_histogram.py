@@ -15,9 +15,9 @@ import pytest
 
 from icestats.errors import CallError
 from icestats.iceberg.types import to_arrow_type
-from icestats.stats.histogram import QUANTILE_RANKS, Histogram, build_histogram, histogram_schema, item_value
+from icestats.stats.histogram import QUANTILE_RANKS, Histogram, build_histogram, histogram_schema
 from icestats.stats.kll import KllSketch
-from icestats.stats.kll_layout import item_type_of
+from icestats.stats.kll_items import item_type_of, item_value
 
 UTC = dt.UTC
 

@@ -9,8 +9,7 @@ from pyiceberg.table import Table as IcebergTable
 import icestats
 from icestats.estimation.formulas.join_formulas import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
 from icestats.stats.hashing import hash_values
-from icestats.stats.theta import ThetaSketch
-from icestats.stats.theta_intersection import estimate_common_values
+from icestats.stats.theta import ThetaSketch, estimate_common_values
 
 
 def theta(values: range, type_text: str = "long") -> ThetaSketch:

@@ -12,7 +12,8 @@ import pytest
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.kll_engine import NARROW_LIMIT as LIMIT
 from icestats.stats.kll_engine import KllEngine
-from icestats.stats.kll_layout import ITEM_TYPES, item_type_of
+from icestats.stats.kll_items import item_type_of
+from icestats.stats.kll_layout import ITEM_TYPES
 from tests.kll_sketches import LONG_MAX, sketch_of
 
 

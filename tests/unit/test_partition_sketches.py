@@ -17,7 +17,8 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.puffin.committed_partitions import read_merged_sketches, read_partition_index
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
-from icestats.stats.column_accumulator import ColumnAccumulator, ColumnStatistics
+from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,

@@ -13,7 +13,7 @@ from icestats.answers.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import parse_type
-from icestats.stats.column_figures import start_row
+from icestats.stats.rollup_cells import start_row
 
 _WHOLE = "unknown: sketches are of the whole table, not of the part that is marked"
 _LITTLE_ENDIAN = {

@@ -15,7 +15,7 @@ from icestats.estimation.formulas.selectivity import Floats
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.plan.sets.items import Booleans, Items, build_items
-from icestats.stats.column_maps import known_values
+from icestats.stats.rollup_cells import known_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icestats.estimation.formulas.source_estimates import SourceEstimate
-from icestats.stats.theta import ThetaSketch
-from icestats.stats.theta_intersection import estimate_common_values
+from icestats.stats.theta import ThetaSketch, estimate_common_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetadata
 from icestats.iceberg.partition_values import partition_field_type
 from icestats.plan.layout.ranks import build_ranks
@@ -80,7 +80,7 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
             if field.transform != "void" and partition_field_type(field, schema) is not None:
                 fields.setdefault(field.field_id, field)
     places = partition_places(metadata, schema)
-    partition = combine(files["partition"])
+    partition = combine_chunks(files["partition"])
     wanted = [int(name.rpartition("_")[2]) for name in files.column_names if name.startswith("lower_bound_")]
     columns = [column for field_id in wanted if (column := schema.get(field_id)) is not None]
     return FileSet(

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.types import parse_type
 from icestats.plan.pruning.keys import Keys, Longs, Mask, build_keys, build_value_keys
 from icestats.read.manifests.manifests import RollUps
-from icestats.stats.column_maps import known_values
+from icestats.stats.rollup_cells import known_values
 
 MISSING = -1
 
@@ -68,7 +68,7 @@ class ColumnFigures:
 def file_figures(files: pa.Table, field_id: int, type_text: str) -> ColumnFigures:
     """Return the figures of a column from `file_figures_schema`."""
     counts = [_counts(files[f"{name}_{field_id}"]) for name in ("value_count", "null_value_count", "nan_value_count")]
-    bounds = [combine(files[f"{side}_bound_{field_id}"]) for side in ("lower", "upper")]
+    bounds = [combine_chunks(files[f"{side}_bound_{field_id}"]) for side in ("lower", "upper")]
     return _build(type_text, counts, bounds)
 
 
@@ -172,7 +172,7 @@ def value_figures(values: pa.Array, type_text: str) -> ColumnFigures:
 
 
 def _counts(column: pa.ChunkedArray | pa.Array) -> Longs:
-    array = combine(column)
+    array = combine_chunks(column)
     counts: Longs = to_numpy(array, null=MISSING)
     # A negative count is none: old writers left such behind.
     return np.maximum(counts, MISSING)

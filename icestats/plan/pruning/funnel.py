@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.partition_columns import find_partition_columns
 from icestats.iceberg.partition_values import partition_field_type
@@ -122,7 +122,7 @@ def _by_summaries(
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
     found, left, values = [], [np.zeros(0, np.int64)], 0
-    partitions = combine(manifests["partitions"])
+    partitions = combine_chunks(manifests["partitions"])
     for spec_id, rows in specs_of(manifests).items():
         # Of a spec that the table does not have nothing is ruled out: reading the manifest says what is wrong.
         condition = row_filter.by_spec.get(spec_id, Constant(True))
@@ -141,7 +141,7 @@ def _by_rollups(
     row_filter: RowFilter, manifests: pa.Table, kept: Longs, rollups: RollUps, columns: Sequence[Field]
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
-    paths = combine(manifests["manifest_path"]).take(pa.array(kept))
+    paths = combine_chunks(manifests["manifest_path"]).take(pa.array(kept))
     places, figures = build_rollup_figures(rollups, columns, paths, row_filter.field_ids)
     evaluation = evaluate(row_filter.condition, figures, len(places))
     rows = kept[places]
@@ -173,7 +173,7 @@ def _by_tuples(
 ) -> tuple[PlanStep, Longs, list[Judgement]]:
     started = time.perf_counter()
     places = partition_places(metadata, schema)
-    partition: Any = combine(files["partition"])
+    partition: Any = combine_chunks(files["partition"])
     spec_ids = to_numpy(files["spec_id"])
     found, left, values = [], [np.zeros(0, np.int64)], 0
     for spec_id in np.unique(spec_ids).tolist():

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, PartitionSpec, Schema
 from icestats.iceberg.partition_values import partition_field_type
 from icestats.plan.pruning.figures import ColumnFigures, rollup_figures, summary_figures
@@ -72,7 +72,7 @@ def build_rollup_figures(
     figures : dict of int to ColumnFigures
         By field id, a row for each of `places`.
     """
-    where = pc.index_in(paths, combine(rollups.manifests["manifest_path"]))
+    where = pc.index_in(paths, combine_chunks(rollups.manifests["manifest_path"]))
     known = ~to_numpy(pc.is_null(where))
     rows = to_numpy(where, null=0).astype(np.int64)[known]
     found = {

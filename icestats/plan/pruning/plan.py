@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine
+from icestats.answers.arrays import combine_chunks
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
 from icestats.errors import CallError
 from icestats.plan.filters.row_filter import RowFilter
@@ -132,7 +132,7 @@ class Plan:
         if self._row_groups is None:
             raise CallError("the plan was made without row groups: make it with row_groups=True")
         groups, evaluation = self._row_groups
-        paths = combine(self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)))
+        paths = combine_chunks(self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)))
         columns = {
             "file_path": paths.take(groups["file_index"]),
             "row_group": groups["row_group"],
@@ -201,7 +201,7 @@ class Plan:
         funnel, kept = self._funnel, self._kept_mask()[rows]
         files = funnel.files.take(pa.array(rows))
         deletes = iter(self._find_deletes(files.filter(pa.array(kept))))
-        paths = combine(funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests)))
+        paths = combine_chunks(funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests)))
         columns = {
             name: files[name] for name in ("file_path", "spec_id", "partition", "record_count", "file_size_in_bytes")
         }

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import binary_places, combine, to_numpy
+from icestats.answers.arrays import binary_places, combine_chunks, to_numpy
 from icestats.iceberg.types import decode_value, parse_type, to_integer
 
 Booleans = npt.NDArray[np.bool_]
@@ -31,7 +31,7 @@ def build_items(type_text: str, bounds: pa.Array | pa.ChunkedArray) -> tuple[Ite
     tuple of numpy.ndarray and numpy.ndarray of bool
         int64, float64 or objects (long decimals as int; text and binary as bytes), and which of them are known.
     """
-    array = combine(bounds)
+    array = combine_chunks(bounds)
     known = ~to_numpy(pc.is_null(array))
     kind = parse_type(type_text)
     width, dtype = _FIXED.get(kind.name, (8 if kind.is_timestamp else 0, "<i8"))

@@ -13,7 +13,7 @@ from icestats.iceberg.metadata import PartitionField
 from icestats.plan.sets.interval_tests import close
 from icestats.plan.sets.value_predicates import Leaf
 from icestats.plan.sets.value_sets import BOTTOM, TOP, Cut, Interval, above, below, is_discrete
-from icestats.stats.histogram import item_value
+from icestats.stats.kll_items import item_value
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema

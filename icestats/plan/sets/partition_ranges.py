@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.partition_values import partition_field_type
 from icestats.iceberg.types import encode_value
@@ -75,7 +75,7 @@ def build_manifest_ranges(
 ) -> list[SpecRanges]:
     """Build the partition ranges of manifests from `schemas.MANIFEST_FILES`."""
     spec_ids = to_numpy(manifest_files["partition_spec_id"])
-    summaries = combine(manifest_files["partitions"])
+    summaries = combine_chunks(manifest_files["partitions"])
     found = []
     for spec_id in np.unique(spec_ids):
         spec, groups = specs[int(spec_id)], np.flatnonzero(spec_ids == spec_id)

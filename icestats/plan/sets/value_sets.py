@@ -159,7 +159,7 @@ def _united(intervals: Iterable[Interval]) -> Iterator[Interval]:
 def build_item(type_text: str, value: Any) -> Any:
     """Return a value as statistics order it: an integer for whole numbers, decimals, booleans, dates and times.
 
-    These are the items of KLL sketches (`kll_layout.item_type_of`): decimals unscaled, times in their column's unit;
+    These are the items of KLL sketches (`kll_items.item_type_of`): decimals unscaled, times in their column's unit;
     text stays text, and what has no such item stays bytes.
 
     Examples

@@ -32,7 +32,7 @@ from icestats.read.partitions.partition_statistics_layout import (
 )
 from icestats.read.partitions.partition_statistics_table import StoredTable, read_stored_table
 from icestats.read.rollups.rollup_merge import LATEST, merge_cells, merge_partitions
-from icestats.stats.known_cells import KnownCells, build_known_cells, has_column_statistic
+from icestats.stats.rollup_cells import KnownCells, build_known_cells, has_column_statistic
 
 _Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")

@@ -29,7 +29,7 @@ from icestats.read.rollups.manifest_statistics_layout import (
     blob_schema,
 )
 from icestats.read.rollups.manifest_statistics_records import StatisticsRecords
-from icestats.stats.known_cells import KnownCells, build_known_cells, has_column_statistic
+from icestats.stats.rollup_cells import KnownCells, build_known_cells, has_column_statistic
 
 _SCHEMA = json.loads(json.dumps(blob_schema()))
 _FOREIGN = -2

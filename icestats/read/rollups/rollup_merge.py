@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine, to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
@@ -115,13 +115,13 @@ def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tup
     for names in latest:
         rows = _latest_rows(groups, key, count, *names)
         for name in names:
-            merged = _replace(merged, name, combine(groups[name].take(pa.array(rows))))
+            merged = _replace(merged, name, combine_chunks(groups[name].take(pa.array(rows))))
     return merged, key
 
 
 def _row_keys(groups: pa.Table) -> tuple[_Places, int]:
     """Number the partitions in their order: by the partition's fields, nulls first, then by spec."""
-    partition = combine(groups["partition"])
+    partition = combine_chunks(groups["partition"])
     ranks = [rank_values(partition.field(i)) for i in range(partition.type.num_fields)]
     _, key = np.unique(np.stack([*ranks, to_numpy(groups["spec_id"])], axis=1), axis=0, return_inverse=True)
     key = key.reshape(-1).astype(np.int64)
@@ -188,7 +188,7 @@ def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[
     for name in _SUMMED_CELLS:
         merged[name] = pa.array(_sums(to_numpy(cells[name]).reshape(shape), key, count).ravel())
     for name, pick in (("lower_bound", min), ("upper_bound", max)):
-        merged[name] = _merge_bounds(combine(cells[name]), key, count, columns, pick)
+        merged[name] = _merge_bounds(combine_chunks(cells[name]), key, count, columns, pick)
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
@@ -209,7 +209,7 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
         _check_sums(values)
         merged[name] = pa.array(values.sum(axis=0))
     for name in ("lower_bound", "upper_bound"):
-        bounds = combine(cells[name])
+        bounds = combine_chunks(cells[name])
         extremes = [
             find_extreme(bounds.take(pa.array(first + place)), column.type, highest=name == "upper_bound")
             for place, column in enumerate(columns)

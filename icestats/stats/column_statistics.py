@@ -1,18 +1,56 @@
-"""Statistics of a column that stand on storage and those of rows that came later -> those of all of them."""
+"""The statistics of one column: what a scan finds, how those of two sets of rows merge, and their JSON in a blob.
+
+The payload of an `icestats-column-stats-v1` blob:
+
+    {"columns": [{"field-id": 3, "type": "long", "value-count": 10, "null-value-count": 1, "nan-value-count": 0,
+                  "lower-bound": "<hex>", "upper-bound": "<hex>", "avg-length": 5.5, "max-length": 9}, ...]}
+
+Bounds are the smallest and the largest value of the live rows, single-value serialised (Iceberg spec, Appendix D).
+What does not apply is absent. Source: "Extending standardized statistics in Iceberg", part 5, "Table-level column
+stats".
+"""
 
 from __future__ import annotations
 
+import json
 import math
-import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from icestats.iceberg.types import parse_type
-from icestats.stats.column_accumulator import ColumnStatistics
+from icestats.iceberg.value_order import order_of
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 
-_BYTES = frozenset({"string", "binary", "fixed", "uuid", "boolean"})
 _DEFAULT_LG_K = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a scan found in one column. Every figure is exact but those of the sketches."""
+
+    field_id: int
+    type: str
+    """Iceberg's type."""
+    value_count: int
+    """Rows: values, nulls and NaN together, as Iceberg counts them."""
+    null_value_count: int
+    nan_value_count: int
+    """0 for types that know no NaN."""
+    min_value: bytes | None
+    """Single-value bytes (spec, Appendix D), never cut; NaN left out; -0.0 below 0.0. None: no value to bound."""
+    max_value: bytes | None
+    avg_length: float | None
+    """Bytes (UTF-8 for strings) a non-null value; None for types other than string and binary, and without values."""
+    max_length: int | None
+    """Bytes of the longest value; None as for `avg_length`."""
+    theta: bytes
+    """Theta sketch of the non-null values, as `ThetaSketch.from_bytes` reads it."""
+    kll: bytes | None
+    """KLL sketch of the values that are neither null nor NaN, as `KllSketch.from_bytes` reads it; None for types whose
+    order means nothing (uuid, fixed, binary)."""
+    item_type: str | None
+    """How the KLL sketch stores its items: `kll_items.item_type_of`."""
 
 
 def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, lg_k: int) -> ColumnStatistics:
@@ -75,6 +113,26 @@ def find_theta_lg_k(column: ColumnStatistics) -> int:
     return max(_DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size))
 
 
+def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:
+    """Return the payload for some columns."""
+    documents = [_document(column) for column in columns]
+    return json.dumps({"columns": documents}, separators=(",", ":")).encode()
+
+
+def read_column_statistics(payload: bytes) -> dict[int, Mapping[str, Any]]:
+    """Return the columns of a payload by field id.
+
+    Raises
+    ------
+    ValueError
+        The payload is not what `write_column_statistics` makes.
+    """
+    try:
+        return {int(document["field-id"]): document for document in json.loads(payload)["columns"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"not column statistics: {error}") from error
+
+
 def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
     merged = ThetaSketch(lg_k)
     for data in (base, added):
@@ -106,15 +164,19 @@ def _extreme(type_text: str, first: bytes | None, second: bytes | None, *, small
     values = [value for value in (first, second) if value is not None]
     if len(values) < 2:
         return values[0] if values else None
-    return (min if smallest else max)(values, key=lambda value: _order(type_text, value))
+    return (min if smallest else max)(values, key=order_of(type_text))
 
 
-def _order(type_text: str, value: bytes) -> Any:
-    # The order of Iceberg's bounds, on single-value bytes (spec, Appendix D).
-    name = parse_type(type_text).name
-    if name in _BYTES:
-        return value
-    if name in ("float", "double"):
-        number = struct.unpack("<f" if len(value) == 4 else "<d", value)[0]
-        return number, math.copysign(1.0, number)
-    return int.from_bytes(value, "big" if name == "decimal" else "little", signed=True)
+def _document(column: ColumnStatistics) -> dict[str, Any]:
+    document = {
+        "field-id": column.field_id,
+        "type": column.type,
+        "value-count": column.value_count,
+        "null-value-count": column.null_value_count,
+        "nan-value-count": column.nan_value_count,
+        "lower-bound": None if column.min_value is None else column.min_value.hex(),
+        "upper-bound": None if column.max_value is None else column.max_value.hex(),
+        "avg-length": column.avg_length,
+        "max-length": column.max_length,
+    }
+    return {name: value for name, value in document.items() if value is not None}

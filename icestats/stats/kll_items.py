@@ -1,14 +1,37 @@
-"""The part of a column's range that a histogram is drawn of, as items of its sketch."""
+"""The values of a column as the items of its KLL sketch, and back."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from icestats.errors import CallError
-from icestats.iceberg.types import PrimitiveType, parse_type, to_integer
+from icestats.iceberg.types import PrimitiveType, decode_value, parse_type, to_integer
+from icestats.stats.column_values import MAX_LONG_PRECISION
+
+_LONGS = frozenset({"boolean", "int", "long", "date", "time"})
+_WIDE = Context(prec=80)
+_COUNTED_TIMES = frozenset({"date", "time"})
+
+
+def item_type_of(type_text: str) -> str | None:
+    """Return how a KLL sketch stores the values of an Iceberg type; None where it has no sketch.
+
+    `double` for float and double; `long` for whole numbers, dates, times and timestamps (the integer that Iceberg
+    stores), booleans (0, 1) and decimals of up to 18 digits (the unscaled value); `decimal` for longer ones (the
+    unscaled value); `string` for strings. uuid, fixed and binary have none: their order means nothing.
+
+    Examples
+    --------
+    >>> item_type_of("timestamptz"), item_type_of("decimal(38, 2)"), item_type_of("uuid")
+    ('long', 'decimal', None)
+    """
+    kind = parse_type(type_text)
+    if kind.name in _LONGS or kind.is_timestamp or (kind.name == "decimal" and kind.precision <= MAX_LONG_PRECISION):
+        return "long"
+    return {"float": "double", "double": "double", "string": "string", "decimal": "decimal"}.get(kind.name)
 
 
 def to_item(type_text: str, value: Any) -> Any:
@@ -37,6 +60,39 @@ def to_item(type_text: str, value: Any) -> Any:
         return _convert(kind, value)
     except (ValueError, TypeError, InvalidOperation, OverflowError) as error:
         raise CallError(f"{value!r} is no value of type {type_text}: expected one such as {_example(kind)}") from error
+
+
+def item_value(type_text: str, item: Any) -> Any:
+    """Return an item of a KLL sketch as a value of its column: a date, a datetime, a Decimal, a bool, a number, a str.
+
+    Raises
+    ------
+    CallError
+        A sketch of a column of that type has no such items.
+
+    Examples
+    --------
+    >>> item_value("decimal(9, 2)", 150), item_value("date", 1)
+    (Decimal('1.50'), datetime.date(1970, 1, 2))
+    """
+    kind = parse_type(type_text)
+    expected = str if kind.name == "string" else float if kind.name in ("float", "double") else int
+    if not isinstance(item, expected):
+        raise CallError(f"a sketch with the item {item!r} is not of a column of type {type_text}")
+    if kind.name == "boolean":
+        return bool(item)
+    if kind.name == "decimal":
+        return Decimal(item).scaleb(-kind.scale, _WIDE)
+    if kind.is_timestamp or kind.name in _COUNTED_TIMES:
+        return _time_value(type_text, item, 4 if kind.name == "date" else 8)
+    return item
+
+
+def _time_value(type_text: str, item: Any, size: int) -> Any:
+    try:
+        return decode_value(type_text, item.to_bytes(size, "little", signed=True))
+    except (OverflowError, ValueError):
+        return item
 
 
 def _convert(kind: PrimitiveType, value: Any) -> Any:

@@ -1,0 +1,232 @@
+"""What roll-up cells say: the maps of manifests and partitions, the table of columns, and what is known for storage.
+
+The roll-up rule: a statistic that one or more live files lack is unknown, for a sum over a part of the files says
+nothing; the number of files that lack it stands beside it. A file whose column is all null, or all NaN, needs no
+bounds. Source: "Extending standardized statistics in Iceberg", part 2, "Missing fields".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.schemas import BOUNDS, COLUMNS, COUNTS, ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.text import counted
+from icestats.iceberg.metadata import Field
+
+_Counts = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+
+
+def has_column_statistic(column: Field, statistic: str) -> bool:
+    """Whether a statistic applies to a column at all."""
+    return statistic != "nan_value_count" or column.has_nan
+
+
+def known_values(cells: pa.Table, statistic: str, live_file_counts: _Counts) -> tuple[pa.Array, _Counts]:
+    """Return a statistic of each cell, null where it is unknown, and how many files lack it.
+
+    Parameters
+    ----------
+    cells : pyarrow.Table
+        `schemas.ROLLUP_CELLS`.
+    statistic : str
+        One of `schemas.STATISTICS`.
+    live_file_counts : numpy.ndarray of int64
+        Live data files of each cell's group.
+    """
+    missing = live_file_counts - to_numpy(cells[f"{statistic}_file_count"])
+    if statistic not in SUMMED_STATISTICS:
+        missing = missing - to_numpy(cells["valueless_file_count"])
+    values = combine_chunks(cells[statistic])
+    return pc.if_else(pa.array(missing == 0), values, pa.scalar(None, values.type)), missing
+
+
+def build_column_maps(
+    cells: pa.Table, columns: Sequence[Field], live_file_counts: _Counts, has_maps: _Flags | None = None
+) -> dict[str, pa.Array]:
+    """Build one map column a statistic, and one that counts the files that lack it.
+
+    Parameters
+    ----------
+    cells : pyarrow.Table
+        `schemas.ROLLUP_CELLS`: every column of `columns`, in that order, for each group in turn.
+    columns : sequence of Field
+        The columns that the cells are about.
+    live_file_counts : numpy.ndarray of int64
+        Live data files of each group.
+    has_maps : numpy.ndarray of bool, optional
+        Which groups have maps at all, those of others are null; by default all.
+
+    Returns
+    -------
+    dict of str to pyarrow.Array
+        For each statistic S of `schemas.STATISTICS`: `S` plural, a map field id -> long or binary with null for unknown
+        and for a column without any value to bound; `S` plural + `_missing_files`, a map field id -> long.
+        `nan_value_counts` has the columns that know NaN only. One element a group.
+    """
+    mapped = np.ones(len(live_file_counts), np.bool_) if has_maps is None else has_maps
+    mask = pa.array(~mapped)
+    out: dict[str, pa.Array] = {}
+    for statistic in STATISTICS:
+        values, missing = known_values(cells, statistic, np.repeat(live_file_counts, len(columns)))
+        kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
+        rows = (np.flatnonzero(mapped)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
+        if len(rows) < len(values):
+            values, missing = values.take(pa.array(rows)), missing[rows]
+        keys = pa.array(np.tile(np.asarray([columns[i].field_id for i in kept], np.int32), int(mapped.sum())))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(mapped) * len(kept)]).astype(np.int32))
+        kind = COUNTS if statistic in SUMMED_STATISTICS else BOUNDS
+        for name, items, type_ in (
+            (f"{statistic}s", values, kind),
+            (f"{statistic}s_missing_files", pa.array(missing), COUNTS),
+        ):
+            out[name] = pa.MapArray.from_arrays(offsets, keys, items, type=type_, mask=mask)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number and where it is from."""
+
+    value: Any
+    provenance: str
+
+
+CommittedFigures = Mapping[int, Mapping[str, Figure]]
+"""Field id to figures of committed statistics: `ndv`, `avg_length`, `max_length`."""
+
+
+def build_columns(
+    cells: pa.Table, columns: Sequence[Field], live_file_count: int, *, has_deletes: bool, committed: CommittedFigures
+) -> pa.Table:
+    """Build the table of columns.
+
+    Parameters
+    ----------
+    cells : pyarrow.Table
+        `schemas.ROLLUP_CELLS` of one group, the table: one row for each of `columns`.
+    columns : sequence of Field
+        The columns, in that order.
+    live_file_count : int
+        Live data files.
+    has_deletes : bool
+        Whether live delete files exist, which the sums and bounds of data files know nothing of.
+    committed : mapping
+        Figures of committed statistics by field id.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.COLUMNS`: one row a column.
+    """
+    live = np.full(len(columns), live_file_count, np.int64)
+    known = {statistic: known_values(cells, statistic, live) for statistic in STATISTICS}
+    rows = []
+    for i, field in enumerate(columns):
+        row = start_row(field, live_file_count)
+        provenance: dict[str, str] = {}
+        missing: dict[str, int] = {}
+        for statistic, (values, lacking) in known.items():
+            if statistic == "nan_value_count" and not field.has_nan:
+                provenance[statistic] = "not applicable: the type has no NaN"
+                continue
+            row[statistic] = values[i].as_py()
+            if lacking[i]:
+                missing[statistic] = int(lacking[i])
+            provenance[statistic] = _rollup_provenance(
+                statistic, row[statistic], int(lacking[i]), live_file_count, has_deletes=has_deletes
+            )
+        for name in ("ndv", "avg_length", "max_length"):
+            figure = committed.get(field.field_id, {}).get(name)
+            row[name] = None if figure is None else figure.value
+            provenance[name] = "unknown: no committed statistics" if figure is None else figure.provenance
+        rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
+    return pa.Table.from_pylist(rows, COLUMNS)
+
+
+def start_row(field: Field, live_file_count: int) -> dict[str, Any]:
+    """Return what a row of `schemas.COLUMNS` says of the column itself."""
+    return {
+        "field_id": field.field_id,
+        "name": field.name,
+        "type": field.type,
+        "required": field.required,
+        "live_file_count": live_file_count,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCells:
+    """The cells of groups: every column, for each group in turn."""
+
+    values: Mapping[str, pa.Array]
+    """For each statistic its value in each cell, null where it is unknown or there is no value to bound."""
+    missing: Mapping[str, _Counts]
+    """For each statistic how many of the group's live data files lack it."""
+
+
+def find_known_cells(cells: pa.Table, live_file_counts: _Counts, column_count: int) -> KnownCells:
+    """Return what is known of `schemas.ROLLUP_CELLS`.
+
+    Parameters
+    ----------
+    cells : pyarrow.Table
+        Every column, for each group in turn.
+    live_file_counts : numpy.ndarray of int64
+        Live data files of each group.
+    column_count : int
+        How many columns each group has.
+    """
+    live = np.repeat(live_file_counts, column_count)
+    found = {statistic: known_values(cells, statistic, live) for statistic in STATISTICS}
+    return KnownCells(
+        {name: one for name, (one, _) in found.items()}, {name: many for name, (_, many) in found.items()}
+    )
+
+
+def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_counts: _Counts) -> pa.Table:
+    """Build `schemas.ROLLUP_CELLS` that give the same answers as those that `known` is from.
+
+    Raises
+    ------
+    ValueError
+        More files lack a statistic than there are, or a number is negative.
+    """
+    live = np.repeat(live_file_counts, len(columns))
+    field_ids = np.array([column.field_id for column in columns], np.int32)
+    arrays: dict[str, pa.Array] = {"field_id": pa.array(np.tile(field_ids, len(live_file_counts)))}
+    for statistic in STATISTICS:
+        missing = known.missing[statistic]
+        values = known.values[statistic]
+        if (missing < 0).any() or (missing > live).any():
+            raise ValueError(f"{statistic}: the number of files that lack it is not one of 0 to all files")
+        if statistic in SUMMED_STATISTICS:
+            values = pc.fill_null(values, 0)
+            if (to_numpy(values) < 0).any():
+                raise ValueError(f"{statistic} is negative")
+        arrays[statistic] = values
+        arrays[f"{statistic}_file_count"] = pa.array(live - missing)
+    # Files without a value to bound count as files that have the bound: neither lacks anything.
+    arrays["valueless_file_count"] = pa.array(np.zeros(len(live), np.int64))
+    return pa.table(arrays, schema=ROLLUP_CELLS)
+
+
+def _rollup_provenance(statistic: str, value: Any, missing: int, files: int, *, has_deletes: bool) -> str:
+    if missing:
+        return f"unknown: {missing:,} of {counted(files, 'data file')} {'lacks' if missing == 1 else 'lack'} it"
+    deletes = ", deletes not applied" if has_deletes else ""
+    if statistic in SUMMED_STATISTICS:
+        what = "on-disk bytes" if statistic == "column_size" else "values"
+        return f"exact: sum over {counted(files, 'data file')} ({what}{deletes if statistic != 'column_size' else ''})"
+    if value is None:
+        return f"none: no value to bound in {counted(files, 'data file')}"
+    side = "at most the smallest" if statistic == "lower_bound" else "at least the largest"
+    return f"bound: {side} value, over {counted(files, 'data file')}{deletes}"
