@@ -101,7 +101,7 @@ def test_a_commit_and_its_report_are_text(shown: Page) -> None:
     panel.get_by_label("manifest statistics").check()
     for name in ("Compute", "Preview commit", "Commit"):
         panel.get_by_role("button").filter(has_text=re.compile(rf"^\s*{name}$")).click()
-    expect(panel).to_contain_text("Committed; the table above")
+    expect(panel).to_contain_text("Committed. The table above")
     expect(part(shown, "statistics")).to_contain_text("manifest statistics")
 
 

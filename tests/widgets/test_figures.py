@@ -258,7 +258,7 @@ def test_partitions_of_another_spec_are_not_mixed_in() -> None:
     day = dt.date(2026, 9, 1)
     table = partitions([({"at_day": day, "name": None}, 0, 2), ({"at_day": None, "name": "a"}, 1, 5)], fields)
     picture = draw(table, PartitionSpec(1, (NAME,)), PartitionSpec(0, (DAY,)))
-    assert picture.caption == "2 partitions, 1 of them of other partition specs and not drawn"
+    assert picture.caption == "2 partitions, 1 of them in other partition specs and not drawn"
     assert list(picture.figure.data[0].y) == [5]
 
 

@@ -47,7 +47,7 @@ def axis_position(type_text: str, value: Any) -> float:
 
 
 def value_label(type_text: str, value: Any) -> str:
-    """Return a value as a person reads it; never through a float, so 64-bit integers stay whole.
+    """Return a value as readable text. Integers never pass through a float, so 64-bit integers stay exact.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def value_label(type_text: str, value: Any) -> str:
 
 
 def brief_label(type_text: str, value: Any) -> str:
-    """Return a value as `value_label` does, points in time to the second.
+    """Return a value as `value_label` does, with times truncated to the second.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def is_time_transform(transform: str, type_text: str) -> bool:
 
 
 def key_interval(transform: str, type_text: str, lower: float, upper: float) -> tuple[float, float] | None:
-    """Return where the keys from `lower` to `upper` lie on the axis; None where no calendar has such a time.
+    """Return where the keys from `lower` to `upper` lie on the axis; None if no calendar has such a time.
 
-    Whole-numbered keys stand for the width of one: a day, a month, a bucket.
+    A whole-numbered key is one unit wide: a day, a month, a bucket.
 
     Parameters
     ----------

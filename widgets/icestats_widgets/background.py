@@ -1,4 +1,4 @@
-"""Work off the thread that answers the browser: the newest of each kind counts, earlier ones are dropped."""
+"""Background work, off the thread that answers the browser. Newer work of a kind replaces older work."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Background:
     def run(
         self, kind: str, work: Callable[[], T], deliver: Callable[[T], object], fail: Callable[[Exception], object]
     ) -> None:
-        """Start work; when later work of the same kind has been started meanwhile, its result is dropped.
+        """Start work. Its result is dropped if newer work of the same kind starts before it ends.
 
         Parameters
         ----------
         kind : str
             What the work is for.
         work : callable
-            Called in a thread of its own.
+            Called in its own thread.
         deliver : callable
-            Called with the result, in that thread, never at the same time as any other delivery.
+            Called with the result, in that thread, never at the same time as another delivery.
         fail : callable
             Called with the error instead.
         """
@@ -54,12 +54,12 @@ class Background:
         thread.start()
 
     def deliver_part(self, deliver: Callable[[], object]) -> bool:
-        """Deliver what work has found so far; called within it.
+        """Deliver partial results; call it from within the work.
 
         Returns
         -------
         bool
-            Whether it is still wanted: with later work of the same kind nothing is delivered.
+            Whether the work is still wanted: nothing is delivered once newer work of the same kind has started.
         """
         with self._lock:
             kind, number = self._threads[threading.current_thread()]
@@ -69,7 +69,7 @@ class Background:
             return True
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing is under way; return whether that came in time."""
+        """Wait until no work is running; return whether that happened in time."""
         end = time.monotonic() + timeout_s
         while True:
             with self._lock:
@@ -81,7 +81,7 @@ class Background:
                 return False
 
     def stop(self, timeout_s: float = 60.0) -> bool:
-        """Drop what is under way, and wait as `wait` does."""
+        """Drop the running work, and wait as `wait` does."""
         with self._lock:
             for kind in self._newest:
                 self._newest[kind] += 1
@@ -124,7 +124,7 @@ def _stop_all() -> None:
 
 
 def explain_error(error: Exception) -> str:
-    """Return an error as one line for a person.
+    """Return an error as one readable line.
 
     Examples
     --------

@@ -16,17 +16,17 @@ _EPOCH = dt.date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Calendar:
-    """A page of a calendar: periods across, what they are made of down. Times are counted from 1970."""
+    """A page of a calendar: periods across, their parts down. Times are counted from 1970."""
 
     start: int
     """The first period."""
     period_count: int
     rows: tuple[str, ...]
-    """The names of what a period is made of."""
+    """The names of a period's parts."""
     title: str
     transform: str
     offset: int
-    """What the first row of period 0 is, as a number."""
+    """The number of the first row of period 0."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -34,7 +34,7 @@ class Calendar:
         return self.period_count, len(self.rows)
 
     def place(self, value: Any) -> tuple[int, int] | None:
-        """Return where a time lies, across and down; None where it is outside."""
+        """Return where a time lies, across and down; None if it is outside."""
         period, row = divmod(_number(value) - self.offset, len(self.rows))
         return (period - self.start, row) if 0 <= period - self.start < self.period_count else None
 
@@ -53,17 +53,17 @@ class Calendar:
 
 @dataclass(frozen=True)
 class CalendarKind:
-    """How times of a transform make a calendar."""
+    """How the times of a transform form a calendar."""
 
     transform: str
     rows: tuple[str, ...]
     title: str
     offset: int
     least: int
-    """Fewer times than this are bars."""
+    """Fewer times than this are drawn as bars."""
 
     def of(self, first: Any, last: Any) -> Calendar | None:
-        """Return the calendar from a first to a last time; None where it would be too short."""
+        """Return the calendar from a first to a last time; None if it would be too short."""
         numbers = _number(first), _number(last)
         if numbers[1] - numbers[0] < self.least:
             return None

@@ -1,4 +1,4 @@
-"""Cells of grids: texts with their units, bars, and what a tooltip says."""
+"""Cells of grids: text with units, bars, and tooltips."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_cell(text: str, about: str = "", kind: str = "") -> Cell:
 
 
 def count_cell(count: int | None, most: int | None = None, about: str = "") -> Cell:
-    """Return a cell with a count, and a bar as long as its share of the largest one.
+    """Return a cell with a count, and a bar that shows its share of the largest one.
 
     Examples
     --------
@@ -42,13 +42,13 @@ def count_cell(count: int | None, most: int | None = None, about: str = "") -> C
 
 
 def bytes_cell(size_bytes: int | None, most: int | None = None, about: str = "") -> Cell:
-    """Return a cell with a size, and a bar as long as its share of the largest one; the tooltip has each byte."""
+    """Return a cell with a size, and a bar that shows its share of the largest one; the tooltip has the exact bytes."""
     exact = "" if size_bytes is None else counted(size_bytes, "byte")
     return _with_bar(text_cell(render_bytes(size_bytes), about or exact), size_bytes, most)
 
 
 def change_cell(change: int | None, most: int | None = None, *, in_bytes: bool = False) -> Cell:
-    """Return a cell with a change, signed; nothing for one that a summary does not state."""
+    """Return a cell with a signed change; an empty one if the summary does not state it."""
     if change is None:
         return text_cell("–", "not stated")
     size = render_bytes(abs(change)) if in_bytes else f"{abs(change):,}"

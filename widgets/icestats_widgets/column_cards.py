@@ -1,4 +1,4 @@
-"""A column as a card: its shape, and what is known of it, each figure with where it is from."""
+"""A column as a card: its shape, and what is known about it. Each figure names its source."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LONGEST_BOUND = 40
 CARD_COLUMNS = (
     {"name": "column", "title": "column", "width": "minmax(96px,1.3fr)"},
     {"name": "shape", "title": "shape", "width": "minmax(64px,.8fr)",
-     "about": "how the values are distributed, and beside it the shares of nulls and of NaN"},
+     "about": "how the values are distributed, and the shares of nulls and NaN"},
     {"name": "nulls", "title": "nulls", "width": "minmax(80px,.5fr)", "align": "end"},
     {"name": "ndv", "title": "distinct", "width": "minmax(92px,.7fr)", "align": "end"},
     {"name": "bounds", "title": "bounds", "width": "minmax(98px,1.1fr)"},
     {"name": "median", "title": "median", "width": "minmax(92px,1fr)",
-     "about": "and below it the quartiles: half of the values lie between them"},
+     "about": "the median, and below it the quartiles: half of the values lie between them"},
     {"name": "size", "title": "size", "width": "minmax(72px,.5fr)", "align": "end"},
 )  # fmt: skip
 
@@ -39,20 +39,20 @@ def build_column_cards(columns: pa.Table, sparks: Mapping[str, Spark]) -> list[R
     columns : pyarrow.Table
         `schemas.COLUMNS`.
     sparks : mapping of str to Spark
-        The shapes of their values, of those that have a sketch.
+        The shapes of the values of columns with a sketch.
 
     Returns
     -------
     list of dict
-        A grid's row a column, each cell with its tooltip: where the figure is from and what it is worth. What is not
-        known says `unknown`.
+        One grid row per column. The tooltip of each cell says where the figure comes from and how far to trust it.
+        Unknown figures say `unknown`.
     """
     most = max((size for size in columns["column_size"].to_pylist() if size), default=0)
     return [_card(number, row, sparks.get(row["name"]), most) for number, row in enumerate(columns.to_pylist())]
 
 
 def build_pending_cards(schema: Schema, text: str) -> list[Row]:
-    """Build the cards before their figures have been read: names, types, and a text for every figure."""
+    """Build the cards before their figures are read: names, types, and a placeholder for every figure."""
     return [
         {
             "key": f"c{number}",
@@ -102,7 +102,7 @@ def _shape(row: Mapping[str, Any], spark: Spark | None) -> dict[str, Any]:
 
 def _quartiles(spark: Spark | None) -> dict[str, Any]:
     if spark is None:
-        return text_cell("–", "no sketch has been committed, or it is of the whole table only", "quiet")
+        return text_cell("–", "no sketch is committed, or only one of the whole table", "quiet")
     return {**text_cell(spark.median, spark.text), "s": f"{spark.lower_quartile} … {spark.upper_quartile}"}
 
 
@@ -135,7 +135,7 @@ def _bound(type_text: str, data: bytes | None, provenance: str) -> str:
 
 
 def render_value(type_text: str, data: bytes | None) -> str:
-    """Return single-value bytes as a person reads them, not too long; `unknown` for None."""
+    """Return single-value bytes as readable text, shortened if long; `unknown` for None."""
     if data is None:
         return UNKNOWN
     try:

@@ -1,4 +1,4 @@
-"""The columns as cards: the shape of their values, and what is known of them; a click selects one."""
+"""The columns as cards: the shape of their values, and what is known about them. A click selects one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ColumnView(View):
     follows = ("columns", "table", "column", "sparks", "part", "selection")
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.grid = Grid("Columns", CARD_COLUMNS, row_height=44, most_rows=10, least_rows=4)
         self.grid.on_select = self._choose
         self.body.children = [self.grid]
@@ -35,7 +35,7 @@ class ColumnView(View):
         else:
             rows = build_column_cards(columns, {} if self.state.selection is not None else self.state.sparks)
         self.grid.selected = self._selected()
-        self.grid.show_rows(ListedRows(rows), "" if rows else "The table has no columns of its own.")
+        self.grid.show_rows(ListedRows(rows), "" if rows else "The table has no columns.")
         if self.note:
             self.say(self.note)
         elif columns is None:
@@ -43,7 +43,7 @@ class ColumnView(View):
         else:
             part = f" of {self.state.selection.text}" if self._is_part else ""
             self.say(
-                f"{counted(len(rows), 'column')}{part}; a click shows a distribution, a pointed figure says its source"
+                f"{counted(len(rows), 'column')}{part}; click one for its distribution, hover a figure for its source"
             )
 
     def _selected(self) -> list[str]:
@@ -59,11 +59,11 @@ class ColumnView(View):
         self.state.column = self.state.table.schema.columns[int(key[1:])].name
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the columns, of the marked part where there is one."""
+        """Return the columns, of the selected part if there is one."""
         return self.state.part.columns if self._is_part else self.state.columns
 
     def code(self) -> str:
-        """Return the Python line that gives the columns, of the marked part where there is one."""
+        """Return the Python line that gives the columns, of the selected part if there is one."""
         selection = self.state.selection
         if selection is None:
             return "table.columns()"

@@ -1,4 +1,4 @@
-"""Computing statistics with Spark and committing them, step by step, off the thread that answers the browser."""
+"""Compute statistics with Spark and commit them, step by step, off the thread that answers the browser."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ BUSY = frozenset({"starting", "scanning", "cancelling", "previewing", "committin
 
 
 class Computation:
-    """Compute, preview, commit: each changes `ExplorerState.phase` and fills what it has found into the state.
+    """Compute, preview, commit: each step changes `ExplorerState.phase` and puts its results into the state.
 
     Parameters
     ----------
     state : ExplorerState
-        Holds the table and takes the results.
+        Holds the table and receives the results.
     background : Background
-        Where the work is done.
+        Where the work runs.
     """
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
@@ -36,11 +36,11 @@ class Computation:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is under way."""
+        """Whether a step is running."""
         return self._state.phase in BUSY
 
     def compute(self, request: ComputeRequest) -> None:
-        """Start to compute.
+        """Start computing.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class Computation:
         self._background.run("compute", lambda: self._scan(table, request, cancelled), self._found, self._stop)
 
     def cancel(self) -> None:
-        """Stop the scan, if one is under way."""
+        """Stop the scan, if one is running."""
         with self._changing:
             if self._state.phase not in ("starting", "scanning"):
                 return
@@ -79,7 +79,7 @@ class Computation:
         self._background.run("commit", lambda: statistics.commit(dry_run=True), self._previewed, self._refused)
 
     def commit(self) -> None:
-        """Commit what has been previewed, and read the table anew."""
+        """Make the previewed commit, and reload the table."""
         if self._state.phase != "previewed":
             return
         statistics, table = self._state.statistics, self._state.table

@@ -1,4 +1,4 @@
-"""What is to be computed, and what that costs before anything runs."""
+"""What to compute, and what it costs, before anything runs."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class ComputeRequest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is wanted."""
+        """Whether nothing is selected."""
         return not (self.scans or self.partitions or self.manifests) or self.columns == ()
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `Table.compute`, those that differ from its defaults."""
+        """Return the arguments of `Table.compute` that differ from its defaults."""
         found: dict[str, Any] = {} if self.columns is None else {"columns": list(self.columns)}
         if self.partitions or self.manifests:
             found["table"] = self.scans
@@ -50,18 +50,18 @@ class ComputeRequest:
         return found | ({"by": "partition"} if self.by_partition else {})
 
     def code(self) -> str:
-        """Return the Python line that computes, and shows what a commit would do."""
+        """Return the Python line that computes and shows what a commit would do."""
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
         return f"table.compute({arguments}).commit(dry_run=True)"
 
 
 def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | None, partitions: pa.Table | None) -> str:
-    """Return what a request reads and writes, as far as metadata says.
+    """Return what a request reads and writes, as far as metadata tells.
 
     Parameters
     ----------
     request : ComputeRequest
-        What is wanted.
+        What to compute.
     table : Table
         The table.
     columns : pyarrow.Table or None
@@ -70,7 +70,7 @@ def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | Non
         The partitions, for the numbers of their rows; None: not read yet.
     """
     if request.is_empty:
-        return "Nothing is chosen: choose a kind of statistics, and columns."
+        return "Nothing to compute: choose a kind of statistics, and columns."
     fields = [f for f in table.schema.top_level if request.columns is None or f.name in request.columns]
     texts = []
     if request.scans:
@@ -98,7 +98,7 @@ def _size(fields: list[Field], columns: pa.Table | None) -> str:
 
 def _by_partition(fields: list[Field], partitions: pa.Table | None) -> str:
     if partitions is None:
-        return "the size of sketches by partition is not known yet"
+        return "the size of the sketches by partition is not known yet"
     size = estimate_size(_sketched(fields), partitions["data_record_count"].to_pylist(), k=K, lg_k=LG_K)
     return f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
 

@@ -1,4 +1,4 @@
-"""The panel that computes the missing statistics and commits them."""
+"""The panel that computes missing statistics and commits them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _KINDS = {
 }
 _SAYS = {
     "idle": "",
-    "starting": "Starting Spark; the first time takes some seconds …",
+    "starting": "Starting Spark; the first time takes a few seconds …",
     "scanning": "Scanning …",
     "cancelling": "Cancelling …",
-    "found": "Computed; nothing has been changed yet. Preview the commit to see what it would write.",
-    "previewing": "Looking at what the commit would change …",
-    "previewed": "Nothing has been changed yet: this is what the commit would do.",
+    "found": "Computed. Nothing has changed yet: preview the commit to see what it would write.",
+    "previewing": "Checking what the commit would change …",
+    "previewed": "Nothing has changed yet. This is what the commit would do:",
     "committing": "Committing …",
-    "committed": "Committed; the table above is shown as it is now.",
+    "committed": "Committed. The table above is up to date.",
 }
 
 
 class ComputeView(View):
-    """Columns to choose, a scan with progress and cancel, a preview, a commit."""
+    """A choice of columns, a scan with progress and cancel, a preview, a commit."""
 
     name = "compute"
     title = "Generate and commit statistics"
@@ -47,7 +47,7 @@ class ComputeView(View):
         super().__init__(state)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         names = [field.name for field in self.state.table.schema.top_level]
         self.all_columns = ipywidgets.Checkbox(True, description="all columns", indent=False)
         self.columns = ipywidgets.SelectMultiple(options=names, rows=min(8, max(2, len(names))), description="columns")
@@ -74,12 +74,12 @@ class ComputeView(View):
         self.body.children = [kinds, self.columns, self.status, self.outcome]
 
     def request(self) -> ComputeRequest:
-        """Return what is chosen."""
+        """Return the selected kinds and columns."""
         columns = None if self.all_columns.value else tuple(self.columns.value)
         return ComputeRequest(columns, **{name: choice.value for name, choice in self.kinds.items()})
 
     def draw(self) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         phase, request = self.state.phase, self.request()
         self.columns.layout.display = "none" if self.all_columns.value else None
         self.say(describe_cost(request, self.state.table, self.state.columns, self.state.partitions))
@@ -105,7 +105,7 @@ class ComputeView(View):
         return "" if self.state.statistics is None else render_statistics(self.state.statistics)
 
     def to_arrow(self) -> pa.Table | None:
-        """Return what the scan has found."""
+        """Return the results of the scan."""
         return None if self.state.statistics is None else self.state.statistics.to_arrow()
 
     def code(self) -> str:
@@ -114,7 +114,7 @@ class ComputeView(View):
 
 
 def render_statistics(statistics: Statistics) -> str:
-    """Return what a scan has found as an HTML table; what is from the table is escaped."""
+    """Return the results of a scan as an HTML table, with text from the table escaped."""
     heads = ("column", "values", "nulls", "NaN", "distinct", "smallest", "largest")
     rows = []
     for row in statistics.to_arrow().to_pylist():

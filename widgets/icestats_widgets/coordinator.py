@@ -1,4 +1,4 @@
-"""Reads what the state's choices ask for, in the background, and puts it into the state."""
+"""Reads what the choices in the state need, in the background, and puts the results into the state."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _WHOLE = ("int", "long")
 _MANY = 100
 _ROLLED_UP = ("manifests", "columns", "partitions")
 _SECONDS_BETWEEN = 0.1
-"""The browser is told of progress no more often."""
+"""Shortest time between progress messages to the browser."""
 
 
 class Coordinator:
-    """The only one that reads: views observe the state, and choices are made there.
+    """The only part that reads: views observe the state, and choices are made there.
 
     Parameters
     ----------
     state : ExplorerState
         What is shown and chosen.
     background : Background
-        Where reading happens.
+        Where the reading runs.
     """
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
@@ -47,7 +47,7 @@ class Coordinator:
         state.observe(lambda _: self._read_table(), "table")
 
     def read_overview(self) -> None:
-        """Read the manifest list: milliseconds, whatever the number of files."""
+        """Read the manifest list, which takes milliseconds however many files there are."""
         state = self._state
         try:
             state.overview = state.table.overview()
@@ -133,9 +133,9 @@ class Coordinator:
 
 
 def choose_column(table: Table) -> str | None:
-    """Return the column to begin with, one whose distribution is worth seeing.
+    """Return the column to start with, one whose distribution is worth seeing.
 
-    The first of fractions; else the first of numbers that is known to have many distinct values; else the first.
+    The first column of fractions; else the first numeric column known to have many distinct values; else the first.
     """
     columns = [field for field in table.schema.top_level if field.is_primitive]
     ndv = {

@@ -24,13 +24,13 @@ from icestats_widgets.state import ExplorerState
 from icestats_widgets.view import View
 
 _GOOD, _BAD = 2.0, 10.0
-"""q-errors up to here are good, from here on bad."""
+"""q-errors up to the first are good, from the second on bad."""
 _COLUMNS = (
     {"name": "source", "title": "source", "width": "minmax(120px,1fr)"},
     {"name": "rows", "title": "rows", "width": "minmax(110px,1.2fr)", "align": "end"},
     {"name": "bounds", "title": "at least … at most", "width": "minmax(140px,1.2fr)", "align": "end"},
     {"name": "q_error", "title": "q-error", "width": "minmax(64px,.6fr)", "align": "end",
-     "about": "how many times the estimate is off, in whichever direction: 1 is perfect"},
+     "about": "the factor by which the estimate is off, in either direction: 1 is perfect"},
     {"name": "before", "title": "before", "width": "minmax(84px,.8fr)", "align": "end",
      "about": "rows before the last commit"},
     {"name": "bytes", "title": "bytes", "width": "minmax(72px,.7fr)", "align": "end"},
@@ -40,10 +40,10 @@ _COLUMNS = (
 
 
 class EstimateView(View):
-    """Rows and bytes by source, with bounds, and q-errors once the rows have been counted."""
+    """Rows and bytes by source, with bounds, and with q-errors once the rows are counted."""
 
     name = "estimates"
-    title = "Estimates: what an optimizer would think"
+    title = "Estimates: what an optimizer would expect"
     follows = ("estimates", "earlier_estimates", "row_filter")
 
     def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
@@ -51,7 +51,7 @@ class EstimateView(View):
         super().__init__(state)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.count = ipywidgets.Button(description="Count the rows", icon="calculator", tooltip="Reads the data")
         self.count.on_click(lambda _: self._questions.count())
         self.set_controls(self.count)
@@ -64,18 +64,18 @@ class EstimateView(View):
         self.count.disabled = estimates is None or self.is_loading or estimates.actual is not None
         if estimates is None:
             note = self.note if self.note and not self.state.notes.get("plan") else ""
-            self.grid.show_rows(ListedRows([]), note or "Estimates of the filter above appear here, one a source.")
+            self.grid.show_rows(ListedRows([]), note or "Estimates for the filter above appear here, one per source.")
             self.say("")
             return
         rows_counted = (
             "rows not counted yet" if estimates.actual is None else f"{counted(estimates.actual, 'row')} counted"
         )
-        self.say(f"{estimates.row_filter}: {rows_counted}; a bar ten times as many rows is one step longer")
+        self.say(f"{estimates.row_filter}: {rows_counted}; bars are on a logarithmic scale")
         before = {one.source: one for one in self.state.earlier_estimates or ()}
         most = max((one.rows or 0 for one in estimates), default=0)
         rows = [_row(i, one, before.get(one.source), most) for i, one in enumerate(estimates)]
         left_out = (
-            "" if is_small(self.state) else f"Data files were not asked: the table has over {MOST_FILES:,} of them."
+            "" if is_small(self.state) else f"No estimate from data files: the table has over {MOST_FILES:,} of them."
         )
         self.grid.show_rows(ListedRows(rows), self.note or left_out)
 
@@ -97,7 +97,7 @@ def _row(number: int, one: SourceEstimate, before: SourceEstimate | None, most: 
     cells = [
         text_cell(one.source, kind="strong"),
         rows,
-        text_cell(ends, one.bound) if one.rows_upper is not None else text_cell("–", "nothing is promised"),
+        text_cell(ends, one.bound) if one.rows_upper is not None else text_cell("–", "no bounds"),
         _q_error(one.q_error),
         text_cell("–" if before is None else _count(before.rows), "" if before is None else before.assumes),
         text_cell(render_bytes(None if one.bytes is None else round(one.bytes))),

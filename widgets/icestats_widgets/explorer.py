@@ -33,22 +33,22 @@ from icestats_widgets.tree_view import TreeView
 from icestats_widgets.view import View
 
 _LONGEST_HEAD_START_SECONDS = 1.5
-"""Where no page says that it shows the explorer, the rest is read all the same."""
+"""After this time the rest is read even if no page reports that it shows the explorer."""
 _STYLE = Path(__file__).with_name("explorer.css")
 
 
 class Explorer(ipywidgets.VBox):
-    """Figures, manifests, partitions, columns with their distribution, and the panel that computes what is missing.
+    """Totals, manifests, partitions, columns with their distribution, and the panel that computes missing statistics.
 
-    The first picture needs the manifest list only; the rest is read in the background. Nothing is written before
-    *Commit* is pressed.
+    The first view needs only the manifest list; the rest is read in the background. Nothing is written until you press
+    *Commit*.
 
     Parameters
     ----------
     table : icestats.Table
         What to show.
     column : str, optional
-        The column to begin with.
+        The column to start with.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Explorer(ipywidgets.VBox):
         return_large_arrays()
         threading.Thread(target=pack_bundle, name="icestats plotly", daemon=True).start()
         self.state = ExplorerState(table=table, column=column, is_drawing=False)
-        """What is shown and chosen: set its traits to choose."""
+        """What is shown and selected. Set its traits to change the selection."""
         self._background = Background()
         self._coordinator = Coordinator(self.state, self._background)
         self._coordinator.read_overview()
@@ -108,7 +108,7 @@ class Explorer(ipywidgets.VBox):
         self._start_soon()
 
     def code(self) -> str:
-        """Return the Python lines that give what is seen, part by part."""
+        """Return the Python lines that reproduce the view, part by part."""
         seen: dict[str, str] = {}
         for view in (self.summary, self.selection, *self.parts):
             seen.setdefault(view.code(), view.name)
@@ -156,7 +156,7 @@ class Explorer(ipywidgets.VBox):
         self._coordinator.read_rollups()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until everything that is being read is there; return whether that came in time."""
+        """Wait until everything is read; return whether that happened in time."""
         self._start()
         self._read()
         return self._background.wait(timeout_s)

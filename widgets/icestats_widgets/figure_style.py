@@ -1,4 +1,4 @@
-"""What all figures share: colours that the colour-blind can tell apart, a bare layout, and harmless text."""
+"""What all figures share: colours that colour-blind people can tell apart, a plain layout, and escaped text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OVERLAP = "#009E73"
 MISSING = "#999999"
 """Nulls and NaN: grey."""
 TEXT = "#767676"
-"""Readable on white and on black; the style sheet puts the theme's own colour in its place."""
+"""Readable on white and on black; the style sheet replaces it with the theme's colour."""
 GRID = "rgba(127,127,127,0.25)"
 LONGEST_LABEL = 60
 
 
 def escape_label(text: object, longest: int = LONGEST_LABEL) -> str:
-    """Return text of the table as plotly shows it literally: plotly reads a kind of HTML in labels and hovers.
+    """Return text from the table so that plotly shows it literally: plotly interprets some HTML in labels and hovers.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def shorten_path(path: str) -> str:
 
 
 def build_layout(height: int, **more: Any) -> dict[str, Any]:
-    """Return a layout that is drawn on whatever lies below it, in light and in dark.
+    """Return a transparent layout, for light and dark themes.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def build_axis(title: str = "", **more: Any) -> dict[str, Any]:
     Parameters
     ----------
     title : str
-        Shown as it is: escape what is from the table.
+        Shown unescaped: escape text from the table first.
     **more
         Further properties of plotly's axis; they win.
     """

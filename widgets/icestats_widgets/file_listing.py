@@ -1,4 +1,4 @@
-"""All live files of a snapshot in little memory: what the list of files shows and sorts by, and no more."""
+"""All live files of a snapshot in little memory: only what the list of files shows and sorts by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from icestats.iceberg.metadata import Field
 from icestats.table.table import Table
 
 _PART = 48
-"""Manifests whose files are read at once, in full, before they are cut down."""
+"""Number of manifests whose files are read in full at a time, before most columns are dropped."""
 _KEPT = (
     "content",
     "file_format",
@@ -32,7 +32,7 @@ def read_file_listing(table: Table, column: Field | None) -> Iterator[tuple[pa.T
     table : Table
         The table.
     column : Field or None
-        The column whose nulls and bounds are wanted.
+        The column whose nulls and bounds to read.
 
     Yields
     ------
@@ -40,9 +40,9 @@ def read_file_listing(table: Table, column: Field | None) -> Iterator[tuple[pa.T
         The files so far, one row each: columns of `schemas.files_schema`, those that repeat as dictionaries; `folder`
         and `file_name`, which make the path; `nulls`, `lower` and `upper` of the column, null where they are unknown.
     int
-        The manifests that have been read.
+        The number of manifests read.
     int
-        The manifests that there are.
+        The number of all manifests.
     """
     paths = table.manifest_files()["manifest_path"].to_pylist()
     columns = [] if column is None else [column.name]
@@ -101,7 +101,7 @@ def file_path(files: pa.Table, row: int) -> str:
 
 
 def find_file(files: pa.Table, path: str) -> int:
-    """Return the row of a path; -1 where there is none."""
+    """Return the row of a path; -1 if there is none."""
     if "file_path" in files.column_names:
         return int(pc.index(files["file_path"], path).as_py())
     rows = pc.equal(files["file_name"], path.rsplit("/", 1)[-1]).to_numpy()

@@ -1,4 +1,4 @@
-"""The line that a person types a row filter into."""
+"""The box where a person types a row filter."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MOST_IDEAS = 3
 
 
 class FilterBox(anywidget.AnyWidget):
-    """A filter, what is wrong with it, and some to begin with."""
+    """A filter, its error, and suggestions."""
 
     _esm = Path(__file__).with_name("filter_box.js")
 
     label = Unicode("Row filter").tag(sync=True)
-    """What stands before the line. Type: str. Default: `Row filter`."""
+    """The label. Type: str. Default: `Row filter`."""
     value = Unicode().tag(sync=True)
-    """The filter; it follows a quarter of a second behind the typing. Type: str. Default: empty."""
+    """The filter, updated a quarter of a second after typing. Type: str. Default: empty."""
     error = Unicode().tag(sync=True)
-    """What is wrong with it. Type: str. Default: empty."""
+    """What is wrong with the filter. Type: str. Default: empty."""
     ideas = List(Unicode()).tag(sync=True)
     """Filters to try. Type: list of str. Default: empty."""
 
@@ -41,7 +41,7 @@ def suggest_filters(columns: pa.Table, schema: Schema) -> list[str]:
     columns : pyarrow.Table
         `schemas.COLUMNS`.
     schema : Schema
-        Which of them are top-level ones.
+        Says which of them are top-level columns.
     """
     top_level = {field.field_id for field in schema.top_level}
     found: dict[str, str] = {}

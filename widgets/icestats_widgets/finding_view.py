@@ -1,4 +1,4 @@
-"""What is wrong with the table, how grave it is, and the statement that mends it."""
+"""What is wrong with the table, how severe it is, and the statement that fixes it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from icestats_widgets.view import View
 _ORDER = ("error", "warning", "note")
 _COLUMNS = (
     {"name": "severity", "title": "severity", "width": "minmax(78px,.4fr)"},
-    {"name": "finding", "title": "finding, and its evidence", "width": "minmax(260px,3fr)"},
-    {"name": "fix", "title": "what mends it", "width": "minmax(220px,2.4fr)"},
+    {"name": "finding", "title": "finding and evidence", "width": "minmax(260px,3fr)"},
+    {"name": "fix", "title": "fix", "width": "minmax(220px,2.4fr)"},
 )
 
 
 class FindingView(View):
-    """Findings of the manifest list, of the statistics and of the layout."""
+    """Findings from the manifest list, the statistics and the layout."""
 
     name = "findings"
     title = "Findings"
@@ -37,8 +37,8 @@ class FindingView(View):
         super().__init__(state)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
-        self.look = ipywidgets.Button(description="Look at the layout", icon="search", tooltip="Reads each entry")
+        """Make the permanent widgets."""
+        self.look = ipywidgets.Button(description="Check the layout", icon="search", tooltip="Reads every entry")
         self.look.on_click(lambda _: self._questions.read_layout())
         self.set_controls(self.look)
         self.grid = Grid("Findings", _COLUMNS, row_height=46, most_rows=6, least_rows=2)
@@ -53,9 +53,9 @@ class FindingView(View):
         self.controls.layout.display = "none" if state.overview is None or is_small(state) else None
         note = self.state.notes.get("layout_report", "")
         counts = [counted(n, s) for s in _ORDER if (n := sum(f.severity == s for f in found))]
-        self.say(", ".join(counts) + (" · looking at the layout …" if reading else "") if counts or reading else "")
+        self.say(", ".join(counts) + (" · checking the layout …" if reading else "") if counts or reading else "")
         rows = [_row(number, finding) for number, finding in enumerate(found)]
-        self.grid.show_rows(ListedRows(rows), note or ("" if rows else "Nothing has been found wrong."))
+        self.grid.show_rows(ListedRows(rows), note or ("" if rows else "No problems found."))
 
     def _find(self) -> list[Finding]:
         overview, layout = self.state.overview, self.state.layout_report
@@ -65,11 +65,11 @@ class FindingView(View):
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the findings: `severity`, `title`, `evidence`, `fix`; null where nothing mends it."""
+        """Return the findings: `severity`, `title`, `evidence`, `fix`; null if there is no fix."""
         return findings_table(self._find())
 
     def code(self) -> str:
-        """Return the Python line that gives the findings of the layout."""
+        """Return the Python line that gives the layout's findings."""
         return "table.layout()"
 
 

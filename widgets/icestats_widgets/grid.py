@@ -1,4 +1,4 @@
-"""A table of any length, of which only the visible rows go to the browser."""
+"""A table of any length. Only the visible rows go to the browser."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import anywidget
 from traitlets import Bool, Dict, Int, List, Unicode
 
 MOST_ROWS_SENT = 400
-"""More rows than this are never sent in one message."""
+"""Most rows in one message."""
 _FIRST_ROWS = 60
 
 Row = dict[str, Any]
-"""A row: `key`, `depth`, `open` (only where it has rows below it), `cells`, and `k`, a kind."""
+"""A row: `key`, `depth`, `open` (only if it can have rows below it), `cells`, and `k`, a kind."""
 
 
 class Seen(NamedTuple):
-    """How a row is seen when a person chooses it: what is asked for is what is not seen."""
+    """How a row looks when a person clicks it: a click asks for the opposite."""
 
     is_selected: bool
     is_open: bool
@@ -36,7 +36,7 @@ class Rows(Protocol):
 
 
 class ListedRows:
-    """Rows that are few enough to be made at once.
+    """Rows that are few enough to build all at once.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Grid(anywidget.AnyWidget):
     label : str
         What a screen reader says.
     columns : sequence of dict
-        `name`, `title`, `width` (as CSS grid has it), and where wanted `align`, `sortable`, `about`.
+        `name`, `title`, `width` (as in CSS grid), and optionally `align`, `sortable`, `about`.
     **traits
         Further traits.
     """
@@ -81,45 +81,45 @@ class Grid(anywidget.AnyWidget):
     row_height = Int(26).tag(sync=True)
     """Pixels. Type: int. Default: 26."""
     most_rows = Int(14).tag(sync=True)
-    """Rows that are seen at once; the rest is scrolled to. Type: int. Default: 14."""
+    """Most visible rows; scroll to see the others. Type: int. Default: 14."""
     least_rows = Int(1).tag(sync=True)
-    """Rows that room is kept for. Type: int. Default: 1."""
+    """Fewest rows to reserve space for. Type: int. Default: 1."""
     is_tree = Bool(False).tag(sync=True)
     """Whether rows can be opened. Type: bool. Default: False."""
     is_loading = Bool(False).tag(sync=True)
     """Whether other rows are being read. Type: bool. Default: False."""
     sort = Dict().tag(sync=True)
-    """`column` and `descending`. Type: dict. Default: empty, as the rows come."""
+    """`column` and `descending`. Type: dict. Default: empty, the original order."""
     selected = List(Unicode()).tag(sync=True)
     """Keys of the selected rows. Type: list of str. Default: empty."""
     placeholder = Unicode().tag(sync=True)
-    """What stands in the filter's box; without it there is none. Type: str. Default: empty."""
+    """Placeholder of the filter box; if empty, there is no box. Type: str. Default: empty."""
     origin = Int().tag(sync=True)
-    """Another number scrolls to the first row. Type: int. Default: 0."""
+    """Changing the number scrolls to the first row. Type: int. Default: 0."""
     note = Unicode().tag(sync=True)
-    """A sentence below the rows, such as why there are none. Type: str. Default: empty."""
+    """A sentence below the rows, for example why there are none. Type: str. Default: empty."""
     page = Dict({"offset": 0, "rows": [], "number": 0}).tag(sync=True)
-    """The rows that the browser has. Type: dict. Default: none."""
+    """The rows sent to the browser. Type: dict. Default: none."""
 
     def __init__(self, label: str, columns: Sequence[dict[str, Any]], **traits: Any) -> None:
         self._rows: Rows = ListedRows([])
         self._seen = (0, _FIRST_ROWS)
         self._number = 0
         self.on_select: Callable[[str, Seen], object] | None = None
-        """Called with the key of a row that is chosen, and how it is seen then."""
+        """Called with the key of a clicked row, and how the row looked."""
         self.on_toggle: Callable[[str, bool], object] | None = None
-        """Called with the key of a row, and whether it is to be open."""
+        """Called with the key of a row, and whether to open it."""
         self.on_sort: Callable[[str, bool], object] | None = None
-        """Called with a column and whether the largest is to come first."""
+        """Called with a column, and whether to put the largest first."""
         self.on_filter: Callable[[str], object] | None = None
-        """Called with the text of the filter's box."""
+        """Called with the text of the filter box."""
         self.on_shown: Callable[[], object] | None = None
-        """Called when a browser has painted it."""
+        """Called when a browser has painted the grid."""
         super().__init__(label=label, columns=list(columns), **traits)
         self.on_msg(lambda _, message, __: self.receive(message))
 
     def show_from_first(self) -> None:
-        """Scroll to the first row: the rows are others, or in another order."""
+        """Scroll to the first row, after the rows or their order changed."""
         self._seen = (0, _FIRST_ROWS)
         self.origin += 1
 
@@ -137,7 +137,7 @@ class Grid(anywidget.AnyWidget):
         self.refresh(note)
 
     def refresh(self, note: str | None = None) -> None:
-        """Show the same rows anew: some have been opened, closed or filled."""
+        """Show the same rows again, after some were opened, closed or filled."""
         offset, count = self._seen
         offset = max(0, min(offset, self._rows.row_count - count))
         with self.hold_sync():
@@ -149,7 +149,7 @@ class Grid(anywidget.AnyWidget):
                 self._send_page(offset, rows)
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Take what the browser says: which rows it shows, and what a person does with them."""
+        """Handle messages from the browser: which rows it shows, and what a person does with them."""
         kind = message.get("kind")
         if kind == "window":
             self._seen = (max(0, int(message["offset"])), max(1, min(int(message["count"]), MOST_ROWS_SENT)))

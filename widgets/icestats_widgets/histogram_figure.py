@@ -1,4 +1,4 @@
-"""A column's histogram with its error band, its quantiles, and its nulls and NaN beside it."""
+"""A column's histogram with its error band, quantiles, nulls and NaN."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from icestats_widgets.histogram_part import HistogramPart
 
 HEIGHT = 380
 MARKED_RANKS = {0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.95: "95 %"}
-"""Quantiles that are drawn; those that have room are named."""
+"""Quantiles to draw; they are named if there is room."""
 _NAME_WIDTH = 0.11
 _MOST_TICKS = 16
 _SIDE = 0.8
-"""Where on the width the nulls begin."""
+"""Where the nulls start, as a share of the width."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,13 @@ def build_histogram_figure(part: HistogramPart) -> go.Figure:
     Parameters
     ----------
     part : HistogramPart
-        What is drawn, with what lies outside.
+        What to draw, and what lies outside.
 
     Returns
     -------
     plotly.graph_objects.Figure
-        Always the same traces, so that one figure can take the place of another: `values`, the bars; `at least` and
-        `at most`, between which each count lies; `quantile lines` and `quantiles`; `missing`, nulls and NaN on a scale
-        of their own.
+        Always the same traces, so one figure can replace another: `values`, the bars; `at least` and `at most`, the
+        bounds of each count; `quantile lines` and `quantiles`; `missing`, nulls and NaN on a separate scale.
     """
     histogram = part.histogram
     bars = _string_bars(histogram) if _is_labelled(histogram) else _number_bars(histogram)

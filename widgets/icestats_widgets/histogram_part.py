@@ -11,13 +11,13 @@ from icestats.stats.histogram import Histogram, Kind
 from icestats_widgets.axis import axis_position
 
 MIDDLE = (0.01, 0.99)
-"""Ranks that the middle lies between; finer ones would be finer than the sketch."""
+"""The middle lies between these ranks; finer ranks would exceed the sketch's precision."""
 MOST_BINS = 100_000
-"""More bins over the whole range than this are not asked for; bins of equal height are drawn instead."""
+"""Most bins to ask for over the whole range; beyond it, bins of equal height are drawn instead."""
 LARGEST = 1e300
-"""Positions beyond are as good as infinite: plotly has no axis for them."""
+"""Positions beyond this count as infinite: plotly has no axis for them."""
 WORTH_CUTTING = 0.5
-"""A middle that takes more of the range than this is drawn with its tails."""
+"""If the middle covers more of the range than this, the tails are drawn too."""
 
 
 @dataclass(frozen=True)
@@ -25,40 +25,40 @@ class HistogramPart:
     """A histogram, or the middle of one."""
 
     histogram: Histogram
-    """Only the bins that are drawn; `n`, the error and the quantiles are those of all values."""
+    """Has only the bins that are drawn; `n`, the error and the quantiles cover all values."""
     below: float
-    """Values below the first bin, estimated; 0 where nothing is cut."""
+    """Estimated number of values below the first bin; 0 if nothing is cut."""
     above: float
-    """Values above the last bin, estimated."""
+    """Estimated number of values above the last bin."""
     asked: Kind
-    """The kind that was asked for; the histogram's own differs where tails are too far for bins of the same width."""
+    """The kind that was asked for; the histogram's kind differs if the tails are too long for bins of equal width."""
 
     where: str | None = None
-    """The filter on partitions that the values meet; None: they are of the whole table."""
+    """The partition filter that the values match; None: the whole table."""
     window: tuple[float, float] | None = None
-    """What of the axis is shown where the outermost bins reach further; None: all bins."""
+    """The visible part of the axis if the outermost bins extend further; None: all bins."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether something lies outside of what is drawn."""
+        """Whether some values lie outside the drawn range."""
         return self.below + self.above > 0 or self.window is not None
 
 
 def read_histogram_part(
     read: Callable[[int, Kind], Histogram], *, bins: int, kind: Kind, whole_range: bool
 ) -> HistogramPart:
-    """Read a histogram in the resolution that its middle needs.
+    """Read a histogram at the resolution that its middle needs.
 
     Parameters
     ----------
     read : callable
-        Gives the column's histogram over the whole range for a number of bins and a kind.
+        Returns the column's histogram over the whole range, given a number of bins and a kind.
     bins : int
-        About how many bins are to be seen.
+        About how many bins to show.
     kind : {"equi-width", "equi-height"}
-        Of the same width or of the same count.
+        Equal width or equal count.
     whole_range : bool
-        Draw everything.
+        Draw the whole range.
     """
     plain = read(bins, kind)
     if plain.type in ("string", "boolean") or plain.n == 0:
@@ -76,7 +76,7 @@ def read_histogram_part(
 
 
 def find_middle(histogram: Histogram) -> tuple[float, float] | None:
-    """Return the positions on the axis between which the middle of the values lies; None where it is not worth it."""
+    """Return the positions on the axis that enclose the middle of the values; None if cutting is not worth it."""
     finite = _finite(histogram)
     middle = [_at(histogram, histogram.quantiles[rank]) for rank in MIDDLE]
     lower = middle[0] if _is_drawable(middle[0]) else finite[0]
@@ -85,7 +85,7 @@ def find_middle(histogram: Histogram) -> tuple[float, float] | None:
 
 
 def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind) -> HistogramPart:
-    """Return the bins of a histogram between `lower` and `upper`; bins that reach to infinity are never drawn."""
+    """Return the bins of a histogram between `lower` and `upper`; bins that extend to infinity are never drawn."""
     positions = [_at(histogram, edge) for edge in histogram.edges]
     kept = [
         i

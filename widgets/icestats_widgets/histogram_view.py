@@ -21,19 +21,19 @@ _SHOWN_RANKS = {0.0: "min", 0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 
 
 
 class HistogramView(View):
-    """A column's histogram from its committed KLL sketch; no data file is touched."""
+    """A column's histogram from its committed KLL sketch, without touching data files."""
 
     name = "histogram"
     title = "Distribution"
     follows = ("histogram", "column", "selection")
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.kind = kind = ipywidgets.ToggleButtons(
-            options=KINDS, tooltips=["Bins of the same width", "Bins of the same count"]
+            options=KINDS, tooltips=["Bins of equal width", "Bins of equal count"]
         )
         bins = ipywidgets.BoundedIntText(min=5, max=200, step=5, description="bins")
-        self.whole = whole = ipywidgets.Checkbox(description="far tails too", indent=False)
+        self.whole = whole = ipywidgets.Checkbox(description="include far tails", indent=False)
         link((self.state, "kind"), (kind, "value"))
         link((self.state, "bins"), (bins, "value"))
         link((self.state, "whole_range"), (whole, "value"))
@@ -64,9 +64,9 @@ class HistogramView(View):
         self.whole.disabled = not (part.is_cut or self.state.whole_range)
         text = describe_histogram(part, table.metadata, table.snapshot)
         if part.where is not None:
-            text = f"of the partitions where {part.where}: {text}"
+            text = f"for the partitions where {part.where}: {text}"
         elif self.state.selection is not None:
-            text = f"of the whole table, as there are no sketches of the marked part: {text}"
+            text = f"for the whole table, because the selected part has no sketches: {text}"
         self.say(text)
         if histogram.n == 0:
             self.show_note("No values: every row is null or NaN, or there are no rows.", is_error=False)
@@ -90,9 +90,9 @@ class HistogramView(View):
 
 
 def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
-    """Return what a person has to know of a histogram: its source, age and error, and what is not drawn."""
+    """Return what a reader must know about a histogram: its source, age and error, and what is not drawn."""
     histogram = part.histogram
-    error = "every count exact" if histogram.rank_error == 0 else (
+    error = "every count is exact" if histogram.rank_error == 0 else (
         f"band: each count ± {histogram.count_error:,.0f} (rank error {histogram.rank_error:.2%} at 99 %)"
     )  # fmt: skip
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
@@ -104,11 +104,11 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     if part.below + part.above > 0:
         ends = ((part.below, "below"), (part.above, "above"))
         outside = [f"{count:,.0f} values {where}" for count, where in ends if count]
-        texts.append(f"the middle is drawn; about {' and '.join(outside)} it are left out")
+        texts.append(f"only the middle is drawn; it leaves out about {' and '.join(outside)} it")
     if part.window is not None:
-        texts.append("the axis shows the middle; the outermost bins reach further")
+        texts.append("the axis shows only the middle; the outermost bins extend further")
     if part.asked != histogram.kind:
-        why = "" if histogram.type == "string" else ": the tails are too far for bins of the same width"
+        why = "" if histogram.type == "string" else ": the tails are too long for bins of equal width"
         texts.append(f"{histogram.kind} bins{why}")
     quantiles = [
         f"{label} {brief_label(histogram.type, histogram.quantiles[rank])}"
@@ -125,4 +125,4 @@ def _age(snapshot_id: int | None, metadata: TableMetadata, snapshot: Snapshot | 
         if ancestor.snapshot_id == snapshot_id:
             behind = "" if age == 0 else f", {counted(age, 'commit')} behind"
             return f"this snapshot ({snapshot_id})" if age == 0 else f"snapshot {snapshot_id}{behind}"
-    return f"snapshot {snapshot_id}, which is no ancestor of this one"
+    return f"snapshot {snapshot_id}, which is not an ancestor of this one"

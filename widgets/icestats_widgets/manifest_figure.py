@@ -1,4 +1,4 @@
-"""Manifests: what part of the key each covers, and how many records it counts."""
+"""Manifests: the key range that each one covers, and how many records it has."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from icestats_widgets.figure_style import DATA, DELETES, OVERLAP, build_axis, bu
 HEIGHT = 400
 MOST_DRAWN = 1_000
 FADED = 0.2
-"""Opacity of manifests that are not marked."""
+"""Opacity of manifests that are not selected."""
 _DEPTH_FROM = 0.84
-"""Where on the height the number of overlapping manifests is drawn."""
+"""Where the number of overlapping manifests is drawn, as a share of the height."""
 _CONTENTS = (("data", DATA), ("deletes", DELETES))
 
 
@@ -36,13 +36,13 @@ class Key:
 
 @dataclass(frozen=True)
 class ManifestPicture:
-    """A figure, and which manifest each of its bars stands for."""
+    """A figure, and the manifest that each of its bars stands for."""
 
     figure: go.Figure
     paths: tuple[tuple[str, ...], ...]
     """For each trace, the manifest path of each of its bars."""
     deepest: int
-    """The most manifests of data that one key lies in."""
+    """The largest number of data manifests that hold the same key."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ def build_manifest_figure(
     manifest_files : pyarrow.Table
         `schemas.MANIFEST_FILES`.
     key_ranges : sequence of KeyRange
-        Of the manifests that have one.
+        The ranges of the manifests that have one.
     key : Key or None
-        The field they are of; None draws the records only.
+        The partition field of the ranges; None draws the records only.
     marked : collection of str, optional
-        Paths of the manifests that stand out; by default all.
+        Paths of the manifests to highlight; by default all.
 
     Returns
     -------
     ManifestPicture
-        A line a manifest, those with the smallest keys first; the more bars a vertical line crosses, the more manifests
-        a query for that key has to read. Traces: `data` and `deletes`, the key ranges; `data records` and
-        `deletes records`; `overlap`, how many manifests of data hold each key, all of them and not only the drawn ones.
+        One line per manifest, smallest keys first. The more bars a vertical line crosses, the more manifests a query
+        for that key has to read. Traces: `data` and `deletes`, the key ranges; `data records` and `deletes records`;
+        `overlap`, how many data manifests hold each key, counting also those that are not drawn.
     """
     found = _found(manifest_files, {r.manifest_path: r for r in key_ranges}, key)
     rows = [_row(place, *one, marked) for place, one in enumerate(found[:: drawn_step(len(found))])]
@@ -100,7 +100,7 @@ def build_manifest_figure(
 
 
 def overlap_depths(intervals: Sequence[tuple[float, float]]) -> tuple[list[float], list[int]]:
-    """Return where the number of overlapping intervals changes, and the number from there on.
+    """Return where the number of overlapping intervals changes, and the new number.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def overlap_depths(intervals: Sequence[tuple[float, float]]) -> tuple[list[float
 
 
 def drawn_step(manifest_count: int) -> int:
-    """Return n where one manifest in n is drawn.
+    """Return n, if one manifest in n is drawn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The manifests: there first, because the manifest list alone says it."""
+"""The manifests: shown first, because they need only the manifest list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ManifestView(View):
     hears = ("overview",)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self._paths: tuple[tuple[str, ...], ...] = ()
         self._drawn: Any = None
 
@@ -87,7 +87,7 @@ class ManifestView(View):
 
 
 def find_key(table: Table) -> Key | None:
-    """Return the partition field whose ranges the overview has: the first of the default spec that is not void."""
+    """Return the partition field of the overview's key ranges: the first in the default spec that is not void."""
     spec = table.metadata.specs[table.metadata.default_spec_id]
     field = next((field for field in spec.fields if field.transform != "void"), None)
     kind = None if field is None else partition_field_type(field, table.schema)

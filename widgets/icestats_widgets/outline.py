@@ -1,4 +1,4 @@
-"""A tree whose rows are made when they are seen: blocks of siblings, of which some rows are open."""
+"""A tree that builds rows when they become visible: blocks of siblings, with some rows open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPERATORS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.great
 
 @dataclass(eq=False)
 class Block:
-    """Siblings: rows by number, in the order that they are shown in."""
+    """Siblings: numbered rows, in display order."""
 
     prefix: str
     """The first letter of its rows' keys."""
@@ -32,15 +32,15 @@ class Block:
     cells: Callable[[int], list[Cell]]
     """Makes the cells of a row."""
     identify: Callable[[int], str] = str
-    """What a row is of: a path, a field id."""
+    """What a row stands for: a path, a field id."""
     values: Mapping[str, Callable[[], pa.Array]] = field(default_factory=dict)
-    """What a column is sorted by, and a number compared with."""
+    """The values to sort a column by, and to compare with numbers in the filter."""
     texts: Callable[[], pa.Array] | None = None
-    """What words are looked for in."""
+    """The texts to search for words."""
     opens: bool = False
-    """Whether rows have rows below them."""
+    """Whether rows can be opened."""
     order: Any = None
-    """Numbers of the rows that are shown; by default all, as they come."""
+    """Numbers of the rows to show; by default all, in the original order."""
     open: dict[int, Block] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,12 +49,12 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Rows that are shown, those of open ones among them."""
+        """Number of rows shown, including those below open rows."""
         shown = [block.size for row, block in self.open.items() if self.place(row) is not None]
         return len(self.order) + sum(shown)
 
     def place(self, row: int) -> int | None:
-        """Return where a row is shown among its siblings; None where it is filtered out."""
+        """Return the position of a row among its siblings; None if it is filtered out."""
         found = np.flatnonzero(self.order == row)
         return int(found[0]) if found.size else None
 
@@ -67,11 +67,11 @@ def arrange(block: Block, column: str | None, *, descending: bool, words: str = 
     block : Block
         The rows.
     column : str or None
-        What to sort by; None keeps the order that they come in.
+        What to sort by; None keeps the original order.
     descending : bool
-        The largest first; unknown ones are always last.
+        Whether the largest comes first; unknown values are always last.
     words : str
-        Words that a row's text has all of, and comparisons such as `records > 1000` or `size < 1 MB`.
+        Words that a row's text must all contain, and comparisons such as `records > 1000` or `size < 1 MB`.
     only : pyarrow.Array of bool, optional
         The rows that may be shown.
     """
@@ -104,7 +104,7 @@ def _masks(block: Block, words: str) -> Iterator[pa.Array]:
 
 
 class Outline:
-    """The rows of a tree in a line, as a grid shows them.
+    """The rows of a tree as a flat list, as a grid shows them.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Outline:
         return list(_walk(self.root, offset, offset + count, "", 0))
 
     def find(self, key: str) -> list[tuple[Block, int]]:
-        """Return the blocks and rows on the way to a key, the outermost first; nothing for one that is not there."""
+        """Return the blocks and rows on the way to a key, outermost first; empty if there is no such key."""
         path: list[tuple[Block, int]] = []
         block: Block | None = self.root
         for step in key.split("/"):
@@ -137,7 +137,7 @@ class Outline:
 
 
 def _walk(block: Block, start: int, end: int, path: str, depth: int) -> Iterator[Row]:
-    """Yield the rows from `start` to `end` of a block and what is open in it; both count from its first row."""
+    """Yield the rows from `start` to `end` of a block and its open rows, counted from the block's first row."""
     opened = [(place, child) for row, child in block.open.items() if (place := block.place(row)) is not None]
     opened.sort(key=lambda pair: pair[0])
     position = place = 0

@@ -1,4 +1,4 @@
-"""The columns of a part of a table: the roll-ups of some partitions, or of some manifests, taken together."""
+"""The columns of a part of a table: the roll-ups of some partitions or manifests, combined."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import parse_type
 from icestats.stats.rollup_cells import start_row
 
-_WHOLE = "unknown: sketches are of the whole table, not of the part that is marked"
+_WHOLE = "unknown: sketches describe the whole table, not the selected part"
 _LITTLE_ENDIAN = {
     "int": "<i4", "date": "<i4", "float": "<f4", "double": "<f8",
     "long": "<i8", "time": "<i8", "timestamp": "<i8", "timestamptz": "<i8",
@@ -29,7 +29,7 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
     Parameters
     ----------
     groups : pyarrow.Table
-        Rows with `schemas.COLUMN_MAPS`: the partitions, or the manifests of data, that make up the part.
+        Rows with `schemas.COLUMN_MAPS`: the partitions or data manifests that make up the part.
     schema : Schema
         The columns.
     live_file_count : int
@@ -38,11 +38,11 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
     Returns
     -------
     pyarrow.Table
-        `schemas.COLUMNS`: one row a column, by the roll-up rule; NDV and lengths are unknown.
+        `schemas.COLUMNS`: one row per column, by the roll-up rule; NDV and lengths are unknown.
 
     Notes
     -----
-    A group that lacks a statistic makes it unknown for the part; the numbers of files that lack it add up.
+    If one group lacks a statistic, it is unknown for the part; the numbers of files that lack it add up.
     """
     found = {statistic: _by_field(groups, f"{statistic}s") for statistic in STATISTICS}
     missing = {statistic: _by_field(groups, f"{statistic}s_missing_files") for statistic in STATISTICS}
@@ -85,7 +85,7 @@ def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file
 
 
 def extreme_value(type_text: str, values: pa.Array, *, largest: bool) -> bytes | None:
-    r"""Return the smallest or largest of single values of a type, in Iceberg's order; None where there are none.
+    r"""Return the smallest or largest of single values of a type, in Iceberg's order; None if there are none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where each partition is drawn: along axes, in a calendar, or in a line."""
+"""Where each partition is drawn: on axes, in a calendar, or in a line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from icestats_widgets.calendars import CALENDARS, Calendar
 from icestats_widgets.figure_style import escape_label
 
 MOST_PLACES = 400
-"""Places along an axis; further partitions are left out, which the caption says."""
+"""Most places along an axis; further partitions are left out, and the caption says so."""
 MOST_CELLS = 12_000
-"""Cells of a heat map: more would make a message to the browser that takes long."""
+"""Most cells of a heat map; more would make a slow message to the browser."""
 TIME_TRANSFORMS = ("year", "month", "day", "hour")
 VALUES = {
     "records": "data_record_count",
@@ -33,7 +33,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Axis:
-    """The places along an axis, in order: the values as stored, and as a person reads them."""
+    """The places along an axis, in order: the values as stored, and as text."""
 
     field: PartitionField
     type: str
@@ -41,17 +41,17 @@ class Axis:
 
     @cached_property
     def places(self) -> dict[Any, int]:
-        """Value to its place."""
+        """Place of each value."""
         return {value: place for place, value in enumerate(self.values)}
 
     @cached_property
     def hovers(self) -> dict[Any, str]:
-        """Value to the field and it, as plotly shows text literally."""
+        """Text for the hover of each value, escaped for plotly: the field and the value."""
         name = escape_label(self.field.name)
         return {value: f"{name} = {escape_label(self.label(value))}" for value in self.values}
 
     def label(self, value: Any) -> str:
-        """Return a value as a person reads it."""
+        """Return a value as readable text."""
         return display_partition_value(self.field.transform, self.type, value)
 
 
@@ -61,21 +61,21 @@ class Board:
 
     spec_id: int
     axes: tuple[Axis, ...]
-    """One or two fields; the first lies across."""
+    """One or two fields; the first runs across."""
     calendar: Calendar | None
-    """Where the first field is a time and alone, and has enough of them."""
+    """Set if there is only one field and it is a time with enough values."""
     summed: tuple[str, ...]
-    """Fields that are not drawn: their partitions are added up."""
+    """Fields that are not drawn; values are summed over them."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Places across and down."""
+        """Number of places across and down."""
         if self.calendar is not None:
             return self.calendar.shape
         return len(self.axes[0].values), len(self.axes[1].values) if len(self.axes) == 2 else 1
 
     def place(self, key: Key) -> tuple[int, int] | None:
-        """Return where a partition is drawn, across and down; None where it is not."""
+        """Return where a partition is drawn, across and down; None if it is not."""
         if self.calendar is not None:
             return None if key[0] is None else self.calendar.place(key[0])
         found = [axis.places.get(value) for axis, value in zip(self.axes, key, strict=True)]
@@ -87,7 +87,7 @@ class Board:
 def build_board(
     partitions: pa.Table, specs: Mapping[int, PartitionSpec], default_spec_id: int, schema: Schema
 ) -> Board | None:
-    """Find where partitions are drawn; None where there are none, or none has a field.
+    """Find where partitions are drawn; None if there are none, or none has a field.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def build_board(
     specs : mapping of int to PartitionSpec
         The table's partition specs.
     default_spec_id : int
-        The spec whose partitions are drawn where it has any; else the newest that has.
+        The spec whose partitions are drawn if it has any; else the newest spec that has some.
     schema : Schema
         Types the partition fields.
     """

@@ -1,4 +1,4 @@
-"""A rectangle on the picture of the partitions <-> the partitions that it holds."""
+"""Convert between a rectangle on the chart of partitions and the partitions in it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Box = tuple[float, float, float, float]
 
 
 def select_box(board: Board, brush: Mapping[str, Sequence[float]]) -> Selection | None:
-    """Return the partitions in a rectangle; None where it holds no place.
+    """Return the partitions in a rectangle; None if it is empty.
 
     Parameters
     ----------
     board : Board
         Where partitions are drawn.
     brush : mapping
-        `x` and `y`, the ends of the rectangle in places, in either order; `y` is left out of bars.
+        `x` and `y`, the ends of the rectangle in places, in either order; bars have no `y`.
     """
     width, height = board.shape
     x, y = _places(brush.get("x"), width), _places(brush.get("y"), height)
@@ -41,7 +41,7 @@ def select_box(board: Board, brush: Mapping[str, Sequence[float]]) -> Selection 
 
 
 def find_box(board: Board, selection: Selection | None) -> Box | None:
-    """Return the rectangle that a selection takes up; None where it takes up none."""
+    """Return the rectangle that a selection covers; None if it covers none."""
     if selection is None or not selection.ranges or selection.spec_id != board.spec_id:
         return None
     by_name = {one.name: one for one in selection.ranges}

@@ -18,7 +18,7 @@ from icestats_widgets.partition_board import VALUES, Board, Key, sum_cells
 HEIGHT = 360
 COLOURS = "Viridis"
 _SKEWED = 5
-"""Where the largest is so many times the middle one, colours stand for the logarithm."""
+"""If the largest value is this many times the median, colours are logarithmic."""
 _MOST_GAPS = 40
 _MOST_TICKS_DOWN = 17
 
@@ -31,9 +31,9 @@ def build_partition_figure(board: Board, partitions: pa.Table, value: str) -> go
     board : Board
         Where they are drawn.
     partitions : pyarrow.Table
-        Rows with `partition`, `spec_id` and the sums of `partition_board.SUMMED`: all, or those of a part.
+        Rows with `partition`, `spec_id` and the sums of `partition_board.SUMMED`: all rows, or those of a part.
     value : {"records", "files", "bytes"}
-        What colour, or height, stands for: of data files, deletes not applied.
+        What colour or height shows, for data files with deletes not applied.
     """
     cells = sum_cells(partitions, board)
     number = list(VALUES).index(value)
@@ -50,7 +50,7 @@ def build_partition_figure(board: Board, partitions: pa.Table, value: str) -> go
 
 
 def describe_partitions(board: Board, partitions: pa.Table) -> str:
-    """Return what a person has to know of the picture: how many partitions, and which are not drawn.
+    """Return what a reader must know about the chart: how many partitions, and which are not drawn.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def describe_partitions(board: Board, partitions: pa.Table) -> str:
     of_spec = sum(1 for spec_id in partitions["spec_id"].to_pylist() if spec_id == board.spec_id)
     text = counted(partitions.num_rows, "partition")
     if of_spec < partitions.num_rows:
-        text += f", {partitions.num_rows - of_spec:,} of them of other partition specs and not drawn"
+        text += f", {partitions.num_rows - of_spec:,} of them in other partition specs and not drawn"
     if board.summed:
         text += f", summed over {', '.join(board.summed)}"
     left_out = sum(board.place(key) is None for key in cells)
-    return text + (f", {left_out:,} not drawn: the newest times and the first values are" if left_out else "")
+    return text + (f", {left_out:,} not drawn: only the newest times and the first values are" if left_out else "")
 
 
 def _hover(board: Board, key: Key, figures: Sequence[int]) -> str:

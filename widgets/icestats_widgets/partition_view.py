@@ -1,4 +1,4 @@
-"""The partitions, as a heat map, a calendar or bars; dragging over them marks a part of the table."""
+"""The partitions, as a heat map, a calendar or bars; drag over them to select a part of the table."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from icestats_widgets.view import View
 
 
 class PartitionView(View):
-    """How records, files and bytes lie over the partitions."""
+    """How records, files and bytes are distributed over the partitions."""
 
     name = "partitions"
     title = "Partitions"
     follows = ("partitions", "partition_value", "selection", "part")
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         choice = ipywidgets.ToggleButtons(options=PARTITION_VALUES, tooltips=["Show " + v for v in PARTITION_VALUES])
         link((self.state, "partition_value"), (choice, "value"))
         self.set_controls(choice)
@@ -54,7 +54,7 @@ class PartitionView(View):
         shown = self._shown(partitions)
         if self.figure is None or self._drawn[0] is not shown or self._drawn[1] != value:
             self._drawn = (shown, value)
-            self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to mark some.")
+            self.say(f"{self._about}: {value} of data files. Drag, or use the arrow keys, to select some.")
             self._show(self._find_figure(board, shown, value), board, value)
         self._show_mark()
 
@@ -110,7 +110,7 @@ class PartitionView(View):
         self._show_mark()
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the partitions, of the marked part where there is one."""
+        """Return the partitions, of the selected part if there is one."""
         selection, part = self.state.selection, self.state.part
         if selection is None:
             return None if self.state.partitions is None else self.state.table.partitions()

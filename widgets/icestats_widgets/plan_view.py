@@ -32,19 +32,19 @@ _WHY_COLUMNS = (
     {"name": "kept", "title": "verdict", "width": "minmax(64px,.5fr)"},
     {"name": "records", "title": "records", "width": "minmax(80px,.7fr)", "align": "end"},
     {"name": "predicate", "title": "predicate", "width": "minmax(150px,1.4fr)"},
-    {"name": "why", "title": "why, on which evidence", "width": "minmax(240px,2.6fr)"},
+    {"name": "why", "title": "why, with the evidence", "width": "minmax(240px,2.6fr)"},
 )
 
 
 class PlanView(View):
-    """A filter, and what the metadata leaves of the table for it."""
+    """A filter, and how much of the table its scan has to read."""
 
     name = "plan"
     title = "Planning: why a query reads what it reads"
     follows = ("plan", "row_filter", "selection", "ideas", "table")
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.box = FilterBox(value=self.state.row_filter)
         link((self.state, "row_filter"), (self.box, "value"))
         self.steps = Grid("Steps of the plan", _STEP_COLUMNS, row_height=30, least_rows=4)
@@ -60,10 +60,10 @@ class PlanView(View):
         if self.box.ideas != self.state.ideas:
             self.box.ideas = self.state.ideas
         if plan is None:
-            empty = "" if self.note else "Type a filter, or take one of the suggestions: its plan appears here."
+            empty = "" if self.note else "Type a filter, or pick a suggestion, to see its plan here."
             self.steps.show_rows(ListedRows([]), empty)
             self.why.show_rows(ListedRows([]))
-            self.say("Nothing has been asked yet." if not self.state.row_filter else "")
+            self.say("No filter yet." if not self.state.row_filter else "")
             self._drawn = None
             return
         self.say(describe_plan(plan, effective_filter(self.state) != self.state.row_filter.strip()))
@@ -83,7 +83,7 @@ class PlanView(View):
 
 
 class _Why:
-    """The manifests of a plan, those that are kept first; explained when they are seen."""
+    """The manifests of a plan, kept ones first; explained when they become visible."""
 
     def __init__(self, plan: Plan) -> None:
         manifests = plan.manifests()
@@ -100,16 +100,16 @@ class _Why:
 
 
 def describe_plan(plan: Plan, with_selection: bool) -> str:
-    """Return the outcome in a sentence, with the filter that each partition spec's partitions are judged by."""
+    """Return the outcome in a sentence, with the partition filter of each partition spec."""
     last = plan.steps[-1]
     filters = ", ".join(f"spec {spec_id}: {text}" for spec_id, text in plan.partition_filters.items())
     marked = f" (with the selection: {plan.row_filter})" if with_selection else ""
     outcome = (
         f"{counted(last.kept, last.unit)}, {render_bytes(last.kept_bytes)}, "
-        f"{counted(last.kept_rows, 'record')} left to be read{marked}"
+        f"{counted(last.kept_rows, 'record')} left to read{marked}"
     )
     missing = "; ".join(
-        f"{predicate} says nothing of partitions: {reason}"
+        f"{predicate} does not filter partitions: {reason}"
         for found in plan.unprojected.values()
         for predicate, reason in found.items()
     )

@@ -1,4 +1,4 @@
-"""plotly's 5 MB of JavaScript, sent once a kernel and packed, instead of once a figure."""
+"""plotly's 5 MB of JavaScript, sent compressed once per kernel instead of once per figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKING = 2
 
 
 class PlotlyBundle(anywidget.AnyWidget):
-    """plotly's JavaScript, shown by nothing, used by every figure of the page."""
+    """plotly's JavaScript: never displayed, used by every figure of the page."""
 
     _esm = Path(__file__).with_name("plotly_bundle.js")
 
@@ -26,7 +26,7 @@ class PlotlyBundle(anywidget.AnyWidget):
     """
 
     version = Unicode(plotly.__version__).tag(sync=True)
-    """plotly's version: a page unpacks each once.
+    """plotly's version: a page unpacks each version once.
 
     Type: str. Default: the installed one's.
     """
@@ -38,13 +38,13 @@ _bundle: PlotlyBundle | None = None
 
 @cache
 def pack_bundle() -> bytes:
-    """Return plotly's JavaScript, gzipped; it is packed once a kernel."""
+    """Return plotly's JavaScript, gzipped once per kernel."""
     code = Path(plotly.__file__).with_name("package_data") / "plotly.min.js"
     return gzip.compress(code.read_bytes(), _PACKING, mtime=0)
 
 
 def find_bundle() -> PlotlyBundle:
-    """Return the kernel's bundle, which is sent to the front end when it is first asked for."""
+    """Return the kernel's bundle, sent to the front end on the first call."""
     global _bundle
     with _lock:
         if _bundle is None or _bundle.comm is None:

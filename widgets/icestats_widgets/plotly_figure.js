@@ -12,7 +12,7 @@ async function load(model) {
   // A page that is opened again makes its models in any order, and the bundle's code may run after this.
   const end = Date.now() + PATIENCE_MS;
   for (;;) {
-    let reason = new Error("plotly's code has not come");
+    let reason = new Error("plotly's code has not arrived");
     try {
       const bundle = await model.widget_manager.get_model(model.get("_bundle_id"));
       const found = globalThis.__icestats_plotly_js?.get(bundle.get("version"));
@@ -154,7 +154,7 @@ function make_brushable(model, el, plot) {
     el.setAttribute("role", is_there ? "application" : "img");
     if (is_there) {
       el.tabIndex = 0;
-      el.setAttribute("aria-roledescription", "map of partitions; arrow keys mark, shift stretches, escape clears");
+      el.setAttribute("aria-roledescription", "map of partitions; arrow keys select, shift extends, escape clears");
     }
     draw();
   };

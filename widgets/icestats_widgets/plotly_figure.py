@@ -1,4 +1,4 @@
-"""A plotly figure, which finds plotly's JavaScript in the page and is replaced in place."""
+"""A plotly figure that uses the page's plotly JavaScript and can be replaced in place."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from icestats_widgets.plotly_bundle import find_bundle
 
 
 class PlotlyFigure(anywidget.AnyWidget):
-    """A plotly figure that can be replaced in place by another one.
+    """A plotly figure that another one can replace in place.
 
-    Nothing of it comes back from the page but what a person does with it: plotly's own FigureWidget sends each hover,
-    and after each change all that plotly has filled in.
+    The page sends back only what a person does with it. plotly's own FigureWidget also sends each hover and, after each
+    change, everything that plotly has filled in.
 
     Parameters
     ----------
@@ -45,27 +45,27 @@ class PlotlyFigure(anywidget.AnyWidget):
     """
 
     opacities = List(List(Float())).tag(sync=True)
-    """Opacities of the bars of the first traces, which take the place of the picture's; empty: those of the picture.
+    """Opacities of the bars of the first traces, which override the figure's; empty: the figure's own.
 
     Type: list of list of float. Default: empty.
     """
 
     places = List(Int()).tag(sync=True)
-    """Places across and down that can be marked; empty where nothing can.
+    """Places across and down that can be selected; empty if none can.
 
     Type: list of int. Default: empty.
     """
 
     is_calendar = Bool(False).tag(sync=True)
-    """Whether a mark that reaches over several places across holds all the places down.
+    """Whether a mark over several places across includes all places down.
 
     Type: bool. Default: False.
     """
 
     mark = Dict({"places": [], "number": 0}).tag(sync=True)
-    """What is marked, which the page shows once it takes account of the newest brush.
+    """What is marked; the page shows it once it takes the newest brush into account.
 
-    Type: dict of `places`, across from and to, down from and to, and `number`, that of the brush. Default: none.
+    Type: dict of `places`, across from and to, down from and to, and `number`, the brush's number. Default: none.
     """
 
     _bundle_id = Unicode().tag(sync=True)
@@ -73,11 +73,11 @@ class PlotlyFigure(anywidget.AnyWidget):
     def __init__(self, figure: go.Figure, label: str, **traits: Any) -> None:
         self._figure = figure
         self.on_point: Callable[[int, int, bool], object] | None = None
-        """Called with the trace and the point that are clicked, and whether that is seen to be marked."""
+        """Called with the trace and the point that are clicked, and whether it looked marked."""
         self.on_brush: Callable[[list[float], int], object] | None = None
-        """Called with the places that a person has marked, as `mark` has them, and the number of that brush."""
+        """Called with the places that a person marked, in the form of `mark`, and the number of that brush."""
         self.on_shown: Callable[[], object] | None = None
-        """Called when a browser has painted it."""
+        """Called when a browser has painted the figure."""
         # The page needs these when it opens the figure.
         first = {"label": label, "picture": _encode(figure), "_bundle_id": find_bundle().model_id}
         super().__init__(**first, **traits)
@@ -95,14 +95,14 @@ class PlotlyFigure(anywidget.AnyWidget):
         return self._figure.layout
 
     def show_figure(self, figure: go.Figure, label: str) -> None:
-        """Show another figure in the place of this one."""
+        """Replace this figure with another one."""
         self._figure = figure
         self.opacities = []
         self.picture = _encode(figure)
         self.label = label
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Take what the browser says: a point has been clicked, or places have been marked."""
+        """Handle messages from the browser: a point was clicked, or places were marked."""
         kind = message.get("kind")
         if kind == "point" and self.on_point is not None:
             self.on_point(int(message["trace"]), int(message["point"]), bool(message.get("is_marked")))

@@ -25,8 +25,8 @@ def build_q_error_figure(workload: pa.Table) -> go.Figure:
     Returns
     -------
     plotly.graph_objects.Figure
-        Two traces: `q-errors`, a box a source with each filter as a point, on a logarithmic axis; `unknown`, for each
-        source the share of filters that it cannot answer, on a scale of its own. The first source is on top.
+        Two traces: `q-errors`, one box per source with each filter as a point, on a logarithmic axis; `unknown`, the
+        share of filters that each source cannot answer, on a separate scale. The first source is on top.
     """
     rows = workload.to_pylist()
     sources = list(dict.fromkeys(row["source"] for row in rows))

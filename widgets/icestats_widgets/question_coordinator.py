@@ -11,7 +11,7 @@ from icestats_widgets.filter_box import suggest_filters
 from icestats_widgets.state import ExplorerState
 
 MOST_FILES = 100_000
-"""Of a larger table the statistics of each file are read when a person asks for it only."""
+"""For a larger table, the statistics of each file are read only on request."""
 
 
 class QuestionCoordinator:
@@ -22,7 +22,7 @@ class QuestionCoordinator:
     state : ExplorerState
         What is shown and chosen.
     background : Background
-        Where the work is done.
+        Where the work runs.
     """
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
@@ -52,14 +52,14 @@ class QuestionCoordinator:
         self._state.earlier_estimates = None
 
     def count(self) -> None:
-        """Count the rows that satisfy the filter, so that each estimate gets its q-error."""
+        """Count the rows that match the filter, to give each estimate its q-error."""
         row_filter = effective_filter(self._state)
         if row_filter is not None and self._state.estimates is not None:
             ask = partial(self._state.table.estimate, row_filter, sources=affordable_sources(self._state), actual=True)
             self._start("estimates", ask)
 
     def read_layout(self) -> None:
-        """Look at how the files of the table lie; that reads the statistics of each of them."""
+        """Measure the layout of the table, which reads the statistics of every file."""
         self._start("layout_report", self._state.table.layout)
 
     def _rolled_up(self) -> None:
@@ -87,18 +87,18 @@ class QuestionCoordinator:
 
 
 def is_small(state: ExplorerState) -> bool:
-    """Return whether the statistics of each file can be read without being asked for, in time and in memory."""
+    """Return whether there is time and memory to read the statistics of each file without being asked."""
     overview = state.overview
     return overview is not None and overview.data_file_count is not None and overview.data_file_count <= MOST_FILES
 
 
 def affordable_sources(state: ExplorerState) -> tuple[str, ...]:
-    """Return the sources of estimates that are asked: of a large table not each data file."""
+    """Return the sources of estimates to ask: for a large table, without the data files."""
     return tuple(source for source in SOURCES if source != "data-files" or is_small(state))
 
 
 def effective_filter(state: ExplorerState) -> str | None:
-    """Return the typed filter and what of the selection a filter can say; None where there is neither."""
+    """Return the typed filter and as much of the selection as a filter can express; None if there is neither."""
     typed = state.row_filter.strip()
     marked = None if state.selection is None else state.selection.row_filter(state.table.schema)
     if typed and marked:

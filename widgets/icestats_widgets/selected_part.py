@@ -1,4 +1,4 @@
-"""What the selection holds: its partitions, its columns, its figures."""
+"""What the selection contains: its partitions, columns and totals."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _SUMS = {
 
 @dataclass(frozen=True)
 class SelectedPart:
-    """A part of a table. Counts are of live data files, row-level deletes not deducted."""
+    """A part of a table. Counts cover live data files; row-level deletes are not deducted."""
 
     selection: Selection
     manifest_paths: frozenset[str]
-    """Manifests that are marked, or that may hold files of the marked partitions."""
+    """Manifests that are selected, or that may hold files of the selected partitions."""
     partitions: pa.Table
-    """One row a partition: `partition`, `spec_id`, and the sums that are drawn."""
+    """One row per partition: `partition`, `spec_id`, and the sums to draw."""
     record_count: int
     file_count: int
     size_bytes: int
     build_columns: Callable[[], pa.Table] = field(repr=False, compare=False)
-    """Makes `columns`: that takes longer than all the rest, which need not wait for it."""
+    """Builds `columns`, which takes longer than all the rest; the rest need not wait for it."""
 
     @cached_property
     def columns(self) -> pa.Table:
@@ -49,7 +49,7 @@ class SelectedPart:
 
 
 def read_part(table: Table, selection: Selection) -> SelectedPart:
-    """Read what a selection holds, as the explorer shows it.
+    """Read what a selection contains, as the explorer shows it.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def read_selected_part(
     manifests: pa.Table,
     fields: Sequence[Mapping[str, Any]],
 ) -> SelectedPart:
-    """Read what a selection holds.
+    """Read what a selection contains.
 
     Parameters
     ----------
     table : Table
-        The table: of marked manifests the entries are read.
+        The table; reads the entries of selected manifests.
     selection : Selection
-        What is marked.
+        What is selected.
     manifests : pyarrow.Table
         `schemas.MANIFESTS`.
     fields : sequence of mapping
@@ -95,13 +95,13 @@ def read_selected_part(
 
 
 def drop_statistics(rows: pa.Table) -> pa.Table:
-    """Return partitions or manifests without the maps of statistics by column, which take most of the memory."""
+    """Return partitions or manifests without their maps of column statistics, which take most of the memory."""
     maps = {field.name for field in COLUMN_MAPS}
     return rows.select([name for name in rows.column_names if name not in maps])
 
 
 def sum_partitions(files: pa.Table) -> pa.Table:
-    """Return the sums of each partition that is among some files: `schemas.files_schema` -> one row a partition.
+    """Return sums by partition over some files: `schemas.files_schema` -> one row per partition.
 
     Parameters
     ----------

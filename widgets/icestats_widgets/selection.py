@@ -1,4 +1,4 @@
-"""What a person has marked: a range of partitions, or manifests; every part shows no more than that."""
+"""What a person has selected: a range of partitions, or manifests. Every view shows only that part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class FieldRange:
-    """Values of a partition field, both ends among them, as Iceberg stores them."""
+    """Values of a partition field as Iceberg stores them, both ends included."""
 
     name: str
     source_id: int
@@ -35,7 +35,7 @@ class FieldRange:
 
     @property
     def text(self) -> str:
-        """The range as a person reads it."""
+        """The range as readable text."""
         ends = [display_partition_value(self.transform, self.type, value) for value in (self.lower, self.upper)]
         if self.lower is None:
             return f"{self.name} null"
@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """What is marked, as a person reads it."""
+        """The selection as readable text."""
         if self.ranges:
             return "partitions: " + ", ".join(one.text for one in self.ranges)
         if len(self.manifest_paths) == 1:
@@ -61,7 +61,7 @@ class Selection:
         return counted(len(self.manifest_paths), "manifest")
 
     def mask(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-        """Return which rows with `partition`, `spec_id` and, of manifests, `manifest_path` are marked."""
+        """Return which rows are selected; they have `partition`, `spec_id` and, for manifests, `manifest_path`."""
         if not self.ranges:
             return pc.is_in(rows["manifest_path"], pa.array(self.manifest_paths, pa.string()))
         masks = [pc.equal(rows["spec_id"], self.spec_id)]
@@ -71,7 +71,7 @@ class Selection:
         return reduce(pc.and_, masks)
 
     def where(self) -> str:
-        """Return the marked rows as a condition of DuckDB's SQL, for the views `partitions` and `files`."""
+        """Return the selection as a condition in DuckDB's SQL, for the views `partitions` and `files`."""
         if not self.ranges:
             paths = ", ".join(_quote(path) for path in self.manifest_paths)
             return f"manifest_path in ({paths})"
@@ -85,18 +85,18 @@ class Selection:
         return " and ".join(conditions)
 
     def call(self, view: str) -> str:
-        """Return the Python that gives the marked rows of `partitions`, `manifests` or `files`."""
+        """Return the Python that gives the selected rows of `partitions`, `manifests` or `files`."""
         query = f"select * from {view} where {self.where()}"  # noqa: S608 - Python for a person to read; quoted above
         return f"table.sql({query!r})"
 
     def row_filter(self, schema: Schema) -> str | None:
-        """Return the marked partitions as a row filter, as far as one can say it; None where none can."""
+        """Return the selected partitions as a row filter, as far as one can express them; None if it cannot."""
         texts = [text for one in self.ranges if (text := _row_filter(one, schema)) is not None]
         return " and ".join(texts) or None
 
 
 def manifest_fields(manifest_files: pa.Table, metadata: TableMetadata, schema: Schema) -> list[dict[str, Any]]:
-    """Return for each manifest the ranges of its partition fields, by name: lower, upper, whether null is among them.
+    """Return the ranges of each manifest's partition fields, by name: lower, upper, whether it has nulls.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def manifest_fields(manifest_files: pa.Table, metadata: TableMetadata, schema: S
     metadata : TableMetadata
         The partition specs.
     schema : Schema
-        Types the partition fields.
+        Gives the types of the partition fields.
     """
     typed = {
         spec_id: [(field.name, partition_field_type(field, schema)) for field in spec.fields]
@@ -120,7 +120,7 @@ def manifest_fields(manifest_files: pa.Table, metadata: TableMetadata, schema: S
 
 
 def manifest_mask(manifest_files: pa.Table, fields: Sequence[Mapping[str, Any]], selection: Selection) -> list[bool]:
-    """Return which manifests may hold files of the selection, by the manifest list."""
+    """Return which manifests may hold files of the selection, according to the manifest list."""
     if not selection.ranges:
         wanted = set(selection.manifest_paths)
         return [path in wanted for path in manifest_files["manifest_path"].to_pylist()]

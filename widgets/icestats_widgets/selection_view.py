@@ -1,4 +1,4 @@
-"""What is marked, how to unmark it, and the Python that gives what is seen."""
+"""What is selected, how to clear it, and the Python that reproduces the view."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from icestats_widgets.view import View
 
 
 class SelectionView(View):
-    """The selection's figures, a button that clears it, and one that shows the code."""
+    """The selection's totals, a button that clears it, and a button that shows the code."""
 
     name = "selection"
     follows = ("selection", "part", "reading", "column", "row_filter", "tree_mode", "table")
     hears = ("part",)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.lines: Any = None
-        """Gives the Python lines of everything that is seen; the explorer sets it."""
+        """Returns the Python lines that reproduce the whole view; the explorer sets it."""
         self.clear = ipywidgets.Button(description="Clear selection", icon="times", tooltip="Show the whole table")
         self.clear.on_click(lambda _: setattr(self.state, "selection", None))
-        self.show_code = ipywidgets.ToggleButton(description="Code", icon="code", tooltip="Python for what is seen")
+        self.show_code = ipywidgets.ToggleButton(description="Code", icon="code", tooltip="Python for what you see")
         self.show_code.observe(lambda _: self.redraw(), "value")
         self.text = ipywidgets.HTML()
         self.text.add_class("icestats-selection-text")
@@ -38,7 +38,7 @@ class SelectionView(View):
         self.body.children = [self.source]
 
     def draw(self) -> None:
-        """Show what is marked."""
+        """Show the selection."""
         selection, part = self.state.selection, self.state.part
         done, total = self.state.reading
         self.progress.layout.visibility = "visible" if total else "hidden"
@@ -52,7 +52,7 @@ class SelectionView(View):
         if total:
             return f"Reading manifests: {done:,} of {total:,}"
         if selection is None:
-            return "Whole table. Click a manifest, or drag over the partitions, to see a part of it everywhere."
+            return "Whole table. Click a manifest, or drag over the partitions, to limit every view to that part."
         if self.state.notes.get("part"):
             return f"{selection.text}: {self.state.notes['part']}"
         if part is None or part.selection != selection:
@@ -64,11 +64,11 @@ class SelectionView(View):
         )
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the marked partitions; None where nothing is marked."""
+        """Return the selected partitions; None if nothing is selected."""
         return None if self.state.part is None else self.state.part.partitions
 
     def code(self) -> str:
-        """Return the Python line that gives the marked partitions, or files."""
+        """Return the Python line that gives the selected partitions or files."""
         selection = self.state.selection
         if selection is None:
             return "table.partitions()"

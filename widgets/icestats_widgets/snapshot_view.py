@@ -1,4 +1,4 @@
-"""The snapshots, newest first, with what each has changed."""
+"""The snapshots, newest first, with the changes of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 class SnapshotView(View):
-    """A line a snapshot: when, by which operation, and what it added and removed."""
+    """One row per snapshot: when, which operation, and what it added and removed."""
 
     name = "snapshots"
     title = "Snapshots"
@@ -33,7 +33,7 @@ class SnapshotView(View):
     hears = ("overview",)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.grid = Grid("Snapshots", _COLUMNS, most_rows=9, least_rows=3)
         self.body.children = [self.grid]
 
@@ -45,9 +45,9 @@ class SnapshotView(View):
         current = self.state.table.snapshot
         wanted = self._added_by() or ({current.snapshot_id} if current else set())
         self.grid.selected = [f"s{i}" for i, snapshot in enumerate(snapshots) if snapshot.snapshot_id in wanted]
-        marked = "those that added what is marked stand out" if self._added_by() else "the loaded one stands out"
-        self.say(f"{counted(len(rows), 'snapshot')}, expired ones left out; {marked}" if rows else "")
-        self.grid.show_rows(ListedRows(rows), "" if rows else "No snapshot: nothing has been written yet.")
+        marked = "highlighted: those that added the selection" if self._added_by() else "highlighted: the loaded one"
+        self.say(f"{counted(len(rows), 'snapshot')}, without expired ones; {marked}" if rows else "")
+        self.grid.show_rows(ListedRows(rows), "" if rows else "No snapshots: nothing has been written yet.")
 
     def _added_by(self) -> set[int]:
         selection, manifests = self.state.selection, self.state.manifests
@@ -65,12 +65,12 @@ class SnapshotView(View):
 
 
 def newest_first(metadata: TableMetadata) -> list[Snapshot]:
-    """Return the snapshots, the newest first."""
+    """Return the snapshots, newest first."""
     return sorted(metadata.snapshots.values(), key=lambda one: (one.sequence_number, one.timestamp_ms), reverse=True)
 
 
 def build_snapshot_rows(metadata: TableMetadata) -> list[Row]:
-    """Build the lines of the snapshots; a change that a summary does not state is not shown as 0."""
+    """Build the rows of the snapshots; a change that a summary does not state is not shown as 0."""
     snapshots = newest_first(metadata)
     changes = [[_change(one.summary, *names) for names in _CHANGES] for one in snapshots]
     most = [max((abs(c) for c in column if c is not None), default=0) for column in zip(*changes, strict=True)] or [

@@ -21,7 +21,7 @@ class Spark:
     """The shape of a column's values, from its committed sketch."""
 
     heights: tuple[float, ...]
-    """Of the bars, the highest is 1."""
+    """Heights of the bars; the highest is 1."""
     lower_quartile: str
     median: str
     upper_quartile: str
@@ -30,10 +30,10 @@ class Spark:
 
     @property
     def text(self) -> str:
-        """What a screen reader says, and the tooltip."""
+        """The text for screen readers and the tooltip."""
         return (
             f"median {self.median}, half of the values from {self.lower_quartile} to {self.upper_quartile} "
-            f"({self.source} sketch, rank error {self.rank_error:.2%}; far tails are left out)"
+            f"({self.source} sketch, rank error {self.rank_error:.2%}; without far tails)"
         )
 
 
@@ -62,7 +62,7 @@ def read_sparks(table: Table, columns: Sequence[Field]) -> dict[str, Spark]:
 
 
 def build_spark(histogram: Histogram) -> Spark | None:
-    """Build the small histogram; None where there are no values to show."""
+    """Build the small histogram; None if there are no values to show."""
     highest = max(histogram.counts, default=0)
     if not highest or 0.5 not in histogram.quantiles:
         return None

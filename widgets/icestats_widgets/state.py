@@ -1,4 +1,4 @@
-"""Everything that the explorer shows and has chosen, in one object."""
+"""Everything that the explorer shows and has selected, in one object."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ class ExplorerState(HasTraits):
     """
 
     overview = Any(None)
-    """The figures of the manifest list.
+    """The totals from the manifest list.
 
     Type: `icestats.table.overview.Overview` or None. Default: None, not read yet.
     """
 
     is_drawing = Bool(True)
-    """Whether figures are drawn; the explorer waits with them until the page shows what is there without.
+    """Whether figures are drawn; the explorer waits until the page shows the parts without figures.
 
     Type: bool. Default: True.
     """
 
     selection = Any(None)
-    """The partitions or manifests that are marked; every part shows no more than them.
+    """The selected partitions or manifests; every view shows only these.
 
     Type: `selection.Selection` or None. Default: None, everything.
     """
 
     part = Any(None)
-    """What the selection holds.
+    """What the selection contains.
 
-    Type: `selected_part.SelectedPart` or None. Default: None, nothing is marked or it has not been read yet.
+    Type: `selected_part.SelectedPart` or None. Default: None, nothing is selected or it is not read yet.
     """
 
     reading = Tuple(Int(), Int(), default_value=(0, 0))
-    """Manifests that have been read, and those to read.
+    """Manifests read so far, and manifests to read.
 
     Type: tuple of two int. Default: (0, 0).
     """
@@ -68,7 +68,7 @@ class ExplorerState(HasTraits):
     """
 
     tree_mode = Enum(TREE_MODES, default_value="tree")
-    """What the tree of manifests shows.
+    """What the manifest tree shows.
 
     Type: `tree`, or `files` for all files in one list. Default: `tree`.
     """
@@ -76,11 +76,11 @@ class ExplorerState(HasTraits):
     tree_sort = Any(None)
     """What the tree is sorted by.
 
-    Type: tuple of a column's name and whether the largest comes first, or None. Default: None, as the metadata has it.
+    Type: tuple of a column's name and whether the largest comes first, or None. Default: None, the metadata's order.
     """
 
     tree_words = Unicode()
-    """Words and comparisons that the tree's rows are filtered by.
+    """Words and comparisons that filter the tree's rows.
 
     Type: str. Default: empty.
     """
@@ -128,7 +128,7 @@ class ExplorerState(HasTraits):
     """
 
     layout_report = Any(None)
-    """`Table.layout()`: how well the metadata is clustered, and what to mend.
+    """`Table.layout()`: how well the metadata is clustered, and what to fix.
 
     Type: `icestats.plan.Layout` or None. Default: None.
     """
@@ -152,13 +152,13 @@ class ExplorerState(HasTraits):
     """
 
     partitions = Any(None)
-    """`Table.partitions()` without the maps of statistics by column.
+    """`Table.partitions()` without the maps of column statistics.
 
     Type: `pyarrow.Table` or None. Default: None, not read yet.
     """
 
     partition_value = Enum(PARTITION_VALUES, default_value="records")
-    """What the picture of the partitions shows.
+    """What the chart of partitions shows.
 
     Type: `records`, `files` or `bytes`. Default: `records`.
     """
@@ -170,19 +170,19 @@ class ExplorerState(HasTraits):
     """
 
     bins = Int(20, min=1)
-    """Bins of the histogram that are seen.
+    """Visible bins of the histogram.
 
     Type: int, from 1. Default: 20.
     """
 
     kind = Enum(KINDS, default_value="equi-width")
-    """Bins of the same width, or of about the same count.
+    """Bins of equal width, or of about equal count.
 
     Type: `equi-width` or `equi-height`. Default: `equi-width`.
     """
 
     whole_range = Bool(False)
-    """Whether far tails are drawn too, instead of the middle 99 % of the values.
+    """Whether to draw the far tails too, instead of only the middle 99 % of the values.
 
     Type: bool. Default: False.
     """
@@ -190,7 +190,7 @@ class ExplorerState(HasTraits):
     histogram = Any(None)
     """The selected column's histogram.
 
-    Type: `histogram_part.HistogramPart` or None. Default: None, not read or not there.
+    Type: `histogram_part.HistogramPart` or None. Default: None, not read or missing.
     """
 
     loading = Instance(frozenset, args=())
@@ -206,7 +206,7 @@ class ExplorerState(HasTraits):
     """
 
     phase = Enum(PHASES, default_value="idle")
-    """How far computing and committing is.
+    """The progress of computing and committing.
 
     Type: one of `PHASES`. Default: `idle`.
     """
@@ -218,13 +218,13 @@ class ExplorerState(HasTraits):
     """
 
     statistics = Any(None)
-    """What the scan has found.
+    """The results of the scan.
 
     Type: `icestats.Statistics` or None. Default: None.
     """
 
     report = Any(None)
-    """What the commit would change, or has changed.
+    """What the commit would change, or did change.
 
     Type: `icestats.CommitReport` or None. Default: None.
     """
@@ -241,16 +241,16 @@ class ExplorerState(HasTraits):
 
     @property
     def has_part(self) -> bool:
-        """Whether `part` is what the selection holds, and not what an earlier one did; True where nothing is marked."""
+        """Whether `part` belongs to the current selection, not an earlier one; True if nothing is selected."""
         return self.selection is None or (self.part is not None and self.part.selection == self.selection)
 
     def set_note(self, part: str, text: str | None) -> None:
-        """Say why a part shows nothing, or take that back; from any thread."""
+        """Say why a part shows nothing, or clear the note; call it from any thread."""
         with self._changing:
             others = {name: note for name, note in self.notes.items() if name != part}
             self.notes = others if text is None else {**others, part: text}
 
     def set_loading(self, part: str, *, loading: bool) -> None:
-        """Say that a part is being read, or that it no longer is; from any thread."""
+        """Say whether a part is being read; call it from any thread."""
         with self._changing:
             self.loading = self.loading | {part} if loading else self.loading - {part}

@@ -1,4 +1,4 @@
-"""The committed statistics: what exists, for which snapshot, and who can use it."""
+"""The committed statistics: which exist, for which snapshot, and which engines can use them."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _COLUMNS = (
 
 
 class StatisticsView(View):
-    """A line a blob of the statistics files, and one a partition statistics file."""
+    """One row per blob of the statistics files, and one per partition statistics file."""
 
     name = "statistics"
-    title = "Statistics that exist"
+    title = "Existing statistics"
     follows = ("sketches", "column", "table")
     hears = ("sketches",)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
-        self.grid = Grid("Statistics that exist", _COLUMNS, most_rows=9, least_rows=3)
+        """Make the permanent widgets."""
+        self.grid = Grid("Existing statistics", _COLUMNS, most_rows=9, least_rows=3)
         self.grid.on_select = self._choose
         self.body.children = [self.grid]
         self._rows: list[Row] = []
@@ -57,7 +57,7 @@ class StatisticsView(View):
         self._rows = blobs + [_file_row(i, file) for i, file in enumerate(files)]
         self.grid.selected = [row["key"] for row in self._rows if row["cells"][0]["t"] == self.state.column]
         self.say(_describe(sketches, len(files)))
-        empty = "None have been committed: generate them below. Engines plan without NDV, and there is nothing to draw."
+        empty = "None committed yet: generate them below. Engines plan without NDV, and there are no histograms."
         self.grid.show_rows(ListedRows(self._rows), "" if self._rows else empty)
 
     def _choose(self, key: str, _: Seen) -> None:
@@ -89,7 +89,7 @@ def _blob_row(number: int, row: dict[str, Any]) -> Row:
         text_cell(_WHAT.get(row["type"], row["type"]), f"{row['type']}\n{about}"),
         text_cell("–" if row["ndv"] is None else f"{row['ndv']:,}"),
         _age(row),
-        text_cell(", ".join(row["used_by"]) or "nobody", "engines that plan with it as things are"),
+        text_cell(", ".join(row["used_by"]) or "nobody", "engines that plan with it now"),
         text_cell("metadata.json" if row["listed"] else "footer only"),
         text_cell(render_bytes(row["length"]), row["statistics_path"]),
         text_cell(str(row["snapshot_id"])),
@@ -113,7 +113,7 @@ def _file_row(number: int, file: Any) -> Row:
 
 def _age(row: dict[str, Any]) -> dict[str, Any]:
     if row["commits_behind"] is None:
-        return text_cell("not of an ancestor", "the snapshot that it was made for is no ancestor of this one", "bad")
+        return text_cell("not of an ancestor", "it was made for a snapshot that is not an ancestor of this one", "bad")
     if row["commits_behind"] == 0:
         return text_cell("fresh: of this snapshot", kind="good")
     known = [("commit", row["commits_behind"]), ("file", row["files_behind"]), ("row", row["rows_behind"])]

@@ -1,4 +1,4 @@
-"""The strip of figures."""
+"""The strip of totals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from icestats_widgets.view import View
 
 
 class SummaryView(View):
-    """What the manifest list and metadata.json say of the table."""
+    """The table's totals, from the manifest list and metadata.json."""
 
     name = "summary"
     follows = ("overview", "table")
     hears = ("overview",)
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         self.body.layout.min_height = "auto"
 
     def draw(self) -> None:
@@ -34,7 +34,7 @@ class SummaryView(View):
         self.body.children = [ipywidgets.HTML(render_summary(overview))]
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the figures: `label` and `text`, one row a figure."""
+        """Return the figures: `label` and `text`, one row per figure."""
         overview = self.state.overview
         if overview is None:
             return None
@@ -46,6 +46,6 @@ class SummaryView(View):
 
 
 def render_summary(overview: Overview) -> str:
-    """Return the figures as HTML; what is from the table is escaped."""
+    """Return the figures as HTML, with text from the table escaped."""
     figures = (element("div", element("span", label), element("b", text)) for label, text in build_figures(overview))
     return element("div", *figures, class_="icestats-figures")

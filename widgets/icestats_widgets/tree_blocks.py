@@ -34,7 +34,7 @@ NOTHING: Cell = {"t": ""}
 
 
 def column_titles(column: str | None) -> list[dict[str, Any]]:
-    """Return the columns of the grid; the last three are of the selected column."""
+    """Return the columns of the grid; the last three show the selected column."""
     of = f" of {column}" if column else ""
     return [
         {**one, "title": f"{one['title']}{of if one['name'] == 'nulls' else ''}"}
@@ -64,7 +64,7 @@ def snapshot_block(table: Table, overview: Overview) -> Block:
 
 
 def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None) -> Block:
-    """Return the manifests: `schemas.MANIFESTS`, or `schemas.MANIFEST_FILES` before they have been read."""
+    """Return the manifests: `schemas.MANIFESTS`, or `schemas.MANIFEST_FILES` before they are read."""
     is_read = "total_record_count" in manifests.column_names
     records = manifests["total_record_count"] if is_read else _added(manifests, "rows")
     files = manifests["live_file_count"] if is_read else _added(manifests, "files")
@@ -126,7 +126,7 @@ def file_block(files: pa.Table, metadata: TableMetadata, table: Table, column: F
 
 
 def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool) -> Block:
-    """Return the columns of a file, by its entry in the manifest; null is unknown."""
+    """Return the columns of a file, from its entry in the manifest; null is unknown."""
     maps = {name: dict(file[name] or ()) for name in ("column_sizes", "value_counts", "null_value_counts")}
     maps |= {name: dict(file[name] or ()) for name in ("lower_bounds", "upper_bounds")}
     most = {name: max((v or 0 for v in maps[name].values()), default=0) for name in ("value_counts", "column_sizes")}
@@ -158,7 +158,7 @@ def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool)
 
 
 def row_group_block(groups: pa.Table, column: Field) -> Block:
-    """Return the row groups of a file with the statistics of one column, as the file's footer has them."""
+    """Return the row groups of a file with the statistics of one column, from the file's footer."""
     rows = groups.to_pylist()
     most = {name: max((row[name] for row in rows), default=0) for name in ("row_count", "size_bytes")}
 
@@ -166,7 +166,7 @@ def row_group_block(groups: pa.Table, column: Field) -> Block:
         row = rows[number]
         bounds = [_bound(column.type, row[f"{side}_bound_{column.field_id}"]) for side in ("lower", "upper")]
         return [
-            text_cell(f"row group {row['row_group']}", "by the file's footer"),
+            text_cell(f"row group {row['row_group']}", "from the file's footer"),
             NOTHING,
             count_cell(row["row_count"], most["row_count"]),
             NOTHING,
@@ -180,12 +180,12 @@ def row_group_block(groups: pa.Table, column: Field) -> Block:
 
 
 def note_block(text: str) -> Block:
-    """Return one row that says why there are no others."""
+    """Return a single row that says why there are no others."""
     return Block("n", 1, lambda _: [text_cell(text, kind="quiet"), *[NOTHING] * (len(COLUMNS) - 1)])
 
 
 def partition_text(key: Mapping[str, Any], fields: Sequence[tuple[Any, str | None]]) -> str:
-    """Return a partition as a person reads it."""
+    """Return a partition as readable text."""
     values = [
         display_partition_value(field.transform, kind, key.get(field.name))
         for field, kind in fields

@@ -1,4 +1,4 @@
-"""Reads what of the manifest tree the state asks for, in the background."""
+"""Reads the parts of the manifest tree that the state asks for, in the background."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TreeCoordinator:
     state : ExplorerState
         What is shown and chosen.
     background : Background
-        Where reading happens.
+        Where the reading runs.
     """
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
@@ -35,7 +35,7 @@ class TreeCoordinator:
         state.observe(lambda _: self.read(), list(_FOLLOWED))
 
     def wish(self) -> TreeWish:
-        """Return what of the tree the state asks for."""
+        """Return the parts of the tree that the state asks for."""
         state = self._state
         paths = None
         if state.selection is not None and state.selection.ranges:
@@ -51,7 +51,7 @@ class TreeCoordinator:
         )  # fmt: skip
 
     def read(self) -> None:
-        """Read what of the tree is wanted, in the background."""
+        """Read the wanted parts of the tree, in the background."""
         state = self._state
         is_waiting = not state.has_part and bool(state.selection.ranges) and "part" not in state.notes
         if state.overview is None or is_waiting:

@@ -1,4 +1,4 @@
-"""Reads what of the manifest tree is open, and puts it into a line."""
+"""Reads the open parts of the manifest tree, and flattens it to a list of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from icestats_widgets.tree_blocks import (
 )
 
 _MOST_KEPT = 12
-"""Manifests whose files are kept, so that closing and opening one again reads nothing."""
+"""Number of manifests whose files stay in memory, so reopening one reads nothing."""
 Path = tuple[str, ...]
 Show = Callable[[Outline | None, int, int], bool]
 
@@ -39,7 +39,7 @@ class NotWantedError(Exception):
 
 @dataclass(frozen=True)
 class TreeWish:
-    """What of the tree is wanted: everything that it depends on."""
+    """Which parts of the tree are wanted: everything that they depend on."""
 
     table: Table
     overview: Any
@@ -52,7 +52,7 @@ class TreeWish:
     words: str = ""
     selection: Selection | None = None
     marked_paths: frozenset[str] | None = None
-    """Manifests that may hold files of the marked partitions; None where none are marked."""
+    """Manifests that may hold files of the selected partitions; None if none are selected."""
     opened: frozenset[Path] = frozenset({(SNAPSHOT,)})
 
     @property
@@ -61,7 +61,7 @@ class TreeWish:
         return next((f for f in self.table.schema.columns if f.name == self.column), None)
 
     def is_same(self, other: TreeWish) -> bool:
-        """Return whether it is another's; tables are compared by identity, as comparing them would take long."""
+        """Return whether it equals another wish; tables are compared by identity, as comparing values takes long."""
         large = ("table", "overview", "manifests")
         small = ("mode", "column", "sort", "words", "selection", "marked_paths", "opened")
         return all(getattr(self, name) is getattr(other, name) for name in large) and all(
@@ -84,22 +84,22 @@ class TreeReader:
         self._one_lists = threading.Lock()
 
     def read(self, wish: TreeWish, show: Show | None = None) -> Outline:
-        """Return the tree as it is wished.
+        """Return the wanted tree.
 
         Parameters
         ----------
         wish : TreeWish
             What is wanted.
         show : callable, optional
-            Called while the list of all files is read, with the rows so far (None where they are not in their places
-            yet), the manifests that have been read and those that there are; False stops the reading.
+            Called while the list of all files is read, with the rows so far (None if they are not in order yet), the
+            number of manifests read and of all manifests; returning False stops the reading.
 
         Raises
         ------
         NotWantedError
-            `show` has stopped it.
+            `show` stopped the reading.
         IcestatsError
-            The list of all files cannot be read; a manifest that cannot be read says so in its place in the tree.
+            The list of all files cannot be read. In the tree, an unreadable manifest shows the error in its place.
         """
         if wish.mode == "files":
             return Outline(self._listed(wish, show))
@@ -133,7 +133,7 @@ class TreeReader:
         only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
         block = self._arranged(file_block(files, wish.table.metadata, wish.table, wish.field), wish, only)
         self._open_files(wish, block, files, path)
-        return block if len(block.order) else note_block("no file of the marked partitions is in this manifest")
+        return block if len(block.order) else note_block("this manifest has no files in the selected partitions")
 
     def _listed(self, wish: TreeWish, show: Show | None) -> Block:
         key = (wish.table, wish.column)

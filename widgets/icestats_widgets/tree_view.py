@@ -28,7 +28,7 @@ class TreeView(View):
     follows = ("outline", "column", "selection", "tree_mode", "tree_sort", "tree_words", "overview")
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
         mode = ipywidgets.ToggleButtons(options=[(_SEES[m], m) for m in TREE_MODES], tooltips=["Manifests", "Files"])
         link((self.state, "tree_mode"), (mode, "value"))
         self.set_controls(mode)
@@ -79,21 +79,21 @@ class TreeView(View):
         return () if outline is None else tuple(block.identify(row) for block, row in outline.find(key))
 
     def toggle(self, key: str, is_open: bool | None = None) -> None:
-        """Open or close a row; without `is_open` the one that it is not."""
+        """Open or close a row; without `is_open`, toggle it."""
         path = self._path(key)
         if path and is_open is not (path in self.state.tree_opened):
             self.state.tree_opened = self.state.tree_opened ^ {path}
 
     def choose(self, key: str, seen: Seen | None = None) -> None:
-        """Take a click: on a manifest it marks it, on a file it opens it, on a column it selects that.
+        """Handle a click: select a manifest, open a file, or select a column.
 
         Parameters
         ----------
         key : str
-            The row's.
+            The key of the row.
         seen : Seen, optional
-            How the row was seen: a manifest that was selected is unmarked, a file that was open is closed. By default,
-            as things are.
+            How the row looked: a selected manifest is deselected, an open file is closed. By default, how it looks
+            now.
         """
         path = self._path(key)
         if not path:
@@ -115,14 +115,14 @@ class TreeView(View):
                 self.toggle(key, wants_open)
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the manifests, or the marked ones."""
+        """Return the manifests, or the selected ones."""
         manifests = self.state.manifests
         if manifests is None or self.state.part is None:
             return manifests
         return manifests.filter(pc.is_in(manifests["manifest_path"], pa.array(sorted(self.state.part.manifest_paths))))
 
     def code(self) -> str:
-        """Return the Python line that gives the manifests, or the marked ones."""
+        """Return the Python line that gives the manifests, or the selected ones."""
         selection = self.state.selection
         if self.state.tree_mode == "files":
             return "table.files()" if selection is None else str(selection.call("files"))
@@ -136,13 +136,13 @@ def _describe(state: ExplorerState, outline: Outline | None) -> str:
         return ""
     if state.tree_mode == "files":
         so_far = " so far" if state.reading[1] and "outline" in state.loading else ""
-        return f"{counted(len(outline.root.order), 'live file')}{so_far}; a click shows a file's columns"
+        return f"{counted(len(outline.root.order), 'live file')}{so_far}; click a file to show its columns"
     manifests = outline.root.open.get(0)
     count = f"{len(manifests.order):,} of {counted(manifests.row_count, 'manifest')}; " if manifests is not None else ""
-    return f"{count}a click marks a manifest, ▸ or → opens one, a click on a file shows its columns"
+    return f"{count}click a manifest to select it, ▸ or → to open it; click a file to show its columns"
 
 
 def _empty(state: ExplorerState) -> str:
     if state.table.snapshot is None:
         return "Nothing has been written to this table yet: write to it, then refresh."
-    return "No row matches: shorten the filter, or clear the selection."
+    return "No rows match: shorten the filter, or clear the selection."

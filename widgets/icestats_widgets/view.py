@@ -1,4 +1,4 @@
-"""What the parts of the explorer have in common: a heading, a note, and a body that follows the state."""
+"""What all parts of the explorer share: a heading, a note, and a body that follows the state."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _logger = logging.getLogger(__name__)
 
 
 class View(ipywidgets.VBox):
-    """A part of the explorer, which can be shown alone.
+    """A part of the explorer; it can be shown on its own.
 
     Parameters
     ----------
     state : ExplorerState
-        What is shown; the view draws again when one of `follows` changes.
+        What to show; the view redraws when one of `follows` changes.
     """
 
     name = ""
     """The part's name in `ExplorerState.notes` and `ExplorerState.loading`."""
     title = ""
     follows: Sequence[str] = ()
-    """Traits of the state that it draws."""
+    """Traits of the state that the view draws."""
     hears: Sequence[str] = ()
-    """Parts whose notes, and whose loading, it shows; by default its own."""
+    """Parts whose notes and loading the view shows; by default its own."""
 
     def __init__(self, state: ExplorerState) -> None:
         self.state = state
@@ -60,18 +60,18 @@ class View(ipywidgets.VBox):
         self.redraw()
 
     def build(self) -> None:
-        """Make the widgets that stay."""
+        """Make the permanent widgets."""
 
     def draw(self) -> None:
         """Show what the state says."""
         raise NotImplementedError
 
     def to_arrow(self) -> pa.Table | None:
-        """Return what is shown as an Arrow table; None where there is nothing yet."""
+        """Return what is shown as an Arrow table; None if there is nothing yet."""
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
-        """Return what is shown as a pandas data frame; None where there is nothing yet."""
+        """Return what is shown as a pandas data frame; None if there is nothing yet."""
         found = self.to_arrow()
         return None if found is None else found.to_pandas()
 
@@ -80,7 +80,7 @@ class View(ipywidgets.VBox):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draw, and say so where that fails: a part that is broken leaves the others alone."""
+        """Draw, and show the error if that fails: a broken part does not affect the others."""
         with self._drawing:
             try:
                 self.draw()
@@ -102,7 +102,7 @@ class View(ipywidgets.VBox):
         self.caption.value = escape(text)
 
     def show_note(self, text: str, *, is_error: bool = True) -> None:
-        """Show a sentence in the place of the body."""
+        """Show a sentence instead of the body."""
         kind = "icestats-error" if is_error else "icestats-empty"
         note = f"<div class='{kind}' role='{'alert' if is_error else 'status'}'>{escape(text)}</div>"
         if len(self.body.children) == 1 and getattr(self.body.children[0], "value", None) == note:
@@ -110,7 +110,7 @@ class View(ipywidgets.VBox):
         self.body.children = [ipywidgets.HTML(note)]
 
     def show_figure(self, figure: go.Figure, label: str) -> None:
-        """Show a figure, in the place of the one before where that can be."""
+        """Show a figure, replacing the previous one in place if possible."""
         from icestats_widgets.plotly_figure import PlotlyFigure
 
         if self.figure is not None:
@@ -123,7 +123,7 @@ class View(ipywidgets.VBox):
 
     @property
     def figure(self) -> PlotlyFigure | None:
-        """The figure that is shown; None where there is none."""
+        """The figure that is shown; None if there is none."""
         return self._figure if self._figure in self.body.children else None
 
     def set_controls(self, *controls: ipywidgets.Widget) -> None:
