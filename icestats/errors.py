@@ -6,13 +6,13 @@
     │   ├── FilterError            the row filter cannot be read or bound
     │   └── SnapshotNotFoundError  the table has no such snapshot, branch or tag
     ├── CatalogError               no such catalog, or it cannot be opened
-    ├── TableNotFoundError         the catalog, or the location, holds no such table
-    ├── MetadataError              a metadata file is missing, cut or damaged
-    │   └── PuffinFormatError      a Puffin file is cut or damaged
-    ├── StatisticsMissingError     the statistic asked for was never committed
-    ├── UnsupportedError           the table holds something that this cannot read or write
+    ├── TableNotFoundError         the catalog or the location has no such table
+    ├── MetadataError              a metadata file is missing, truncated or damaged
+    │   └── PuffinFormatError      a Puffin file is truncated or damaged
+    ├── StatisticsMissingError     the requested statistic was never committed
+    ├── UnsupportedError           the table has something that icestats cannot read or write
     ├── SparkUnavailableError      Java, the Iceberg runtime or a Spark session is missing, or Spark's JVM has ended
-    └── CommitError                the catalog did not take the commit
+    └── CommitError                the catalog did not accept the commit
 
 Each message is one line: what failed, the value, what was expected, what to do.
 """
@@ -29,7 +29,7 @@ class CallError(IcestatsError):
 
 
 class ColumnNotFoundError(CallError):
-    """The table's schema has no column of that name.
+    """The table's schema has no column with this name.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class FilterError(CallError):
     Attributes
     ----------
     row_filter : str
-        The filter as it was given.
+        The filter as passed in.
     """
 
     def __init__(self, message: str, row_filter: str) -> None:
@@ -60,7 +60,7 @@ class FilterError(CallError):
 
 
 class SnapshotNotFoundError(CallError):
-    """The table has no snapshot, branch or tag of that name."""
+    """The table has no snapshot, branch or tag with this name."""
 
 
 class CatalogError(IcestatsError):
@@ -68,18 +68,18 @@ class CatalogError(IcestatsError):
 
 
 class TableNotFoundError(IcestatsError):
-    """A catalog or a location holds no such table."""
+    """A catalog or a location has no such table."""
 
 
 class MetadataError(IcestatsError):
-    """A metadata file is missing, cut or damaged.
+    """A metadata file is missing, truncated or damaged.
 
     Attributes
     ----------
     path : str
         The file.
     offset : int or None
-        Bytes from the beginning of the file to where it stops making sense; None where that has no meaning.
+        Byte offset at which the file stops making sense; None if that does not apply.
     """
 
     def __init__(self, message: str, path: str, offset: int | None = None) -> None:
@@ -93,15 +93,15 @@ class MetadataError(IcestatsError):
 
 
 class PuffinFormatError(MetadataError):
-    """A Puffin file is cut or damaged."""
+    """A Puffin file is truncated or damaged."""
 
 
 class StatisticsMissingError(IcestatsError):
-    """The statistic asked for has never been committed for this snapshot."""
+    """The requested statistic was never committed for this snapshot."""
 
 
 class UnsupportedError(IcestatsError):
-    """The table holds something that this operation cannot read or write."""
+    """The table has something that this operation cannot read or write."""
 
 
 class SparkUnavailableError(IcestatsError):
@@ -109,7 +109,7 @@ class SparkUnavailableError(IcestatsError):
 
 
 class CommitError(IcestatsError):
-    """The catalog did not take the commit; what was written for it has been removed unless the message names it."""
+    """The catalog did not accept the commit; files written for it were removed, unless the message names them."""
 
 
 def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:

@@ -1,4 +1,4 @@
-"""Opening a table: a name in a catalog, or the location of a metadata.json."""
+"""Find a table by its name in a catalog, or by the location of a metadata.json."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def demo_home() -> Path:
 
 
 def demo_catalog_properties(home: Path | None = None) -> dict[str, str]:
-    """Return PyIceberg's properties of the embedded catalog: one SQLite file, one folder."""
+    """Return PyIceberg's properties for the embedded catalog: one SQLite file, one folder."""
     folder = demo_home() if home is None else home
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
 
@@ -64,8 +64,8 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
         `catalog.namespace.table`, `namespace.table` (default catalog), or the location of a metadata.json or of a
         table's folder. `demo.events` and `demo.flights` are the tables of the embedded demo warehouse.
     catalog : str or mapping, optional
-        A catalog's name in PyIceberg's configuration, or its properties; then the name is `namespace.table`. For a
-        location: whose FileIO properties it is read with, or these properties (`s3.endpoint`, ...).
+        A catalog's name in PyIceberg's configuration, or its properties; the table's name is then `namespace.table`.
+        For a location: the catalog whose FileIO properties to read it with, or the properties (`s3.endpoint`, ...).
 
     Raises
     ------
@@ -74,7 +74,7 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
     TableNotFoundError
         The catalog, or the location, has no such table.
     MetadataError
-        The metadata is missing, cut or damaged.
+        The metadata is missing, truncated or damaged.
     """
     name = str(name_or_location)
     if _is_location(name) and (catalog is None or "/" in name):
@@ -83,14 +83,14 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
 
 
 def reopen_source(source: Source) -> Source:
-    """Return a source as it is now: the same table, its newest metadata."""
+    """Return the same table with its newest metadata."""
     if source.identifier is None or source.catalog_name is None:
         return open_source(source.name, source.catalog_properties or None)
     return _open_in_catalog(source.name, source.catalog_name, source.catalog_properties, source.identifier)
 
 
 def load_iceberg_table(source: Source) -> IcebergTable:
-    """Return PyIceberg's table for a source, as it is now; a bare metadata.json gives a read-only one."""
+    """Return PyIceberg's table for a source, at its newest version; a bare metadata.json gives a read-only one."""
     if source.identifier is None or source.catalog_name is None:
         from pyiceberg.table import StaticTable
 
@@ -104,7 +104,7 @@ def load_writable_table(source: Source) -> IcebergTable:
     Raises
     ------
     CommitError
-        The source is a bare metadata.json, to which nothing can be committed.
+        The source is a bare metadata.json, which accepts no commits.
     """
     if source.identifier is None:
         raise CommitError(

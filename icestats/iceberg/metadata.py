@@ -1,6 +1,6 @@
 """The parts of a table's metadata that statistics need, as frozen values.
 
-Source: Iceberg spec, "Table Metadata". Everything right of `catalog` sees only these values.
+Source: Iceberg spec, "Table Metadata". Readers of a table see only these values.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Field:
     required: bool
     top_level: bool
     repeated: bool = False
-    """Below a list or a map: counts of values differ from counts of rows."""
+    """Whether the field is inside a list or a map, so counts of values differ from counts of rows."""
 
     @property
     def is_primitive(self) -> bool:
-        """Whether the field holds values of its own."""
+        """Whether the field itself holds values."""
         return self.type not in NESTED_TYPES
 
     @property
     def has_nan(self) -> bool:
-        """Whether the type knows NaN."""
+        """Whether the type has NaN."""
         return self.type in ("float", "double")
 
 
@@ -52,16 +52,16 @@ class Schema:
 
     @property
     def top_level(self) -> tuple[Field, ...]:
-        """The columns as a person counts them."""
+        """The top-level columns."""
         return tuple(f for f in self.fields if f.top_level)
 
     def find(self, name: str) -> Field:
-        """Return the field of that full name.
+        """Return the field with this full name.
 
         Raises
         ------
         ColumnNotFoundError
-            The schema has none.
+            The schema has no such field.
         """
         for field in self.fields:
             if field.name == name:
@@ -69,7 +69,7 @@ class Schema:
         raise ColumnNotFoundError(name, tuple(f.name for f in self.fields))
 
     def get(self, field_id: int) -> Field | None:
-        """Return the field of that id, or None."""
+        """Return the field with this id, or None."""
         return next((f for f in self.fields if f.field_id == field_id), None)
 
 
@@ -133,7 +133,7 @@ class BlobMetadata:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsFile:
-    """A Puffin file that metadata.json registers for a snapshot."""
+    """A Puffin file registered in metadata.json for a snapshot."""
 
     snapshot_id: int
     statistics_path: str
@@ -144,7 +144,7 @@ class StatisticsFile:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatisticsFile:
-    """A partition statistics file that metadata.json registers for a snapshot."""
+    """A partition statistics file registered in metadata.json for a snapshot."""
 
     snapshot_id: int
     statistics_path: str
@@ -166,14 +166,14 @@ class TableMetadata:
     snapshots: Mapping[int, Snapshot]
     current_snapshot_id: int | None
     snapshot_log: tuple[tuple[int, int], ...]
-    """When which snapshot became the current one, in that order: milliseconds since 1970 and snapshot id. As clocks of
-    writers differ, times may repeat or go back."""
+    """When each snapshot became current, in that order: milliseconds since 1970 and snapshot id. Times may repeat or go
+    back, because writers' clocks differ."""
     refs: Mapping[str, SnapshotRef]
     properties: Mapping[str, str]
     statistics: tuple[StatisticsFile, ...]
     partition_statistics: tuple[PartitionStatisticsFile, ...]
     metadata_log: tuple[tuple[int, str], ...] = ()
-    """Earlier versions of the metadata: milliseconds since 1970 when each was written, and its file, oldest first."""
+    """Earlier versions of the metadata, oldest first: milliseconds since 1970 when each was written, and its file."""
 
     @property
     def schema(self) -> Schema:
@@ -181,20 +181,19 @@ class TableMetadata:
         return self.schemas[self.current_schema_id]
 
     def find_schema(self, snapshot_id: int | None = None, ref: str | None = None) -> Schema:
-        """Return the schema that what `find_snapshot` gives is read with, as Iceberg has it.
+        """Return the schema to read the result of `find_snapshot` with, by Iceberg's rules.
 
         Parameters
         ----------
         snapshot_id : int, optional
-            A snapshot, which is read with its own schema, even if it is the current one.
+            A snapshot, read with its own schema, even if it is the current one.
         ref : str, optional
-            A tag, which is read with its snapshot's schema, or a branch, which is read with the table's current one.
+            A tag, read with its snapshot's schema, or a branch, read with the table's current schema.
 
         Returns
         -------
         Schema
-            The current one where neither is given, or where the snapshot's own is not known: snapshots of early writers
-            name none.
+            The current one if neither is given, or if the snapshot's own is unknown: early writers did not record it.
 
         Raises
         ------
@@ -212,7 +211,7 @@ class TableMetadata:
         return self.schemas.get(snapshot.schema_id, self.schema)
 
     def find_snapshot(self, snapshot_id: int | None = None, ref: str | None = None) -> Snapshot | None:
-        """Return a snapshot by id, by branch or tag, or the current one; None for a table that has none.
+        """Return a snapshot by id, by branch or tag, or the current one; None if the table has none.
 
         Raises
         ------
@@ -234,7 +233,7 @@ class TableMetadata:
         return self.snapshots[snapshot_id]
 
     def find_snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
-        """Return the snapshot that was the current one at a point in time: as Iceberg has it, the last one by then.
+        """Return the snapshot that was current at a point in time: as in Iceberg, the last one up to then.
 
         Parameters
         ----------
@@ -244,7 +243,7 @@ class TableMetadata:
         Raises
         ------
         SnapshotNotFoundError
-            The table had none then, or it has been expired.
+            The table had none then, or it is expired.
         """
         current = [snapshot_id for changed_ms, snapshot_id in self.snapshot_log if changed_ms <= timestamp_ms]
         if not current:
@@ -255,7 +254,7 @@ class TableMetadata:
         return self.snapshots[current[-1]]
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
-        """Yield a snapshot and its ancestors, newest first, as far as they have not been expired."""
+        """Yield a snapshot and its ancestors that are not expired, newest first."""
         seen: set[int] = set()
         current: Snapshot | None = snapshot
         while current is not None and current.snapshot_id not in seen:

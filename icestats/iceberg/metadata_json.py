@@ -1,6 +1,6 @@
 """metadata.json -> `TableMetadata`.
 
-PyIceberg refuses a whole table over one statistics blob whose type it does not know, so the kit reads the JSON itself.
+PyIceberg refuses a whole table because of one statistics blob of unknown type, so icestats reads the JSON itself.
 Source: Iceberg spec, "Table Metadata" and "Appendix C: JSON serialization".
 """
 
@@ -28,7 +28,7 @@ from icestats.iceberg.metadata import (
 from icestats.iceberg.storage import FileReader
 
 METADATA_SIZE_LIMIT_BYTES = 1 << 30
-"""Above this size, inflated, a metadata.json is refused."""
+"""A metadata.json that inflates to more than this is refused."""
 
 
 def read_metadata(storage: FileReader, location: str) -> TableMetadata:
@@ -44,7 +44,7 @@ def read_metadata(storage: FileReader, location: str) -> TableMetadata:
     Raises
     ------
     MetadataError
-        The file is missing, cut, damaged, or no Iceberg table metadata; with the byte offset where that is known.
+        The file is missing, truncated, damaged, or not Iceberg table metadata; with the byte offset if known.
     """
     return build_metadata(read_document(storage, location), location)
 
@@ -55,7 +55,7 @@ def read_document(storage: FileReader, location: str) -> Any:
     Raises
     ------
     MetadataError
-        The file is missing, cut or no JSON.
+        The file is missing, truncated or not JSON.
     """
     data = storage.read(location)
     if data[:2] == b"\x1f\x8b":

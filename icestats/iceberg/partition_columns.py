@@ -24,9 +24,9 @@ class PartitionColumn:
 
     field_id: int
     name: str
-    """As the newest spec that has it calls it."""
+    """Its name in the newest spec that has it."""
     type: str | None
-    """Iceberg's type of the values; None where the source column is in no known schema."""
+    """Iceberg's type of the values; None if the source column is in no known schema."""
 
 
 def find_partition_columns(
@@ -39,7 +39,7 @@ def find_partition_columns(
     specs : mapping of int to PartitionSpec
         The table's specs by id.
     schemas : iterable of Schema
-        Where source columns are looked up: the first schema that has a column counts.
+        Where to look up source columns; the first schema that has a column wins.
 
     Raises
     ------
@@ -69,8 +69,8 @@ def find_partition_columns(
 def partition_type(specs: Mapping[int, PartitionSpec], schemas: Iterable[Schema]) -> pa.StructType:
     """Return the Arrow type of partitions: the fields of all specs, by field id.
 
-    A field whose source column is in none of the schemas is null; what manifests say of it is known only to
-    `read_rollups` and `read_files`.
+    A field whose source column is in none of the schemas is null; only `read_rollups` and `read_files` know what
+    manifests say about it.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def struct_type(columns: Iterable[PartitionColumn]) -> pa.StructType:
 
 
 def avro_value_type(avro: Any) -> str | None:
-    """Return the Iceberg type of an Avro type, as a manifest has it for a partition value; None for null.
+    """Return the Iceberg type of a partition value's Avro type in a manifest; None for null.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Partition values as Iceberg stores them, and as a person reads them.
+"""Partition values as Iceberg stores them, and as readable text.
 
 Source: Iceberg spec, "Partition Transforms".
 """
@@ -13,7 +13,7 @@ from icestats.iceberg.types import json_value
 
 
 def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
-    """Return the Iceberg type of a partition field's values; None where its source column is gone.
+    """Return the Iceberg type of a partition field's values; None if its source column is gone.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
 
 
 def display_partition_value(transform: str, type_text: str, value: Any) -> str:
-    """Return a partition value as a person reads it: years, months and hours as dates, null as `null`.
+    """Return a partition value as readable text: years, months and hours as dates, null as `null`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bytes of metadata files, wherever they lie: local files directly, everything else through PyIceberg's FileIO."""
+"""Bytes of metadata files, wherever they are: local files directly, everything else through PyIceberg's FileIO."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 _opening = threading.Lock()
 GCS_RETRY_LIMIT_S = 15
-"""How long a request to Google Cloud Storage is tried again: Arrow's own limit is 15 minutes, and PyIceberg has no
-property for it."""
+"""How long to retry a request to Google Cloud Storage. Arrow's own limit is 15 minutes, and PyIceberg has no property
+for it."""
 _GCS_SCHEMES = ("gs", "gcs")
 
 
 class FileReader(Protocol):
-    """What readers of metadata files need of a storage."""
+    """What readers of metadata files need from a storage."""
 
     def size(self, location: str) -> int:
         """Return the length of a file in bytes."""
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Return a file's bytes from `offset`, all of them or `length`."""
+        """Return a file's bytes from `offset`: all of them, or `length`."""
 
 
 class Storage:
@@ -41,7 +41,7 @@ class Storage:
     Parameters
     ----------
     properties : mapping of str to str
-        PyIceberg FileIO properties (`s3.endpoint`, `gcs.project-id`, ...): of the catalog and of the table.
+        PyIceberg FileIO properties (`s3.endpoint`, `gcs.project-id`, ...) of the catalog and the table.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -65,7 +65,7 @@ class Storage:
             raise unreadable(location, error) from error
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Return a file's bytes from `offset`, all of them or at most `length`.
+        """Return a file's bytes from `offset`: all of them, or at most `length`.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Storage:
 
 
 def _limit_retries(file_io: FileIO, scheme: str) -> FileIO:
-    """Bound how long Arrow tries Google Cloud Storage; a FileIO of another kind, which `py-io-impl` names, stays."""
+    """Limit how long Arrow retries Google Cloud Storage; a FileIO named by `py-io-impl` stays as it is."""
     if scheme not in _GCS_SCHEMES:
         return file_io
     from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -146,13 +146,13 @@ def local_path(location: str) -> Path | None:
 
 
 def is_local(location: str) -> bool:
-    """Say whether `local_path` has a path for a location; quicker."""
+    """Return whether `local_path` has a path for a location, faster than calling it."""
     scheme, _, rest = location.partition(":")
     return not scheme or not rest.startswith("//") or scheme.lower() == "file"
 
 
 def unreadable(location: str, error: Exception) -> MetadataError:
-    """Return the error for a file that cannot be read."""
+    """Return the error for an unreadable file."""
     if isinstance(error, FileNotFoundError):
         return MetadataError("no such file", location)
     if isinstance(error, ModuleNotFoundError) and error.name:

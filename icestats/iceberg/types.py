@@ -30,7 +30,7 @@ MICROS_A_DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A primitive type, taken apart."""
+    """A primitive type and its parameters."""
 
     name: str
     precision: int = 0
@@ -55,7 +55,7 @@ def parse_type(text: str) -> PrimitiveType:
     Raises
     ------
     ValueError
-        The spec knows no such primitive type.
+        The spec has no such primitive type.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def parse_type(text: str) -> PrimitiveType:
 
 
 def decode_value(type_text: str, data: bytes) -> Any:
-    r"""Return the Python value of single-value bytes; older, narrower encodings are read as the wider type.
+    r"""Return the Python value of single-value bytes; older, narrower encodings are widened.
 
     Nanosecond timestamps are returned as integers: nanoseconds since 1970-01-01. Dates and timestamps outside of
     Python's years 1 to 9999 are returned as integers too.
@@ -166,7 +166,7 @@ _DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
 
 
 def encode_value(type_text: str, value: Any) -> bytes:
-    """Return a Python value as single-value bytes: the inverse of `decode_value`.
+    """Return a Python value as single-value bytes; the inverse of `decode_value`.
 
     Examples
     --------
@@ -207,10 +207,10 @@ def to_integer(value: Any) -> int:
 
 
 def json_value(type_text: str, value: Any) -> Any:
-    """Return a value as JSON shows it.
+    """Return a value in JSON form.
 
-    Numbers are numbers; NaN and infinities strings; decimals strings; dates, times and timestamps ISO 8601; uuid text;
-    binary hexadecimal. None stays None: unknown.
+    Numbers stay numbers. NaN, infinities and decimals become strings, dates, times and timestamps ISO 8601, UUIDs text,
+    and binary hexadecimal. None stays None: unknown.
 
     Examples
     --------
@@ -253,9 +253,9 @@ def _json_nanos(nanos: int, name: str) -> str | int:
 
 
 def decode_json(type_text: str, data: bytes | None) -> Any:
-    """Return single-value bytes as JSON shows them; a bound that cannot be decoded is shown as hexadecimal.
+    """Return single-value bytes in JSON form; a bound that cannot be decoded becomes hexadecimal.
 
-    A string bound that was cut inside a character is shown with the replacement character.
+    A string bound truncated inside a character ends with the replacement character.
     """
     if data is None:
         return None
