@@ -1,25 +1,32 @@
-# `make demo` and `make test` are all that a newcomer needs; both install what they use into .venv.
+# `make demo` and `make test` are all that a newcomer needs: both install what they use, into .venv and on the machine.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab app docs pictures test test-quick fuzz lint format bench clean
+.PHONY: help python java java+chromium install demo lab app docs pictures test test-quick fuzz lint format bench clean
+.NOTPARALLEL:
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-install: $(VENV)/.installed ## make .venv and install the kit into it
-
-$(VENV)/.installed: pyproject.toml
+python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: $$($(PYTHON) --version) is too old: Python 3.11 or newer is needed; name one with PYTHON=python3.12" >&2; exit 1; }
+
+java java+chromium: python
+	@$(PYTHON) scripts/prerequisites.py venv $(subst +, ,$@)
+
+install: $(VENV)/.installed ## make .venv and install the kit into it
+
+$(VENV)/.installed: pyproject.toml | python
+	@$(PYTHON) scripts/prerequisites.py venv
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) ..."
+	@echo "installing into $(VENV), 2 to 5 minutes ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install ## build the demo warehouse, compute and commit its statistics with PySpark
+demo: java install ## build the demo warehouse, compute and commit its statistics with PySpark
 	@$(BIN)/icestats demo
 	@echo
 	@echo "Open the notebook: make lab"
@@ -34,7 +41,7 @@ docs: install ## build the documentation site into site/, warnings are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
-test: install lint ## lint and run all the tests
+test: java+chromium install lint ## lint and run all the tests
 	@$(BIN)/python -m pytest
 
 test-quick: install ## the tests that need neither Spark nor a browser
@@ -43,7 +50,7 @@ test-quick: install ## the tests that need neither Spark nor a browser
 fuzz: install ## properties on new examples; damaged files, 100 times as many as in the tests
 	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property tests/widgets $$(grep -l "@given" tests/unit/*.py)
 
-pictures: install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
+pictures: java+chromium install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
 	@ICESTATS_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser
 	@$(BIN)/python docs/animation.py
 
@@ -61,7 +68,7 @@ format: install ## mend what lint can mend
 	@$(BIN)/nbstripout notebooks/*.ipynb
 	@$(BIN)/jupytext --sync notebooks/*.ipynb
 
-bench: install ## the figures of README and docs/
+bench: java+chromium install ## the figures of README and docs/
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv and caches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.measuring import installed_environment
+from scripts.prerequisites import find_chromium
 
 QUIET = (
     "--no-sandbox",
@@ -36,10 +36,10 @@ class LabError(Exception):
 
 @contextmanager
 def open_chromium() -> Iterator[Browser]:
-    """Open the system's Chromium, with a fresh profile and nothing to say to anybody."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """Open this machine's Chromium, with a fresh profile and nothing to say to anybody."""
+    path = find_chromium()
     if path is None:
-        raise LabError("no Chromium on PATH: `apt install chromium`, or run the other tests with `-m 'not browser'`")
+        raise LabError("no Chromium here: `make test` installs one, or run the other tests with `-m 'not browser'`")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(QUIET))
         try:

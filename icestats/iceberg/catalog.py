@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -254,11 +255,16 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
     from pyiceberg.catalog import load_catalog
 
     try:
-        return load_catalog(catalog_name, **properties)
+        catalog = load_catalog(catalog_name, **properties)
     except IcestatsError:
         raise
     except Exception as error:
         raise CatalogError(f"catalog {catalog_name!r} cannot be opened: {one_line(error)}") from error
+    engine = getattr(catalog, "engine", None)
+    if engine is not None:
+        # Tables keep their catalog, and nobody else does: a SQL catalog leaves its connections open.
+        weakref.finalize(catalog, engine.dispose)
+    return catalog
 
 
 def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:

@@ -229,7 +229,8 @@ def _publish(home: Path, name: str) -> None:
 def _count(home: Path, recipe: DemoRecipe, duration_s: float) -> DemoTable:
     from pyiceberg.catalog import load_catalog
 
-    table = load_catalog(DEMO_CATALOG, **demo_catalog_properties(home)).load_table((DEMO_NAMESPACE, recipe.name))
+    with load_catalog(DEMO_CATALOG, **demo_catalog_properties(home)) as catalog:
+        table = catalog.load_table((DEMO_NAMESPACE, recipe.name))
     snapshot = table.metadata.current_snapshot()
     if snapshot is None or snapshot.summary is None:
         raise CommitError(f"{DEMO_NAMESPACE}.{recipe.name} in {home} has no snapshot after its build: build it again")
