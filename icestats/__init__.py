@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from icestats.stats.histogram import Histogram
-    from icestats.table.commit_report import CommitReport
     from icestats.table.demo_opening import demo
     from icestats.table.opening import load
+    from icestats.table.reports import CommitReport
     from icestats.table.statistics import Statistics
     from icestats.table.table import Table
 
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CommitReport": "icestats.table.commit_report",
+    "CommitReport": "icestats.table.reports",
     "Histogram": "icestats.stats.histogram",
     "Statistics": "icestats.table.statistics",
     "Table": "icestats.table.table",

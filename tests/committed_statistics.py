@@ -10,6 +10,7 @@ from pyiceberg.table.statistics import StatisticsFile
 
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.iceberg.storage import Storage
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 
@@ -37,6 +38,13 @@ def kll(table, field_id, payload=b"kll"):
 
 def commit(table, *blobs, **options):
     return commit_statistics(prepare_commit(table, list(blobs), **options))
+
+
+def remove(table, snapshot_id=None, **options):
+    """Take the statistics of a snapshot, by default the current one, out of the table."""
+    plan = prepare_removal(table, snapshot_id or table.current_snapshot().snapshot_id, **options)
+    commit_removal(plan)
+    return plan
 
 
 def entries(table):

@@ -1,11 +1,11 @@
-"""Writing a planned statistics file and its entry in metadata.json."""
+"""Writing a statistics file and its entry in metadata.json: both, or neither as far as can be known."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -18,83 +18,119 @@ from pyiceberg.exceptions import (
 from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import one_line
-from icestats.commit.statistics_plan import CommitPlan
-from icestats.commit.statistics_update import set_statistics, unset_statistics
-from icestats.commit.table_state import (
-    find_committed,
-    remove_file,
-    write_file,
-)
+from icestats.commit.entries import Entry, find_path, set_entry, unset_entry
+from icestats.commit.table_state import find_committed, reload_table, remove_file, table_name, write_file
 from icestats.errors import CommitError
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 Step = Callable[[str], None]
+"""Called with the name of a step as it begins or is done."""
 
 # What catalogs raise when they have certainly not taken a commit. After anything else it may have been taken.
-REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
+_REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
 _MOST_WAIT_S = 5.0
 
 
-def write_and_register(plan: CommitPlan, step: Step) -> Table | None:
-    """Write a plan's file and its entry; return the table then, None where others were faster and nothing changed."""
-    table, path = plan.table, plan.statistics_path
+def reload_with_snapshot(table: Table, snapshot_id: int) -> Table:
+    """Return the table as its catalog has it now; raise CommitError where the snapshot is gone."""
+    fresh = reload_table(table)
+    if fresh.metadata.snapshot_by_id(snapshot_id) is None:
+        raise CommitError(f"snapshot {snapshot_id} of {table_name(table)} was expired meanwhile: nothing is committed")
+    return fresh
+
+
+def write_and_register(
+    table: Table, entry: Entry, data: bytes, step: Step, *, schema_id: int | None = None
+) -> Table | None:
+    """Write a file and its entry.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        As it was just loaded; its entry of the snapshot is the one to replace.
+    entry : StatisticsFile or PartitionStatisticsFile
+        The file's entry.
+    data : bytes
+        The file.
+    step : callable
+        Called with `writing`, `written` and `committing`.
+    schema_id : int, optional
+        As `set_entry`.
+
+    Returns
+    -------
+    pyiceberg.table.Table or None
+        The table then; None where others were faster and nothing changed.
+
+    Raises
+    ------
+    CommitError
+        The catalog refused, or the snapshot was expired: what was written has been removed. Or it gave no answer: the
+        file is left, and the message says so.
+    """
+    path = entry.statistics_path
     try:
-        write_file(table, path, plan.puffin.data, lambda: step("writing"))
+        write_file(table, path, data, lambda: step("writing"))
         step("written")
         step("committing")
     except FileExistsError:
         return None
     except OSError as error:
-        raise CommitError(f"{path} cannot be written: {one_line(error)}; {discard(table, path)}") from error
+        raise CommitError(f"{path} cannot be written: {one_line(error)}; {_discard(table, path)}") from error
     except BaseException:
-        discard(table, path)
+        _discard(table, path)
         raise
-    before = None if plan.before is None else plan.before.statistics_path
     try:
-        set_statistics(table, plan.after, before, plan.current_schema_id)
+        set_entry(table, entry, find_path(table.metadata, entry), schema_id)
     except CommitFailedException:
-        discard(table, path)
+        _discard(table, path)
         return None
-    except REFUSED as error:
-        raise CommitError(f"{plan.table_name} took no commit: {one_line(error)}; {discard(table, path)}") from error
+    except _REFUSED as error:
+        raise CommitError(f"{table_name(table)} took no commit: {one_line(error)}; {_discard(table, path)}") from error
     except Exception as error:
-        arrived = _look_for(plan)
+        arrived = _look_for(table, entry)
         if arrived is None:
             raise CommitError(
-                f"no answer to the commit of {plan.table_name}: {one_line(error)}; it is not seen in the metadata, and "
-                f"{path} is left on storage in case it still arrives"
+                f"no answer to the commit of {table_name(table)}: {one_line(error)}; it is not seen in the metadata, "
+                f"and {path} is left on storage in case it still arrives"
             ) from error
         table = arrived
-    if table.metadata.snapshot_by_id(plan.snapshot_id) is None:
-        _undo(table, plan)
+    if table.metadata.snapshot_by_id(entry.snapshot_id) is None:
+        # A server took it for a snapshot that was expired just before.
+        unset_entry(table, entry)
+        text = _discard(table, path)
+        raise CommitError(f"snapshot {entry.snapshot_id} of {table_name(table)} was expired meanwhile: {text}")
     return table
 
 
-def _look_for(plan: CommitPlan) -> Table | None:
+def count_attempts(table: Table, most: int) -> Iterator[int]:
+    """Yield the numbers of attempts from 1, with pauses as the table's commit properties say, less a random part."""
+    shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
+    for attempt in range(most):
+        if attempt:
+            longest_s = min(_MOST_WAIT_S, max(0, shortest_ms) / 1000 * 2 ** (attempt - 1))
+            time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, no secret
+        yield attempt + 1
+
+
+def explain_exhausted(table: Table, most: int) -> CommitError:
+    """Build the error after the last attempt."""
+    return CommitError(
+        f"others changed {table_name(table)} in each of {most} attempts: nothing was committed, try again"
+    )
+
+
+def _look_for(table: Table, entry: Entry) -> Table | None:
     try:
-        return find_committed(plan.table, plan.after)
+        return find_committed(table, entry)
     except Exception:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
         return None
 
 
-def _undo(table: Table, plan: CommitPlan) -> NoReturn:
-    """Take back what a server took for a snapshot that was expired just before."""
-    unset_statistics(table, plan.snapshot_id, plan.statistics_path)
-    text = discard(table, plan.statistics_path)
-    raise CommitError(f"snapshot {plan.snapshot_id} of {plan.table_name} was expired meanwhile: {text}")
-
-
-def discard(table: Table, path: str) -> str:
+def _discard(table: Table, path: str) -> str:
     """Remove a file that was written for a commit; return what to say of it."""
     return (
         "what was written is removed" if remove_file(table, path) else f"{path} could not be removed and is an orphan"
     )
-
-
-def wait_before_retry(table: Table, attempt: int) -> None:
-    """Wait as long as the table's commit properties say, less a random part."""
-    shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
-    longest_s = min(_MOST_WAIT_S, max(0, shortest_ms) / 1000 * 2 ** (attempt - 1))
-    time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, no secret

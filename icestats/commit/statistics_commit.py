@@ -11,48 +11,32 @@ this: one that replaces the entry blindly, as PyIceberg's own `update_statistics
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from icestats.commit.entries import checks_requirements
 from icestats.commit.puffin_writer import NewBlob
-from icestats.commit.registration import Step, wait_before_retry, write_and_register
-from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, ExistingFile, PlannedBlob, build_plan
+from icestats.commit.registration import (
+    Step,
+    count_attempts,
+    explain_exhausted,
+    reload_with_snapshot,
+    write_and_register,
+)
+from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, build_commit_plan
 from icestats.commit.table_state import (
-    checks_requirements,
+    ExistingFile,
     describe_columns,
     find_predecessor,
-    find_refusal,
     find_statistics,
-    new_statistics_path,
     read_existing,
-    reload_table,
     table_name,
 )
 from icestats.errors import CallError, ColumnNotFoundError, CommitError, MetadataError, SnapshotNotFoundError
 from icestats.iceberg.metadata import StatisticsFile
-from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-
-__all__ = ["CommitPlan", "CommitResult", "commit_statistics", "prepare_commit"]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitResult:
-    """What a commit has done."""
-
-    snapshot_id: int
-    statistics_path: str
-    file_size_bytes: int
-    blobs: tuple[PlannedBlob, ...]
-    replaced: tuple[PuffinBlob, ...]
-    before: StatisticsFile | None
-    """The entry that was replaced; its file is still on storage, as an orphan."""
-    after: StatisticsFile
-    metadata_location: str
-    attempts: int
-    warnings: tuple[str, ...]
 
 
 def prepare_commit(
@@ -61,7 +45,6 @@ def prepare_commit(
     *,
     snapshot_id: int | None = None,
     list_ndv: Collection[str | int] | None = None,
-    carry_over: bool = True,
 ) -> CommitPlan:
     """Plan the commit of blobs to a snapshot's statistics file. Nothing is written.
 
@@ -70,14 +53,13 @@ def prepare_commit(
     table : pyiceberg.table.Table
         From any catalog.
     blobs : sequence of NewBlob
-        Made for that snapshot. One replaces those of the same type and fields in the snapshot's present file.
+        Made for that snapshot. One replaces those of the same type and fields in the snapshot's present file, whose
+        other blobs are carried over, byte for byte.
     snapshot_id : int, optional
         By default the current snapshot.
     list_ndv : collection of str or int, optional
         The columns whose NDV metadata.json lists, so that engines see it, by name in the current schema or by field id;
         by default all that have a Theta sketch here. Columns listed by others stay listed.
-    carry_over : bool
-        Whether the other blobs of the snapshot's present file go into the new one, byte for byte.
 
     Returns
     -------
@@ -114,10 +96,10 @@ def prepare_commit(
         if blob.snapshot_id != snapshot_id:
             raise CallError(f"a {blob.type} blob is for snapshot {blob.snapshot_id}, expected {snapshot_id}")
     listed = None if list_ndv is None else _field_ids(table, list_ndv, blobs)
-    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, carry_over))
+    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed))
 
 
-def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_attempts: int = 20) -> CommitResult:
+def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_attempts: int = 20) -> CommitPlan:
     """Write a plan's file and register it for the snapshot.
 
     The table is loaded afresh. Where it is as it was, exactly the plan is carried out; where its statistics or its
@@ -136,8 +118,8 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
 
     Returns
     -------
-    CommitResult
-        The entry before and after, and the blobs of the file.
+    CommitPlan
+        What was committed.
 
     Raises
     ------
@@ -155,30 +137,27 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
     Killed at any point, the table has its statistics as before or as after; at most a file is left that nothing refers
     to, which `find_orphans` finds.
     """
-    step = on_step or _ignore_step
+    step = on_step or (lambda _: None)
     lost: tuple[StatisticsFile, ...] = ()
     own: CommitPlan | None = None
-    for attempt in range(1, max_attempts + 1):
+    for attempt in count_attempts(plan.table, max_attempts):
         plan = _renew(plan, lost, own, first=attempt == 1)
         step("prepared")
-        table = write_and_register(plan, step)
+        table = write_and_register(plan.table, plan.after, plan.puffin.data, step, schema_id=plan.current_schema_id)
         if table is None:
-            wait_before_retry(plan.table, attempt)
             continue
-        plan = replace(plan, table=table)
+        plan = replace(plan, table=table, attempts=attempt)
         step("committed")
-        overridden, warning = _find_overridden(plan, lost)
+        overridden, warnings = _find_overridden(plan, lost)
         if overridden is None:
-            return _result(plan, attempt, warning)
+            return replace(plan, warnings=(*plan.warnings, *warnings))
         lost, own = (*lost, overridden), plan
     if lost:
         raise CommitError(
             f"committed, but in {max_attempts} attempts not together with the blobs of {lost[-1].statistics_path}, "
             "which others committed meanwhile: commit again"
         )
-    raise CommitError(
-        f"others changed {plan.table_name} in each of {max_attempts} attempts: nothing was committed, try again"
-    )
+    raise explain_exhausted(plan.table, max_attempts)
 
 
 def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:
@@ -200,19 +179,7 @@ def _prepare(
     if table.metadata.snapshot_by_id(request.snapshot_id) is None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
     before = find_statistics(table, request.snapshot_id)
-    plan = build_plan(
-        table,
-        request,
-        statistics_path=new_statistics_path(table, request.snapshot_id),
-        columns=describe_columns(table),
-        current_schema_id=table.metadata.current_schema_id,
-        before=before,
-        existing=_read_all(table, before, lost, own) if request.carry_over else [],
-    )
-    refusal = find_refusal(table)
-    if refusal is None:
-        return plan
-    return replace(plan, warnings=(f"cannot be committed: {refusal}", *plan.warnings))
+    return build_commit_plan(table, request, before, _read_all(table, before, lost, own))
 
 
 def _read_all(
@@ -239,46 +206,22 @@ def _added_since(file: ExistingFile, own: CommitPlan) -> ExistingFile:
 
 
 def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], own: CommitPlan | None, *, first: bool) -> CommitPlan:
-    table = reload_table(plan.table)
-    metadata = table.metadata
-    if metadata.snapshot_by_id(plan.snapshot_id) is None:
-        raise CommitError(
-            f"snapshot {plan.snapshot_id} of {plan.table_name} was expired meanwhile: nothing is committed"
-        )
+    table = reload_with_snapshot(plan.table, plan.snapshot_id)
     same = find_statistics(table, plan.snapshot_id) == plan.before
-    if first and same and metadata.current_schema_id == plan.current_schema_id:
+    if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table)
     return _prepare(table, plan.request, lost, own)
 
 
-def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[StatisticsFile | None, str | None]:
+def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[StatisticsFile | None, tuple[str, ...]]:
     """Return the entry of others that this commit replaced without carrying it over, and what could not be checked."""
-    if checks_requirements(plan.table) or not plan.request.carry_over:
-        return None, None
+    if checks_requirements(plan.table):
+        return None, ()
     try:
         predecessor = find_predecessor(plan.table, plan.after)
     except MetadataError as error:
-        return None, f"whether others committed statistics in between could not be checked: {error}"
+        return None, (f"whether others committed statistics in between could not be checked: {error}",)
     known = {entry.statistics_path for entry in (plan.before, *lost) if entry is not None}
     if predecessor is None or predecessor.statistics_path in known:
-        return None, None
-    return predecessor, None
-
-
-def _result(plan: CommitPlan, attempts: int, warning: str | None) -> CommitResult:
-    return CommitResult(
-        snapshot_id=plan.snapshot_id,
-        statistics_path=plan.statistics_path,
-        file_size_bytes=len(plan.puffin.data),
-        blobs=plan.blobs,
-        replaced=plan.replaced,
-        before=plan.before,
-        after=plan.after,
-        metadata_location=plan.table.metadata_location,
-        attempts=attempts,
-        warnings=plan.warnings if warning is None else (*plan.warnings, warning),
-    )
-
-
-def _ignore_step(name: str) -> None:  # noqa: ARG001 - nobody listens
-    return
+        return None, ()
+    return predecessor, ()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from icestats.answers.text import counted
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
-from icestats.commit.statistics_effects import explain_effects
+from icestats.commit.table_state import (
+    Column,
+    ExistingFile,
+    describe_columns,
+    find_refusal,
+    new_metadata_path,
+    table_name,
+)
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
@@ -21,13 +29,9 @@ THETA = "apache-datasketches-theta-v1"
 
 BlobKey = tuple[str, tuple[int, ...]]
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What a plan needs to know of a field of the current schema."""
-
-    name: str
-    type: str
+# Spark asks whether a literal lies between a column's min and max, except for strings and binaries; without min and
+# max the answer is no (SPARK-52868, SPARK-56485). A boolean's equality is rewritten before.
+_TRAPPED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,6 @@ class CommitRequest:
     blobs: tuple[NewBlob, ...]
     listed_field_ids: frozenset[int] | None
     """Fields whose Theta sketch is listed in metadata.json; None for all."""
-    carry_over: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,8 @@ class PlannedBlob:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """What a commit would write, and what it would change in metadata.json. `print(plan.describe())` shows it."""
+    """What a commit would write and change in metadata.json, or has; `print(plan.describe())` shows it."""
 
-    table_name: str
-    snapshot_id: int
-    statistics_path: str
     puffin: PuffinBytes
     blobs: tuple[PlannedBlob, ...]
     replaced: tuple[PuffinBlob, ...]
@@ -75,6 +75,23 @@ class CommitPlan:
     current_schema_id: int
     request: CommitRequest = field(repr=False)
     table: Table = field(repr=False, compare=False)
+    attempts: int = 0
+    """How often the commit was tried; 0 as long as it is a plan."""
+
+    @property
+    def table_name(self) -> str:
+        """The table's name as a person writes it."""
+        return table_name(self.table)
+
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot that the blobs are of."""
+        return self.after.snapshot_id
+
+    @property
+    def statistics_path(self) -> str:
+        """Where the file goes."""
+        return self.after.statistics_path
 
     @property
     def kept(self) -> tuple[PlannedBlob, ...]:
@@ -82,10 +99,18 @@ class CommitPlan:
         return tuple(blob for blob in self.blobs if blob.kept)
 
     def describe(self) -> str:
-        """Return the plan as plain text, a line a file, blob, entry and warning."""
+        """Return the plan as plain text, a line a file, blob, entry and warning; once committed, in one line."""
+        size, blobs = f"{len(self.puffin.data):,} bytes", counted(len(self.blobs), "blob")
+        if self.attempts:
+            replaced = f", replaced {len(self.replaced)}" if self.replaced else ""
+            return (
+                f"committed {self.statistics_path}: {size}, {blobs} "
+                f"({sum(b.listed for b in self.blobs)} listed in metadata.json, {len(self.kept)} kept{replaced}) "
+                f"for snapshot {self.snapshot_id}"
+            )
         lines = [
             f"table {self.table_name}, snapshot {self.snapshot_id}",
-            f"would write {self.statistics_path}: {len(self.puffin.data):,} bytes, {counted(len(self.blobs), 'blob')} "
+            f"would write {self.statistics_path}: {size}, {blobs} "
             f"({len(self.blobs) - len(self.kept)} new, {len(self.kept)} kept; {len(self.replaced)} replaced), "
             f"footer {self.puffin.footer_size_bytes:,} bytes",
         ]
@@ -105,39 +130,17 @@ class CommitPlan:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingFile:
-    """A statistics file that others committed for the snapshot, with its blobs as they are stored."""
-
-    entry: StatisticsFile
-    blobs: tuple[CarriedBlob, ...]
-    properties: Mapping[str, str]
-
-
-def build_plan(
-    table: Table,
-    request: CommitRequest,
-    *,
-    statistics_path: str,
-    columns: Mapping[int, Column],
-    current_schema_id: int,
-    before: StatisticsFile | None,
-    existing: Sequence[ExistingFile],
+def build_commit_plan(
+    table: Table, request: CommitRequest, before: StatisticsFile | None, existing: Sequence[ExistingFile]
 ) -> CommitPlan:
     """Build the plan of a commit.
 
     Parameters
     ----------
     table : pyiceberg.table.Table
-        The table to commit to; only its name is read here.
+        The table to commit to; only its metadata is read here.
     request : CommitRequest
         What was asked for.
-    statistics_path : str
-        Where the file would go.
-    columns : mapping of int to Column
-        The fields of the current schema, by id.
-    current_schema_id : int
-        The id of that schema.
     before : StatisticsFile or None
         The snapshot's entry in metadata.json.
     existing : sequence of ExistingFile
@@ -148,47 +151,68 @@ def build_plan(
     CallError
         A Theta blob that would be listed has no `ndv` that is an integer in text.
     """
+    columns = describe_columns(table)
     new_keys = {_key(blob) for blob in request.blobs}
     carried, replaced = _sort_existing(existing, new_keys)
     properties = {key: value for file in reversed(existing) for key, value in file.properties.items()}
     puffin = write_puffin([*request.blobs, *carried], properties=properties)
-    warnings = _Warnings(columns)
+    refusal = find_refusal(table)
+    warnings = _Warnings(columns, [] if refusal is None else [f"cannot be committed: {refusal}"])
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
-    kept_entries = _kept_entries(existing, new_keys, warnings)
-    if before is not None and not request.carry_over:
-        warnings.add(f"what {before.statistics_path} holds is not carried over")
-    listed_kept = [warnings.check_kept(entry, request.snapshot_id) for entry in kept_entries]
-    planned = _planned(puffin, len(request.blobs), listed, kept_entries, columns)
+    kept = _kept_entries(existing, new_keys, warnings)
+    for entry in kept:
+        warnings.check_kept(entry, request.snapshot_id)
     after = StatisticsFile(
         request.snapshot_id,
-        statistics_path,
+        new_metadata_path(table, f"{request.snapshot_id}-", ".stats"),
         len(puffin.data),
         puffin.footer_size_bytes,
-        tuple(listed + listed_kept),
+        (*listed, *kept),
     )
     return CommitPlan(
-        table_name=".".join(table.name()),
-        snapshot_id=request.snapshot_id,
-        statistics_path=statistics_path,
         puffin=puffin,
-        blobs=planned,
+        blobs=_planned(puffin, len(request.blobs), after, columns),
         replaced=replaced,
         before=before,
         after=after,
-        effects=explain_effects(after, columns),
+        effects=_explain_effects(after, columns),
         warnings=tuple(warnings.lines),
-        current_schema_id=current_schema_id,
+        current_schema_id=table.metadata.current_schema_id,
         request=request,
         table=table,
     )
 
 
+def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
+    """Return what engines do differently once an entry stands in metadata.json, as Spark 4.1 and Trino 476 planned."""
+    listed = [columns[entry.field_ids[0]] for entry in after.blobs]
+    if not listed:
+        return (
+            "nothing is listed in metadata.json: Spark plans as before, Trino finds no NDV in this file and looks "
+            "no further",
+        )
+    names = ", ".join(column.name for column in listed)
+    trapped = ", ".join(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
+    effects = [
+        f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {names}, for exactly this snapshot: "
+        "the next commit of data leaves it without",
+        f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
+        f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
+    ]
+    if trapped:
+        effects.append(
+            f"Spark with spark.sql.cbo.enabled=true estimates 0 rows for an equality on {trapped} (an NDV without "
+            "bounds, SPARK-52868): leave them out with list_ndv where that matters"
+        )
+    return tuple(effects)
+
+
 class _Warnings:
     """What a person should read before the commit, each said once."""
 
-    def __init__(self, columns: Mapping[int, Column]) -> None:
+    def __init__(self, columns: Mapping[int, Column], lines: list[str]) -> None:
         self.columns = columns
-        self.lines: list[str] = []
+        self.lines = lines
 
     def add(self, line: str) -> None:
         if line not in self.lines:
@@ -203,7 +227,7 @@ class _Warnings:
             self.add("a blob names no fields: it is in the footer only (Spark would fail on it)")
         return bool(field_ids) and not gone
 
-    def check_kept(self, entry: BlobMetadata, snapshot_id: int) -> BlobMetadata:
+    def check_kept(self, entry: BlobMetadata, snapshot_id: int) -> None:
         names = ", ".join(self.columns[field_id].name for field_id in entry.field_ids)
         ndv = entry.properties.get("ndv")
         if ndv is not None and not ndv.isdecimal():
@@ -212,7 +236,6 @@ class _Warnings:
             )
         if entry.snapshot_id != snapshot_id:
             self.add(f"the kept entry of {names} was made for snapshot {entry.snapshot_id}, not for this one")
-        return entry
 
 
 def _key(blob: NewBlob | PuffinBlob | BlobMetadata) -> BlobKey:
@@ -253,13 +276,9 @@ def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings)
 
 
 def _planned(
-    puffin: PuffinBytes,
-    new_count: int,
-    listed: Iterable[BlobMetadata],
-    kept_entries: Iterable[BlobMetadata],
-    columns: Mapping[int, Column],
+    puffin: PuffinBytes, new_count: int, after: StatisticsFile, columns: Mapping[int, Column]
 ) -> tuple[PlannedBlob, ...]:
-    listed_keys = {_key(entry) for entry in (*listed, *kept_entries)}
+    listed_keys = {_key(entry) for entry in after.blobs}
     return tuple(
         PlannedBlob(
             blob,

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from pyiceberg.exceptions import CommitFailedException
 
 from icestats.answers.text import counted
-from icestats.commit.registration import wait_before_retry
+from icestats.commit.entries import set_entry, unset_entry
+from icestats.commit.registration import count_attempts
 from icestats.commit.statistics_plan import entry_text
-from icestats.commit.statistics_update import set_statistics, unset_statistics
 from icestats.commit.table_state import (
     TableFiles,
     describe_columns,
     find_predecessor,
     find_statistics,
     reload_table,
-    remove_file,
     table_name,
 )
 from icestats.errors import CommitError, MetadataError, StatisticsMissingError
@@ -34,8 +33,6 @@ _MOST_ATTEMPTS = 20
 class RemovalPlan:
     """What removing a snapshot's statistics would change. `print(plan.describe())` shows it."""
 
-    table_name: str
-    snapshot_id: int
     before: StatisticsFile
     """The entry of metadata.json as it is; its file stays on storage."""
     after: StatisticsFile | None
@@ -45,17 +42,23 @@ class RemovalPlan:
     notes: tuple[str, ...]
     table: Table = field(repr=False, compare=False)
 
-    def describe(self) -> str:
-        """Return the plan as plain text."""
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot whose statistics are removed."""
+        return self.before.snapshot_id
+
+    def describe(self, *, done: bool = False) -> str:
+        """Return as plain text what would change, or what has been."""
+        take, write, stay = ("took", "wrote", "stays") if done else ("would take", "would write", "would stay")
         size = f"{self.before.file_size_in_bytes:,} bytes"
         blobs = "a file that cannot be read" if self.blob_count is None else counted(self.blob_count, "blob")
         lines = [
-            f"table {self.table_name}, snapshot {self.snapshot_id}",
-            f"would take {self.before.statistics_path} out of the table: {size}, {blobs}",
-            "would write a new metadata.json; changed in it: the statistics of this snapshot",
+            f"table {table_name(self.table)}, snapshot {self.snapshot_id}",
+            f"{take} {self.before.statistics_path} out of the table: {size}, {blobs}",
+            f"{write} a new metadata.json; changed in it: the statistics of this snapshot",
             f"  before: {entry_text(self.before)}",
             f"  after:  {entry_text(self.after)}",
-            f"  {self.before.statistics_path} would stay on storage as an orphan",
+            f"  {self.before.statistics_path} {stay} on storage as an orphan",
         ]
         return "\n".join([*lines, *self.notes])
 
@@ -83,7 +86,7 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False) ->
     StatisticsMissingError
         The snapshot has no statistics.
     CommitError, UnsupportedError
-        As `remove_statistics`.
+        As `commit_removal`.
     """
     fresh = reload_table(table)
     entry = find_statistics(fresh, snapshot_id)
@@ -96,8 +99,6 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False) ->
         blob_count = None
     after, notes = _find_restorable(fresh, files, entry) if restore else (None, [])
     return RemovalPlan(
-        table_name=table_name(fresh),
-        snapshot_id=snapshot_id,
         before=entry,
         after=after,
         blob_count=blob_count,
@@ -136,43 +137,6 @@ def _effects(table: Table, before: StatisticsFile, after: StatisticsFile | None)
     ]
 
 
-def remove_statistics(
-    table: Table, snapshot_id: int, *, restore: bool = False, delete_file: bool = False
-) -> StatisticsFile:
-    """Remove a snapshot's entry from metadata.json's `statistics`: undo a commit.
-
-    Parameters
-    ----------
-    table : pyiceberg.table.Table
-        From any catalog.
-    snapshot_id : int
-        Whose statistics to remove.
-    restore : bool
-        As for `prepare_removal`; otherwise the snapshot has no statistics then.
-    delete_file : bool
-        Whether to delete the file as well; otherwise it stays, as an orphan.
-
-    Returns
-    -------
-    StatisticsFile
-        The entry that was removed.
-
-    Raises
-    ------
-    StatisticsMissingError
-        The snapshot has no statistics.
-    CommitError
-        The table is read-only or dropped, or others changed these statistics meanwhile: nothing was removed.
-    UnsupportedError
-        PyIceberg cannot load the table, or cannot write its format version.
-    """
-    plan = prepare_removal(table, snapshot_id, restore=restore)
-    commit_removal(plan)
-    if delete_file:
-        remove_file(plan.table, plan.before.statistics_path)
-    return plan.before
-
-
 def commit_removal(plan: RemovalPlan) -> None:
     """Carry a removal out, as long as the entry is the one that was planned with.
 
@@ -183,7 +147,7 @@ def commit_removal(plan: RemovalPlan) -> None:
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
     """
-    for attempt in range(1, _MOST_ATTEMPTS + 1):
+    for _ in count_attempts(plan.table, _MOST_ATTEMPTS):
         fresh = reload_table(plan.table)
         same_schema = fresh.metadata.current_schema_id == plan.table.metadata.current_schema_id
         if find_statistics(fresh, plan.snapshot_id) != plan.before or not (plan.after is None or same_schema):
@@ -193,11 +157,10 @@ def commit_removal(plan: RemovalPlan) -> None:
             )
         try:
             if plan.after is None:
-                unset_statistics(fresh, plan.snapshot_id, plan.before.statistics_path)
+                unset_entry(fresh, plan.before)
             else:
-                set_statistics(fresh, plan.after, plan.before.statistics_path, plan.table.metadata.current_schema_id)
+                set_entry(fresh, plan.after, plan.before.statistics_path, plan.table.metadata.current_schema_id)
         except CommitFailedException:
-            wait_before_retry(fresh, attempt)
             continue
         return
-    raise CommitError(f"others kept committing to {plan.table_name}: nothing was removed, try again")
+    raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")

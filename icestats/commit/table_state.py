@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError as PydanticValidationError
-from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 from pyiceberg.table.locations import load_location_provider
 
 from icestats.answers.text import one_line
+from icestats.commit.entries import Entry, checks_requirements, find_path
 from icestats.commit.puffin_writer import CarriedBlob
-from icestats.commit.statistics_plan import Column, ExistingFile
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
-from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.iceberg.metadata import BlobMetadata, StatisticsFile, TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
@@ -26,6 +26,23 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _LOG_ENTRIES_TO_SEARCH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a plan needs to know of a field of the current schema."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingFile:
+    """A statistics file that others committed for the snapshot, with its blobs as they are stored."""
+
+    entry: StatisticsFile
+    blobs: tuple[CarriedBlob, ...]
+    properties: Mapping[str, str]
 
 
 class TableFiles:
@@ -54,11 +71,6 @@ class TableFiles:
 def table_name(table: Table) -> str:
     """Return a table's name as a person writes it."""
     return ".".join(table.name())
-
-
-def checks_requirements(table: Table) -> bool:
-    """Whether the catalog checks this package's own commit requirements: where PyIceberg writes the metadata."""
-    return isinstance(table.catalog, MetastoreCatalog)
 
 
 def find_refusal(table: Table) -> IcestatsError | None:
@@ -155,16 +167,16 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
         kind = PuffinFormatError if isinstance(error, PuffinFormatError) else MetadataError
         reason = str(error).removeprefix(f"{path}: ")
         raise kind(
-            f"the present blobs cannot be carried over (carry_over=False would do without them): {reason}",
+            f"the present blobs cannot be carried over (remove_statistics() takes them out of the table): {reason}",
             path,
         ) from error
     return ExistingFile(entry, blobs, footer.properties)
 
 
-def new_statistics_path(table: Table, snapshot_id: int) -> str:
+def new_metadata_path(table: Table, prefix: str, suffix: str) -> str:
     """Return a name that no file has, where the table keeps its metadata."""
     provider = load_location_provider(table.location(), table.properties)
-    return provider.new_metadata_location(f"{snapshot_id}-{uuid.uuid4()}.stats")
+    return provider.new_metadata_location(f"{prefix}{uuid.uuid4()}{suffix}")
 
 
 def write_file(table: Table, path: str, data: bytes, on_open: Callable[[], None]) -> None:
@@ -193,11 +205,8 @@ def find_predecessor(table: Table, ours: StatisticsFile) -> StatisticsFile | Non
     MetadataError
         A metadata file of the log cannot be read.
     """
-    current = find_statistics(table, ours.snapshot_id)
-    seen = current is not None and current.statistics_path == ours.statistics_path
-    files = TableFiles(table.io)
-    for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
-        metadata = read_metadata(files, log_entry.metadata_file)
+    seen = find_path(table.metadata, ours) == ours.statistics_path
+    for metadata in _read_log(table):
         found = next((s for s in metadata.statistics if s.snapshot_id == ours.snapshot_id), None)
         if found is not None and found.statistics_path == ours.statistics_path:
             seen = True
@@ -206,15 +215,17 @@ def find_predecessor(table: Table, ours: StatisticsFile) -> StatisticsFile | Non
     return None
 
 
-def find_committed(table: Table, ours: StatisticsFile) -> Table | None:
+def find_committed(table: Table, ours: Entry) -> Table | None:
     """Return the table as its catalog has it now if an entry stands in its metadata, or has stood there; else None."""
     fresh = reload_table(table)
-    current = find_statistics(fresh, ours.snapshot_id)
-    if current is not None and current.statistics_path == ours.statistics_path:
+    if find_path(fresh.metadata, ours) == ours.statistics_path:
         return fresh
-    files = TableFiles(fresh.io)
-    for log_entry in reversed(fresh.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
-        metadata = read_metadata(files, log_entry.metadata_file)
-        if any(s.statistics_path == ours.statistics_path for s in metadata.statistics):
-            return fresh
-    return None
+    known = any(find_path(metadata, ours) == ours.statistics_path for metadata in _read_log(fresh))
+    return fresh if known else None
+
+
+def _read_log(table: Table) -> Iterator[TableMetadata]:
+    """Yield the replaced versions of the metadata, the newest first."""
+    files = TableFiles(table.io)
+    for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
+        yield read_metadata(files, log_entry.metadata_file)

@@ -15,8 +15,8 @@ from icestats.table.facet import Facet
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icestats.table.refreshed_statistics import RefreshedStatistics
-    from icestats.table.removal_report import RemovalReport
+    from icestats.table.reports import RemovalReport
+    from icestats.table.statistics import RefreshedStatistics
 
 
 class StatisticsLifecycle(Facet):
@@ -65,17 +65,9 @@ class StatisticsLifecycle(Facet):
         manifests. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and lengths
         exactly, the sketches within their error.
         """
-        from icestats.table.refreshed_statistics import refresh_statistics
+        from icestats.table.statistics import refresh_statistics
 
-        return refresh_statistics(
-            self._source,
-            self.snapshot,
-            self.schema,
-            self._reader.blobs,
-            columns=columns,
-            spark=spark,
-            progress=progress,
-        )
+        return refresh_statistics(self._reader, columns, spark, progress)
 
     def remove_statistics(
         self, snapshot: int | None = None, *, restore: bool = False, dry_run: bool = False
@@ -108,7 +100,7 @@ class StatisticsLifecycle(Facet):
         Do this before a column with a listed NDV is dropped from the current snapshot: Spark's joins fail on it after.
         """
         from icestats.commit.statistics_removal import commit_removal, prepare_removal
-        from icestats.table.removal_report import RemovalReport
+        from icestats.table.reports import RemovalReport
 
         if snapshot is None:
             if self.snapshot is None:
@@ -122,7 +114,7 @@ class StatisticsLifecycle(Facet):
             snapshot_id=plan.snapshot_id,
             statistics_path=plan.before.statistics_path,
             restored_path=None if plan.after is None else plan.after.statistics_path,
-            text=plan.describe(),
+            text=plan.describe(done=not dry_run),
         )
 
     def orphans(self) -> pa.Table:

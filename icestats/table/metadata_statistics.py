@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,21 @@ from icestats.commit.partition_statistics_file import (
     write_stored_table,
 )
 from icestats.commit.puffin_writer import NewBlob
+from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
-from icestats.read.manifests.manifests import RollUps
-from icestats.read.partitions.partition_history import SnapshotPartitions
+from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
+from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
+from icestats.read.partitions.partition_statistics import read_partition_statistics
+from icestats.read.rollups.rollup_cache import cache_folder
+from icestats.snapshot.rollup_tables import build_partition_file_rows
+from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.partition_sketches import PartitionKey
 from icestats.stats.table_statistics import ScannedPartitions
 
+if TYPE_CHECKING:
+    from icestats.table.statistics import StatisticsRequest
+
+_LOG = logging.getLogger("icestats")
 _MOST_NAMES = 5
 
 
@@ -59,49 +69,87 @@ class MetadataStatistics:
     lines: tuple[str, ...] = ()
     """What was made, and what was left out and why, a line each."""
 
-    def join(self, other: MetadataStatistics) -> MetadataStatistics:
-        """Return both, the partitions of `other` where it has some."""
-        return MetadataStatistics(
-            blobs=(*self.blobs, *other.blobs),
-            partition_file=other.partition_file or self.partition_file,
-            partitions=self.partitions if other.partitions is None else other.partitions,
-            lines=(*self.lines, *other.lines),
-        )
+    def and_partitions(self, made: MetadataStatistics) -> MetadataStatistics:
+        """Return these and the statistics of partitions."""
+        lines = (*self.lines, *made.lines)
+        return MetadataStatistics(self.blobs, made.partition_file, made.partitions, lines)
 
 
 NOTHING = MetadataStatistics()
 
 
-def select_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:
-    """Return the columns of these names, or all; a nested column stands for the fields inside.
+def compute_metadata_statistics(
+    reader: SnapshotReader, request: StatisticsRequest, scanned: ScannedPartitions | None = None
+) -> MetadataStatistics:
+    """Make the statistics of manifests and of partitions that are asked for; see `Table.compute`."""
+    made = NOTHING
+    snapshot = reader.snapshot
+    if snapshot is not None and request.manifests:
+        rollups = _read_manifest_rollups(reader, alone=not request.partitions)
+        made = _build_manifest_statistics(snapshot, reader, rollups)
+    if snapshot is not None and request.partitions:
+        made = made.and_partitions(_compute_partitions(reader, snapshot, request, scanned))
+    for line in made.lines:
+        _LOG.info("%s: %s", reader.source.name, line)
+    return made
+
+
+def _read_manifest_rollups(reader: SnapshotReader, *, alone: bool) -> RollUps:
+    """Read without the roll-up by partition, where nobody asks for it and nothing would keep it."""
+    metadata = reader.source.metadata
+    if not alone or cache_folder() is not None or metadata.statistics or "rollups" in reader.__dict__:
+        return reader.manifest_rollups
+    manifests = manifests_to_read(reader.manifest_files)
+    return read_rollups(manifests, metadata, reader.source.storage, reader.schema, by=("manifest",))
+
+
+def _compute_partitions(
+    reader: SnapshotReader,
+    snapshot: Snapshot,
+    request: StatisticsRequest,
+    scanned: ScannedPartitions | None,
+) -> MetadataStatistics:
+    metadata, storage, name = reader.source.metadata, reader.source.storage, reader.source.name
+    if not any(spec.fields for spec in metadata.specs.values()):
+        line = f"{name} is not partitioned: no partition statistics file, its one row is the whole table"
+        return MetadataStatistics(partitions=reader.read_partitions(), lines=(line,))
+    chosen = _expand_columns(reader.schema, request.columns) if request.with_column_stats else ()
+    found = read_snapshot_partitions(metadata, storage, snapshot, reader.manifest_files, chosen, lambda: reader.rollups)
+    return _build_partition_statistics(snapshot, found, metadata, scanned if request.with_column_stats else None)
+
+
+def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
+    """Return the rows of the snapshot's partition statistics file as `schemas.partitions_schema`.
 
     Raises
     ------
-    ColumnNotFoundError
-        The schema has no such column.
+    StatisticsMissingError
+        None is registered for the snapshot.
     """
+    metadata, storage = reader.source.metadata, reader.source.storage
+    snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
+    file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot_id), None)
+    if file is None:
+        raise StatisticsMissingError(
+            f"no partition statistics file is registered for snapshot {snapshot_id}: run "
+            "table.compute(partitions=True).commit(), or `icestats compute --partitions --commit`"
+        )
+    partition = find_partition_types(manifests_to_read(reader.manifest_files), metadata, storage)
+    data = storage.read(file.statistics_path)
+    found = read_partition_statistics(data, file.statistics_path, partition, reader.schema.columns)
+    return build_partition_file_rows(found, reader.schema)
+
+
+def _expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:
+    """Return the columns of these names, or all; a nested column stands for the fields inside."""
     if names is None:
         return schema.columns
     wanted = [schema.find(name).name for name in names]
     return tuple(c for c in schema.columns if any(c.name == n or c.name.startswith(f"{n}.") for n in wanted))
 
 
-def build_manifest_statistics(
-    snapshot: Snapshot, manifest_files: pa.Table, rollups: RollUps, schema: Schema
-) -> MetadataStatistics:
-    """Build the statistics of a snapshot's manifests.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        Of which.
-    manifest_files : pyarrow.Table
-        `schemas.MANIFEST_FILES`.
-    rollups : RollUps
-        By manifest, in their order.
-    schema : Schema
-        Whose columns the cells have.
-    """
+def _build_manifest_statistics(snapshot: Snapshot, reader: SnapshotReader, rollups: RollUps) -> MetadataStatistics:
+    manifest_files, schema = reader.manifest_files, reader.schema
     blob = build_manifest_statistics_blob(snapshot, manifest_files, rollups, schema.columns)
     count = pc.sum(pc.equal(manifest_files["content"], "data")).as_py() or 0
     what = f"{counted(count, 'data manifest')}, {counted(len(schema.columns), 'column')}"
@@ -116,26 +164,10 @@ def build_manifest_statistics(
     return MetadataStatistics(blobs=(blob,), lines=tuple(lines))
 
 
-def build_partition_statistics(
-    snapshot: Snapshot,
-    found: SnapshotPartitions,
-    metadata: TableMetadata,
-    scanned: ScannedPartitions | None = None,
+def _build_partition_statistics(
+    snapshot: Snapshot, found: SnapshotPartitions, metadata: TableMetadata, scanned: ScannedPartitions | None
 ) -> MetadataStatistics:
-    """Build the partition statistics file of a snapshot.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        Of which.
-    found : SnapshotPartitions
-        The statistics of its partitions.
-    metadata : TableMetadata
-        The table: its format version, and `write.format.default`, which says the file's format.
-    scanned : stats.table_statistics.PartitionStatistics, optional
-        What a scan found by partition: the lengths of values are from it.
-    """
-    lengths = None if scanned is None else build_lengths(found, scanned, metadata)
+    lengths = None if scanned is None else _build_lengths(found, scanned, metadata)
     table = build_stored_table(found.statistics, found.partition, metadata.format_version, lengths)
     file_format, lines = _file_format(metadata)
     data = write_stored_table(table, found.partition, file_format)
@@ -158,7 +190,7 @@ def build_partition_statistics(
     return MetadataStatistics(partition_file=file, partitions=table, lines=(*made, *lines))
 
 
-def build_lengths(
+def _build_lengths(
     found: SnapshotPartitions, scanned: ScannedPartitions, metadata: TableMetadata
 ) -> dict[str, pa.Array]:
     """Build `avg_lengths` (rounded) and `max_lengths` of each partition: bytes of the values of live rows.

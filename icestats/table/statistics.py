@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,55 +14,50 @@ from icestats.answers.schemas import COMPUTED
 from icestats.answers.text import counted, render_bytes
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_writable_table
-from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.iceberg.metadata import Snapshot
+from icestats.read.puffin.committed_columns import find_sketched_fields
+from icestats.read.puffin.statistics_age import THETA
+from icestats.read.puffin.statistics_files import CommittedBlob
+from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
 from icestats.stats.sketch_sizes import estimate_size, offer_smaller
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
-from icestats.table.commit_report import (
+from icestats.table.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile, compute_metadata_statistics
+from icestats.table.reports import (
     CommitReport,
     build_partition_report,
     build_report,
     find_hidden_ndv,
     join_reports,
 )
-from icestats.table.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
 
     from icestats.commit.puffin_writer import NewBlob
+    from icestats.scan.scan_job import Sizes
+    from icestats.scan.scan_plan import ScanPlan
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRequest:
-    """Sketches by partition that are asked for."""
+class StatisticsRequest:
+    """What `Table.compute` is asked for, as its parameters say."""
 
-    k: int | None
-    """Size of their KLL sketches; None: that of the table's, which it may not exceed."""
-    lg_k: int | None
-    """As `k`, for Theta."""
+    columns: Sequence[str] | None
+    scan: bool
+    """Whether to scan the table."""
+    partitions: bool
+    manifests: bool
+    with_column_stats: bool
+    sizes: Sizes
+    by_partition: bool
+    """Whether the scan keeps sketches of each partition."""
     max_size_bytes: int
-    announce: Callable[[str], None] | None
-
-    def sizes(self, k: int, lg_k: int) -> tuple[int, int]:
-        """Return the sizes, given those of the table's sketches."""
-        return min(k, self.k or k), min(lg_k, self.lg_k or lg_k)
-
-    def check(self, fields: Sequence[Field], row_counts: Sequence[int], k: int, lg_k: int) -> None:
-        """Say what they will take; raise CallError where that is more than the limit."""
-        size = estimate_size(fields, row_counts, k=k, lg_k=lg_k)
-        if size.size_bytes > self.max_size_bytes:
-            raise CallError(
-                f"{size}, the limit is {render_bytes(self.max_size_bytes)}: raise max_size_bytes, name fewer columns, "
-                f"or take smaller sketches ({offer_smaller(fields, row_counts, size)})"
-            )
-        if self.announce is None:
-            sys.stderr.write(f"{size}\n")
-        else:
-            self.announce(str(size))
+    spark: SparkSession | None
+    progress: Callable[[int, int], None] | None
 
 
 class Statistics:
@@ -194,18 +190,12 @@ class Statistics:
     def _commit_partition_file(
         self, table: IcebergTable, file: PartitionFile, dry_run: bool, on_step: Callable[[str], None] | None
     ) -> CommitReport:
-        from icestats.commit.partition_statistics_commit import (
-            commit_partition_statistics,
-            find_partition_statistics,
-            new_partition_statistics_path,
-        )
+        from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 
-        path = new_partition_statistics_path(table, file.snapshot_id, file.file_format)
-        if dry_run:
-            before = find_partition_statistics(table, file.snapshot_id)
-            return build_partition_report(file, path, before, committed=False)
-        done = commit_partition_statistics(table, file.snapshot_id, path, file.data, on_step=on_step)
-        return build_partition_report(file, path, done.replaced, committed=True)
+        planned = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)
+        if not dry_run:
+            planned = commit_partition_statistics(table, planned.file, file.data, on_step=on_step)
+        return build_partition_report(file, planned, committed=not dry_run)
 
     def _commit_blobs(
         self,
@@ -222,7 +212,7 @@ class Statistics:
         listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
         plan = prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=listed)
         hidden = find_hidden_ndv(self._source.metadata, plan.after)
-        return build_report(plan, None if dry_run else commit_statistics(plan, on_step=on_step), hidden)
+        return build_report(plan if dry_run else commit_statistics(plan, on_step=on_step), hidden)
 
     def __repr__(self) -> str:
         found = self.found
@@ -241,47 +231,150 @@ class Statistics:
         return "\n".join(lines)
 
 
-def no_scan(source: Source, snapshot: Snapshot | None) -> TableStatistics:
-    """Return what is found without a scan: nothing.
+class RefreshedStatistics(Statistics):
+    """Theta, KLL and column statistics of one snapshot, as `Statistics`; and how they came about."""
 
-    Raises
-    ------
-    StatisticsMissingError
-        The table has no snapshot yet.
-    """
-    if snapshot is None:
-        raise StatisticsMissingError(f"{source.name} has no snapshot yet: write to it before computing statistics")
-    return TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
+    def __init__(
+        self,
+        source: Source,
+        found: TableStatistics,
+        *,
+        added_to: Mapping[str, int],
+        scanned: Mapping[str, str],
+        added_file_count: int,
+        added_row_count: int,
+        unlisted: Collection[str] = (),
+    ) -> None:
+        super().__init__(source, found)
+        self.unlisted = tuple(unlisted)
+        """Columns of `added_to` whose NDV metadata.json did not list: `commit` leaves them out, unless told."""
+        self.added_to = dict(added_to)
+        """Columns whose committed statistics were added to, by name: the snapshot that these are of."""
+        self.scanned = dict(scanned)
+        """Columns that were read in all live files, by name: why."""
+        self.added_file_count = added_file_count
+        """Data files that came since, which were read for `added_to`."""
+        self.added_row_count = added_row_count
+
+    def commit(
+        self,
+        *,
+        dry_run: bool = False,
+        list_ndv: Collection[str] | None = None,
+        on_step: Callable[[str], None] | None = None,
+    ) -> CommitReport:
+        """Write the statistics and register them, as `Statistics.commit`; by default the same columns stay listed."""
+        if list_ndv is None and self.unlisted:
+            list_ndv = [name for name in self.found.columns if name not in self.unlisted]
+        return super().commit(dry_run=dry_run, list_ndv=list_ndv, on_step=on_step)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was read, as the command line prints it."""
+        return {
+            "snapshot_id": str(self.found.snapshot_id),
+            "added_to": {name: str(snapshot_id) for name, snapshot_id in self.added_to.items()},
+            "scanned": self.scanned,
+            "added_file_count": self.added_file_count,
+            "added_row_count": self.added_row_count,
+        }
+
+    def __repr__(self) -> str:
+        lines = [super().__repr__()]
+        by_snapshot: defaultdict[int, list[str]] = defaultdict(list)
+        for name, snapshot_id in self.added_to.items():
+            by_snapshot[snapshot_id].append(name)
+        for snapshot_id, names in by_snapshot.items():
+            lines.append(f"  added to the statistics of snapshot {snapshot_id}: {', '.join(names)}")
+        if self.added_to:
+            lines.append(
+                f"  {counted(self.added_file_count, 'file')} with {counted(self.added_row_count, 'row')} "
+                "came since and were read"
+            )
+        by_reason: defaultdict[str, list[str]] = defaultdict(list)
+        for name, reason in self.scanned.items():
+            by_reason[reason].append(name)
+        lines += [f"  scanned in full, as {reason}: {', '.join(names)}" for reason, names in by_reason.items()]
+        return "\n".join(lines)
 
 
-def compute_statistics(
-    source: Source,
-    snapshot: Snapshot | None,
-    schema: Schema,
-    *,
-    columns: Sequence[str] | None,
-    k: int,
-    lg_k: int,
-    spark: SparkSession | None,
-    progress: Callable[[int, int], None] | None,
-    partitions: PartitionRequest | None = None,
-) -> Statistics:
-    """Scan a snapshot with PySpark; see `Table.compute`."""
-    sizes = [(k, lg_k)] if partitions is None else [(k, lg_k), partitions.sizes(k, lg_k)]
-    for size, lg_size in sizes:
-        if not 8 <= size <= 65535:
-            raise CallError(f"k is {size}: a KLL sketch takes 8 to 65,535")
-        if not 4 <= lg_size <= 26:
-            raise CallError(f"lg_k is {lg_size}: a Theta sketch takes 4 to 26")
-    no_scan(source, snapshot)
-    assert snapshot is not None  # noqa: S101  # checked
-    from icestats.scan.scan_job import Sizes
+def compute_statistics(reader: SnapshotReader, request: StatisticsRequest) -> Statistics:
+    """Make the statistics of a snapshot that are asked for; see `Table.compute`."""
+    if request.with_column_stats and not request.partitions:
+        raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
+    snapshot = require_snapshot(reader)
+    if request.scan:
+        found = _scan(reader, snapshot, request)
+    else:
+        found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
+    return Statistics(reader.source, found, compute_metadata_statistics(reader, request, found.by_partition))
+
+
+def _scan(reader: SnapshotReader, snapshot: Snapshot, request: StatisticsRequest) -> TableStatistics:
     from icestats.scan.scan_plan import plan_scan
     from icestats.spark.session import get_session
     from icestats.spark.statistics_scan import run_scan
 
-    plan = plan_scan(source, snapshot, schema, columns, by_partition=partitions is not None)
-    if partitions is not None:
-        partitions.check(plan.fields, list(plan.partition_row_counts.values()), *sizes[-1])
-    session = get_session() if spark is None else spark
-    return Statistics(source, run_scan(session, plan, Sizes(k, lg_k, *sizes[-1]), progress=progress))
+    request.sizes.check()
+    plan = plan_scan(reader.source, snapshot, reader.schema, request.columns, by_partition=request.by_partition)
+    if request.by_partition:
+        _check_size(plan, request)
+    session = get_session() if request.spark is None else request.spark
+    return run_scan(session, plan, request.sizes, progress=request.progress)
+
+
+def _check_size(plan: ScanPlan, request: StatisticsRequest) -> None:
+    """Say what sketches by partition will take; raise CallError where that is more than the limit."""
+    row_counts = list(plan.partition_row_counts.values())
+    size = estimate_size(plan.fields, row_counts, k=request.sizes.partition_k, lg_k=request.sizes.partition_lg_k)
+    if size.size_bytes > request.max_size_bytes:
+        raise CallError(
+            f"{size}, the limit is {render_bytes(request.max_size_bytes)}: raise max_size_bytes, name fewer columns, "
+            f"or take smaller sketches ({offer_smaller(plan.fields, row_counts, size)})"
+        )
+    sys.stderr.write(f"{size}\n")
+
+
+def require_snapshot(reader: SnapshotReader) -> Snapshot:
+    """Return the snapshot that statistics are to be of; raise StatisticsMissingError where there is none yet."""
+    if reader.snapshot is None:
+        raise StatisticsMissingError(
+            f"{reader.source.name} has no snapshot yet: write to it before computing statistics"
+        )
+    return reader.snapshot
+
+
+def refresh_statistics(
+    reader: SnapshotReader,
+    columns: Sequence[str] | None,
+    spark: SparkSession | None,
+    progress: Callable[[int, int], None] | None,
+) -> RefreshedStatistics:
+    """Bring statistics up to a snapshot; see `Table.refresh_statistics`."""
+    snapshot = require_snapshot(reader)
+    source, schema, blobs = reader.source, reader.schema, reader.blobs
+    from icestats.scan.scan_plan import select_columns
+    from icestats.spark.statistics_refresh import refresh_table_statistics
+
+    fields = schema.top_level
+    select_columns(fields, columns)
+    asked = find_sketched_fields(blobs, fields) if columns is None else [f for f in fields if f.name in columns]
+    if not asked:
+        raise StatisticsMissingError(
+            f"{source.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
+            "run table.compute().commit(), or `icestats compute --commit`, once"
+        )
+    found, refreshed = refresh_table_statistics(spark, source, snapshot, schema, blobs, asked, progress=progress)
+    return RefreshedStatistics(
+        source,
+        found,
+        added_to=refreshed.added_to,
+        scanned=refreshed.scanned,
+        added_file_count=refreshed.added_file_count,
+        added_row_count=refreshed.added_row_count,
+        unlisted=_find_unlisted(found, refreshed.added_to, blobs),
+    )
+
+
+def _find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
+    listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in blobs if b.listed and b.blob.type == THETA}
+    return [name for name, base_id in added_to.items() if ((found.columns[name].field_id,), base_id) not in listed]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -153,36 +152,24 @@ class StatisticsFiles(Facet):
         Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
         a table, Spark's own scan does, more slowly; the result says so.
         """
-        from icestats.table.metadata_computation import compute_metadata_statistics
-        from icestats.table.statistics import PartitionRequest, Statistics, compute_statistics, no_scan
+        from icestats.scan.scan_job import Sizes
+        from icestats.table.statistics import StatisticsRequest, compute_statistics
 
         if by not in (None, "partition"):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
-        if table is None:
-            table = by is not None or not (partitions or manifests)
-        build = functools.partial(
-            compute_metadata_statistics,
-            self._reader,
+        request = StatisticsRequest(
+            columns=columns,
+            scan=by is not None or not (partitions or manifests) if table is None else table,
             partitions=partitions,
             manifests=manifests,
-            columns=columns,
             with_column_stats=with_column_stats,
-        )
-        if not table:
-            return Statistics(self._source, no_scan(self._source, self.snapshot), build())
-        asked = None if by is None else PartitionRequest(partition_k, partition_lg_k, max_size_bytes, None)
-        scanned = compute_statistics(
-            self._source,
-            self.snapshot,
-            self.schema,
-            columns=columns,
-            k=k,
-            lg_k=lg_k,
+            sizes=Sizes(k, lg_k, min(k, partition_k or k), min(lg_k, partition_lg_k or lg_k)),
+            by_partition=by is not None,
+            max_size_bytes=max_size_bytes,
             spark=spark,
             progress=progress,
-            partitions=asked,
         )
-        return Statistics(self._source, scanned.found, build(scanned=scanned.found.by_partition))
+        return compute_statistics(self._reader, request)
 
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file that is registered for this snapshot.
@@ -200,6 +187,6 @@ class StatisticsFiles(Facet):
         MetadataError, UnsupportedError
             The file is cut or damaged; its field ids are not the spec's, as before Iceberg 1.10.
         """
-        from icestats.table.metadata_computation import read_registered_partitions
+        from icestats.table.metadata_statistics import read_registered_partitions
 
         return read_registered_partitions(self._reader)

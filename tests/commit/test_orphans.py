@@ -16,9 +16,8 @@ from pyiceberg.table.update import SetPartitionStatisticsUpdate
 from icestats.commit.orphans import ORPHANS, find_orphans, remove_orphans
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.commit.statistics_removal import remove_statistics
 from icestats.errors import CallError, CommitError, MetadataError
-from tests.committed_statistics import ROWS
+from tests.committed_statistics import ROWS, remove
 
 DAY = 86_400
 
@@ -96,7 +95,7 @@ def test_statistics_that_were_replaced_or_removed_are_orphans(table):
     assert orphans["path"].to_pylist() == [first]
     assert orphans["referred_by"].to_pylist() == [None]
     assert orphans["last_referred_at"].to_pylist()[0].timestamp() * 1000 == pytest.approx(replaced_at, abs=1)
-    remove_statistics(table, table.current_snapshot().snapshot_id)
+    remove(table)
     assert find_orphans(table)["path"].to_pylist() == sorted([first, second])
 
 

@@ -13,7 +13,6 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableRequest
 
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.commit.statistics_removal import remove_statistics
 from icestats.errors import CommitError
 from tests.committed_statistics import (
     KLL,
@@ -25,6 +24,7 @@ from tests.committed_statistics import (
     kll,
     listed,
     open_catalog,
+    remove,
     statistics_files,
     stored,
     theta,
@@ -131,5 +131,5 @@ def test_through_a_rest_catalog_a_changed_schema_is_noticed(table, rest_table):
     result = commit_statistics(prepare_commit(rest_table, [theta(table, 1), theta(table, 3)]), on_step=drop)
     assert result.attempts == 2
     assert listed(table) == [(THETA, (1,), "2")]
-    remove_statistics(rest_table, table.current_snapshot().snapshot_id)
+    remove(rest_table)
     assert entries(table) == []

@@ -11,7 +11,6 @@ from pyiceberg.table.puffin import PuffinFile
 
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.commit.statistics_removal import remove_statistics
 from icestats.errors import (
     CallError,
     ColumnNotFoundError,
@@ -32,6 +31,7 @@ from tests.committed_statistics import (
     kll,
     listed,
     register,
+    remove,
     statistics_files,
     stored,
     theta,
@@ -52,12 +52,12 @@ def test_theta_is_listed_and_everything_else_is_in_the_footer_only(table):
     assert entry.statistics_path == result.statistics_path
     assert Path(entry.statistics_path).name.startswith(f"{snapshot.snapshot_id}-")
     assert entry.statistics_path.startswith(f"{table.location()}/metadata/")
-    assert entry.file_size_in_bytes == Path(entry.statistics_path[7:]).stat().st_size == result.file_size_bytes
+    assert entry.file_size_in_bytes == Path(entry.statistics_path[7:]).stat().st_size == len(result.puffin.data)
     footer = read_puffin_footer(Storage(), entry.statistics_path)
     assert entry.file_footer_size_in_bytes == footer.footer_size_bytes
     assert entry.blob_metadata[0].snapshot_id == snapshot.snapshot_id
     assert entry.blob_metadata[0].sequence_number == snapshot.sequence_number
-    assert result.metadata_location == table.refresh().metadata_location
+    assert result.table.metadata_location == table.refresh().metadata_location
 
 
 def test_preparing_writes_nothing_and_the_plan_is_what_is_committed(table):
@@ -183,7 +183,7 @@ def test_a_snapshot_that_does_not_exist_is_refused(catalog, table):
 def test_a_plan_committed_again_never_overwrites_a_file(table):
     plan = prepare_commit(table, [theta(table, 1)])
     first = commit_statistics(plan)
-    remove_statistics(table, table.current_snapshot().snapshot_id)
+    remove(table)
     second = commit_statistics(plan)
     assert second.statistics_path != first.statistics_path
     assert len(statistics_files(table)) == 2
@@ -197,7 +197,7 @@ def test_a_bare_metadata_file_is_read_only(table):
     with pytest.raises(CommitError, match="read-only"):
         commit_statistics(plan)
     with pytest.raises(CommitError, match="read-only"):
-        remove_statistics(static, table.current_snapshot().snapshot_id)
+        remove(static)
     assert statistics_files(table) == []
 
 
@@ -229,14 +229,13 @@ def test_a_table_that_lists_a_type_that_pyiceberg_refuses_is_unsupported(catalog
 def test_statistics_that_cannot_be_read_are_not_silently_dropped(table):
     first = commit(table, theta(table, 1), kll(table, 2))
     Path(first.statistics_path[7:]).write_bytes(b"PFA1 cut")
-    with pytest.raises(MetadataError, match="carry_over=False"):
+    with pytest.raises(MetadataError, match=r"remove_statistics\(\)"):
         prepare_commit(table.refresh(), [theta(table, 3)])
     Path(first.statistics_path[7:]).unlink()
     with pytest.raises(MetadataError, match="no such file"):
         prepare_commit(table, [theta(table, 3)])
-    plan = prepare_commit(table, [theta(table, 3)], carry_over=False)
-    assert any("not carried over" in warning for warning in plan.warnings)
-    commit_statistics(plan)
+    remove(table)
+    commit(table.refresh(), theta(table, 3))
     assert stored(table) == {(THETA, (3,)): b"theta"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icestats.commit.statistics_removal import commit_removal, prepare_removal, remove_statistics
+from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.errors import CommitError, StatisticsMissingError
 from tests.committed_statistics import (
     KLL,
@@ -16,6 +16,7 @@ from tests.committed_statistics import (
     kll,
     listed,
     metadata_files,
+    remove,
     statistics_files,
     stored,
     theta,
@@ -23,25 +24,20 @@ from tests.committed_statistics import (
 
 
 def test_removing_undoes_a_commit(table):
-    snapshot_id = table.current_snapshot().snapshot_id
     first = commit(table, theta(table, 1))
-    removed = remove_statistics(table, snapshot_id)
-    assert removed.statistics_path == first.statistics_path
+    removed = remove(table)
+    assert removed.before.statistics_path == first.statistics_path
     assert entries(table) == []
     assert statistics_files(table) == [Path(first.statistics_path).name]
-    second = commit(table.refresh(), theta(table, 2))
-    remove_statistics(table, snapshot_id, delete_file=True)
-    assert statistics_files(table) == [Path(first.statistics_path).name]
-    assert not Path(second.statistics_path[7:]).exists()
     with pytest.raises(StatisticsMissingError):
-        remove_statistics(table, snapshot_id)
+        remove(table)
 
 
 def test_a_removal_is_shown_before_it_is_done_and_changes_nothing_then(table):
     first = commit(table, theta(table, 1), kll(table, 2))
     before = metadata_files(table)
     text = prepare_removal(table, table.current_snapshot().snapshot_id).describe()
-    assert f"would take {first.statistics_path} out of the table: {first.file_size_bytes:,} bytes, 2 blobs" in text
+    assert f"would take {first.statistics_path} out of the table: {len(first.puffin.data):,} bytes, 2 blobs" in text
     assert "after:  none" in text
     assert "without the NDV of a" in text
     assert metadata_files(table) == before
@@ -58,7 +54,7 @@ def test_a_removal_can_put_back_what_the_commit_replaced(table):
     commit_removal(plan)
     assert listed(table) == [(THETA, (1,), "1")]
     assert stored(table) == {(THETA, (1,)): b"first", (KLL, (2,)): b"kll"}
-    remove_statistics(table, snapshot_id)
+    remove(table)
     assert entries(table) == []
 
 

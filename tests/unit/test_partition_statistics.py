@@ -29,7 +29,7 @@ from pyiceberg.types import (
 
 import icestats
 from icestats.answers.schemas import ROLLUP_CELLS, partition_groups_schema
-from icestats.commit.partition_statistics_commit import commit_partition_statistics, new_partition_statistics_path
+from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
 from icestats.errors import CommitError
 from icestats.iceberg.partition_columns import PartitionColumn
@@ -182,11 +182,11 @@ def test_uuids_fixed_and_nanoseconds_survive(file_format):
 def test_a_snapshot_that_was_expired_takes_no_statistics(small_table, load):
     first = load().metadata.find_snapshot().parent_snapshot_id
     table = small_table.refresh()
-    path = new_partition_statistics_path(table, first, "parquet")
+    planned = prepare_partition_commit(table, first, b"PAR1", "parquet")
     expire_all_but_current(table)
     with pytest.raises(CommitError, match="was expired meanwhile"):
-        commit_partition_statistics(table, first, path, b"PAR1")
-    assert not local_path(path).exists()
+        commit_partition_statistics(table, planned.file, b"PAR1")
+    assert not local_path(planned.file.statistics_path).exists()
     assert load().metadata.partition_statistics == ()
 
 

@@ -1,4 +1,4 @@
-"""What a commit of statistics has changed, or would change: for people, and as JSON."""
+"""What a commit of statistics, or its removal, has changed or would change: for people, and as JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from icestats.answers.text import counted
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.table.metadata_statistics import PartitionFile
 
 if TYPE_CHECKING:
-    from icestats.commit.statistics_commit import CommitResult
+    from icestats.commit.partition_statistics_commit import PartitionCommit
     from icestats.commit.statistics_plan import CommitPlan
     from icestats.read.puffin.puffin import PuffinBlob
 
@@ -42,6 +41,32 @@ class CommitReport:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class RemovalReport:
+    """What `Table.remove_statistics` has done, or would do."""
+
+    removed: bool
+    """False for a dry run."""
+    snapshot_id: int
+    statistics_path: str
+    """The file that the table no longer refers to; it stays on storage."""
+    restored_path: str | None
+    """The file of the entry that was put back; None for none."""
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the command line prints it."""
+        return {
+            "removed": self.removed,
+            "snapshot_id": str(self.snapshot_id),
+            "path": self.statistics_path,
+            "restored_path": self.restored_path,
+        }
+
+
 def find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | None:
     """Say which NDVs a file that lists none hides from engines that look at the nearest file only; None for none.
 
@@ -60,36 +85,26 @@ def find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | Non
     )
 
 
-def build_report(plan: CommitPlan, result: CommitResult | None = None, warning: str | None = None) -> CommitReport:
+def build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
     """Build the report of a Puffin file: of a plan, or of what has been committed."""
-    done = plan if result is None else result
-    blobs = done.blobs
-    text = plan.describe()
-    if result is not None:
-        replaced = f", replaced {len(result.replaced)}" if result.replaced else ""
-        text = (
-            f"committed {result.statistics_path}: {result.file_size_bytes:,} bytes, {counted(len(blobs), 'blob')} "
-            f"({sum(b.listed for b in blobs)} listed in metadata.json, {sum(b.kept for b in blobs)} kept{replaced}) "
-            f"for snapshot {result.snapshot_id}"
-        )
-    if warning is not None:
-        text = f"{text}\n{warning}"
+    blobs = plan.blobs
     file = {
-        "path": done.statistics_path,
-        "bytes": len(plan.puffin.data) if result is None else result.file_size_bytes,
+        "path": plan.statistics_path,
+        "bytes": len(plan.puffin.data),
         "blobs": [_blob_document(b.blob, b.columns, listed=b.listed) for b in blobs],
     }
     return CommitReport(
-        committed=result is not None,
+        committed=plan.attempts > 0,
         files=(file,),
         kept_blobs=tuple(_blob_document(b.blob, b.columns, listed=b.listed) for b in blobs if b.kept),
-        replaced=tuple(_blob_document(blob) for blob in done.replaced),
-        text=text,
+        replaced=tuple(_blob_document(blob) for blob in plan.replaced),
+        text=plan.describe() if warning is None else f"{plan.describe()}\n{warning}",
     )
 
 
-def build_partition_report(file: PartitionFile, path: str, before: str | None, *, committed: bool) -> CommitReport:
-    """Build the report of a partition statistics file, which replaces `before`."""
+def build_partition_report(file: PartitionFile, commit: PartitionCommit, *, committed: bool) -> CommitReport:
+    """Build the report of a partition statistics file: of what would be committed, or has been."""
+    path, before = commit.file.statistics_path, commit.replaced
     lines = [f"{'committed' if committed else 'would write'} {path}: {file.describe()}"]
     if not committed:
         lines.append("metadata.json, partition-statistics of this snapshot")
