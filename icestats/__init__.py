@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from icestats.stats.histogram import Histogram
-    from icestats.table.demo_opening import demo
-    from icestats.table.opening import load
+    from icestats.table.opening import demo, load
     from icestats.table.reports import CommitReport
     from icestats.table.statistics import Statistics
     from icestats.table.table import Table
@@ -68,7 +67,7 @@ _HOMES = {
     "Histogram": "icestats.stats.histogram",
     "Statistics": "icestats.table.statistics",
     "Table": "icestats.table.table",
-    "demo": "icestats.table.demo_opening",
+    "demo": "icestats.table.opening",
     "load": "icestats.table.opening",
 }
 _MODULES = {

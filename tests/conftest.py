@@ -72,7 +72,7 @@ def spark(demo_home: Path) -> Iterator[Any]:
 def demo_statistics(spark: Any, demo_home: Path) -> Path:
     """The demo warehouse with the statistics of both tables committed."""
     import icestats
-    from icestats.cli.demo_walk import KLL_K
+    from icestats.cli.workplace_verbs import KLL_K
 
     for name in ("demo.events", "demo.flights"):
         icestats.load(name).compute(k=KLL_K).commit()

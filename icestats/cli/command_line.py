@@ -12,14 +12,7 @@ import sys
 import click
 
 from icestats.answers.text import one_line
-from icestats.cli import (
-    contents_verbs,
-    estimates_verbs,
-    lifecycle_verbs,
-    planning_verbs,
-    statistics_verbs,
-    workplace_verbs,
-)
+from icestats.cli import reading_verbs, statistics_verbs, workplace_verbs
 from icestats.errors import CallError, IcestatsError
 
 
@@ -70,13 +63,5 @@ def cli() -> None:
     """
 
 
-_COMMANDS = (
-    *contents_verbs.COMMANDS,
-    *estimates_verbs.COMMANDS,
-    *statistics_verbs.COMMANDS,
-    *lifecycle_verbs.COMMANDS,
-    *workplace_verbs.COMMANDS,
-    *planning_verbs.COMMANDS,
-)
-for _command in _COMMANDS:
+for _command in (*reading_verbs.COMMANDS, *statistics_verbs.COMMANDS, *workplace_verbs.COMMANDS):
     cli.add_command(_command)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import align, printable
+from icestats.cli.records import build_plain_records
 
 FORMATS = ("table", "json", "csv", "parquet")
 _MOST_CELL_CHARACTERS = 60
@@ -22,13 +23,14 @@ _MOST_CELL_CHARACTERS = 60
 class Output:
     """An answer: Arrow rows, and the JSON objects of the same rows."""
 
-    table: pa.Table | None = None
+    table: pa.Table
     records: Callable[[], list[dict[str, Any]]] | None = None
+    """By default the columns as they are."""
     document: dict[str, Any] | None = None
     """The whole answer as one JSON object, where it is more than rows."""
     text: str | None = None
     """The answer for a terminal, where aligned columns of all that is known would be too wide."""
-    note: str | None = None
+    note: str = ""
     """What a terminal says below the rows."""
 
 
@@ -39,39 +41,30 @@ def write_json(document: Any, path: Path | None) -> None:
 
 def write_output(output: Output, output_format: str, path: Path | None) -> None:
     """Write an answer in one of `FORMATS`, to a file or to stdout."""
-    if output_format == "parquet" and output.table is not None:
-        import pyarrow.parquet as pq
-
-        buffer = io.BytesIO()
-        # Parquet has no structs without fields, as the partition of an unpartitioned table is.
-        fieldless = [f.name for f in output.table.schema if pa.types.is_struct(f.type) and not f.type.num_fields]
-        pq.write_table(output.table.drop_columns(fieldless), buffer)
-        _write(buffer.getvalue(), path)
-        return
-    if output_format == "json" and output.document is not None:
+    if output_format == "parquet":
+        _write(_parquet(output.table), path)
+    elif output_format == "json" and output.document is not None:
         write_json(output.document, path)
-        return
-    if output_format == "table" and output.text is not None:
+    elif output_format == "table" and output.text is not None:
         _write(output.text.encode(), path)
-        return
-    records = _records(output)
-    if output_format == "json":
-        write_json(records, path)
-    elif output_format == "csv":
-        _write(_csv(records, [] if output.table is None else output.table.column_names), path)
-    elif output_format == "parquet":
-        write_output(Output(pa.Table.from_pylist(records)), output_format, path)
     else:
-        note = "" if output.note is None else f"{output.note}\n"
-        _write((_text(records) + note).encode(), path)
+        records = build_plain_records(output.table) if output.records is None else output.records()
+        if output_format == "json":
+            write_json(records, path)
+        elif output_format == "csv":
+            _write(_csv(records, output.table.column_names), path)
+        else:
+            _write((_text(records) + output.note).encode(), path)
 
 
-def _records(output: Output) -> list[dict[str, Any]]:
-    if output.records is not None:
-        return output.records()
-    from icestats.cli.records import build_plain_records
+def _parquet(table: pa.Table) -> bytes:
+    import pyarrow.parquet as pq
 
-    return [] if output.table is None else build_plain_records(output.table)
+    buffer = io.BytesIO()
+    # Parquet has no structs without fields, as the partition of an unpartitioned table is.
+    fieldless = [f.name for f in table.schema if pa.types.is_struct(f.type) and not f.type.num_fields]
+    pq.write_table(table.drop_columns(fieldless), buffer)
+    return buffer.getvalue()
 
 
 def _write(data: bytes, path: Path | None) -> None:

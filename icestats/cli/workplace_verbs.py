@@ -1,44 +1,125 @@
-"""Verbs that set up a place to work: the demo warehouse, a notebook."""
+"""Verbs that set up a place to work: the demo warehouse with its statistics, a notebook."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from icestats.cli.output import write_json
-from icestats.cli.verb_options import text_or_json
-from icestats.errors import UnsupportedError
+from icestats.answers.text import render_count
+from icestats.cli.records import plain_value
+from icestats.cli.verb_options import Report, terminal_progress, with_report
+from icestats.errors import StatisticsMissingError, UnsupportedError
+from icestats.table.opening import DEMO_TABLES, demo
+from icestats.table.table import Table
+
+_SHOWN = {"events": ("device_id", "price", "event_type"), "flights": ("dep_delay", "distance", "carrier")}
+"""The columns of each table that are shown before and after."""
+KLL_K = 1_000
+"""Size of the demo's sketches: ranks within 0.28 %, so that ranges of 1 % of the rows are estimated within a tenth."""
 
 
-@click.command()
-@text_or_json
-def demo(output_format: str) -> None:
+@dataclass(frozen=True)
+class _Walk:
+    """What the walk did with one table, and what was seen before and after."""
+
+    table: Table
+    commit: str | None
+    """What was committed; None where the statistics of this snapshot were there already."""
+    before: dict[str, str]
+    after: dict[str, str]
+
+    def to_text(self) -> str:
+        width = max(map(len, self.after))
+        lines = [repr(self.table), f"  {self.commit or 'statistics of this snapshot are committed already'}"]
+        for column, after in self.after.items():
+            lines += [f"  {column:<{width}}  before: {self.before[column]}", f"  {'':<{width}}  after:  {after}"]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        return {**self.table.overview().to_json(), "commit": self.commit, "before": self.before, "after": self.after}
+
+
+def _walk(name: str) -> _Walk:
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    table = demo(name, progress=say)
+    before = {column: _look(table, column) for column in _SHOWN[name]}
+    commit = None
+    if table.overview().statistics_commits_behind != 0:
+        say(f"{table.name}: one scan for Theta, KLL and column statistics of every column")
+        with terminal_progress(f"scanning {table.name}") as progress:
+            commit = str(table.compute(k=KLL_K, progress=progress).commit())
+        table = table.refresh()
+    return _Walk(table, commit, before, {column: _look(table, column) for column in _SHOWN[name]})
+
+
+def _look(table: Table, column: str) -> str:
+    row = next(row for row in table.columns().to_pylist() if row["name"] == column)
+    ndv = f"NDV {render_count(row['ndv'])}"
+    try:
+        found = table.histogram(column)
+    except StatisticsMissingError:
+        return f"{ndv}, no histogram"
+    low, middle, high = (plain_value(found.quantiles[rank]) for rank in (0.05, 0.5, 0.95))
+    error = f"rank error {found.rank_error:.2%}"
+    return (
+        f"{ndv}, 5 % below {low}, median {middle}, 5 % above {high} ({error}, {render_count(found.null_count)} nulls)"
+    )
+
+
+@click.command("demo")
+@with_report
+def _demo() -> Report:
     """Build the demo warehouse (once), and compute and commit statistics for its tables."""
-    from icestats.cli.demo_walk import walk_demo
-
-    walks = walk_demo(lambda line: click.echo(line, err=True))
-    if output_format == "json":
-        write_json([walk.to_json() for walk in walks], None)
-    else:
-        click.echo("\n\n".join(walk.to_text() for walk in walks))
+    walks = [_walk(name) for name in DEMO_TABLES]
+    return lambda: [walk.to_json() for walk in walks], "\n\n".join(walk.to_text() for walk in walks)
 
 
-@click.command()
+@click.command("lab")
 @click.argument("source", default="demo.events")
-def lab(source: str) -> None:
+def _lab(source: str) -> None:
     """Open JupyterLab on a notebook about SOURCE; create it in this folder if there is none."""
-    from icestats.cli.notebook import write_notebook
-
     jupyter = shutil.which("jupyter", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if jupyter is None:
         raise UnsupportedError("JupyterLab is not installed: pip install 'icestats[lab]'")
-    notebook = write_notebook(source, Path.cwd())
+    notebook = _write_notebook(source, Path.cwd())
     sys.exit(subprocess.call([jupyter, "lab", str(notebook)]))  # noqa: S603 - the interpreter's own jupyter
 
 
-COMMANDS = (demo, lab)
+def _write_notebook(source: str, folder: Path) -> Path:
+    """Write a notebook that opens a table in the explorer; one that exists is left as it is."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", source.rsplit("/metadata/", 1)[0].rsplit("/", 1)[-1]).strip("_") or "table"
+    path = folder / f"icestats_{name}.ipynb"
+    if path.exists():
+        return path
+    cells = [f"import icestats\n\ntable = icestats.load({source!r})\ntable", "table.explore()"]
+    notebook = {
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": f"cell-{i}",
+                "execution_count": None,
+                "metadata": {},
+                "outputs": [],
+                "source": cell.splitlines(keepends=True),
+            }
+            for i, cell in enumerate(cells)
+        ],
+        "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(notebook, indent=1) + "\n")
+    return path
+
+
+COMMANDS = (_demo, _lab)

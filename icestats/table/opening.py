@@ -1,13 +1,15 @@
-"""Opening a table by name or location."""
+"""Opening a table by name or location, or one of the embedded demo warehouse."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from icestats.errors import CallError
-from icestats.iceberg.catalog import open_source
+from icestats.iceberg.catalog import DEMO_NAMESPACE, demo_home, open_source
 from icestats.table.table import Table
+
+DEMO_TABLES = ("events", "flights")
 
 
 def load(
@@ -66,6 +68,38 @@ def load(
     if as_of is not None:
         snapshot_id = source.metadata.find_snapshot_as_of(_milliseconds(as_of)).snapshot_id
     return Table(source, snapshot_id, ref)
+
+
+def demo(table: str = "events", *, progress: Callable[[str], None] | None = None) -> Table:
+    """Return a table of the demo warehouse, which PySpark builds at the first call.
+
+    Parameters
+    ----------
+    table : {"events", "flights"}
+        `events`: 10 days of an event stream, `PARTITIONED BY (days(event_time), bucket(64, device_id))`; `flights`: the
+        336,776 flights that left New York in 2013.
+    progress : callable, optional
+        Called with a line of text at each step of the build.
+
+    Raises
+    ------
+    CallError
+        There is no such demo table.
+    SparkUnavailableError
+        The warehouse is not built yet, and there is no Java 17 to build it with.
+
+    Examples
+    --------
+    >>> import icestats
+    >>> icestats.demo().name
+    'demo.events'
+    """
+    if table not in DEMO_TABLES:
+        raise CallError(f"no demo table {table!r}: expected {' or '.join(DEMO_TABLES)}")
+    from icestats.spark.demo.demo_warehouse import build_demo
+
+    build_demo(demo_home(), progress=progress)
+    return load(f"{DEMO_NAMESPACE}.{table}")
 
 
 def _milliseconds(moment: str | dt.datetime) -> int:
