@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-Severity = Literal["error", "warning", "note"]
+_Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding."""
 
-    severity: Severity
+    severity: _Severity
     """`error`: answers or statistics are wrong; `warning`: queries do more work than needed; `note`: worth knowing."""
     title: str
     """What is the matter, one sentence."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import PrimitiveType, encode_value, parse_type
+from icestats.iceberg.value_order import order_of
 from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.hashing import hash_dense
@@ -89,7 +89,8 @@ class ColumnAccumulator:
         self._kll = None if item_type is None else KllSketch(item_type, k)
         self._value_count = self._null_count = self._nan_count = 0
         self._length = self._max_length = 0
-        self._extremes: tuple[Any, Any] | None = None
+        # As single-value bytes.
+        self._extremes: tuple[bytes, bytes] | None = None
 
     def update(self, array: pa.Array) -> None:
         """Add the values of an array: see `column_values.dense_values` for what it may be like.
@@ -169,7 +170,7 @@ class ColumnAccumulator:
                 low = -0.0 if np.signbit(zeros).any() else 0.0
             if high == 0:
                 high = -0.0 if np.signbit(zeros).all() else 0.0
-            self._bound(_SignedFloat(low), _SignedFloat(high))
+            self._bound(low, high)
             if self._kll is not None:
                 self._kll.update(words)
 
@@ -179,9 +180,10 @@ class ColumnAccumulator:
             self._kll.update(words)
 
     def _bound(self, low: Any, high: Any) -> None:
-        if self._extremes is not None:
-            low, high = min(self._extremes[0], low), max(self._extremes[1], high)
-        self._extremes = low, high
+        ends = [end if isinstance(end, bytes) else encode_value(self._field.type, end) for end in (low, high)]
+        ends += self._extremes or ()
+        order = order_of(self._field.type)
+        self._extremes = min(ends, key=order), max(ends, key=order)
 
     def merge(self, other: ColumnAccumulator) -> None:
         """Add what another accumulator of the same column has gathered; the other stays as it is.
@@ -223,34 +225,20 @@ class ColumnAccumulator:
             kll = smaller
         filled = self._value_count - self._null_count
         has_length = self._field.type in ("string", "binary") and filled > 0
-        low, high = (None, None) if self._extremes is None else self._extremes
         return ColumnStatistics(
             field_id=self._field.field_id,
             type=self._field.type,
             value_count=self._value_count,
             null_value_count=self._null_count,
             nan_value_count=self._nan_count,
-            min_value=self._encode(low),
-            max_value=self._encode(high),
+            min_value=None if self._extremes is None else self._extremes[0],
+            max_value=None if self._extremes is None else self._extremes[1],
             avg_length=self._length / filled if has_length else None,
             max_length=self._max_length if has_length else None,
             theta=theta.to_bytes(),
             kll=None if kll is None else kll.to_bytes(),
             item_type=None if kll is None else kll.item_type,
         )
-
-    def _encode(self, value: Any) -> bytes | None:
-        return value if value is None or isinstance(value, bytes) else encode_value(self._field.type, value)
-
-
-class _SignedFloat(float):
-    """A float that orders -0.0 below 0.0, as Iceberg does."""
-
-    def __lt__(self, other: float) -> bool:
-        return (float(self), math.copysign(1.0, self)) < (float(other), math.copysign(1.0, other))
-
-    def __gt__(self, other: float) -> bool:
-        return (float(self), math.copysign(1.0, self)) > (float(other), math.copysign(1.0, other))
 
 
 def _arrow_extremes(dense: pa.Array) -> tuple[Any, Any]:

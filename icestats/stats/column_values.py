@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import binary_places
 from icestats.answers.text import one_line
 from icestats.iceberg.types import parse_type, to_arrow_type
 
@@ -119,13 +120,7 @@ def unscaled_words(dense: pa.Array) -> npt.NDArray[np.int64]:
 
 def byte_ranges(dense: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the bytes of dense strings or binaries, end to end, and their n + 1 offsets into them."""
-    wide = pa.types.is_large_string(dense.type) or pa.types.is_large_binary(dense.type)
-    _, offsets, data = dense.buffers()
-    if len(dense) == 0 or offsets is None:
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    starts = np.frombuffer(offsets, dtype="<i8" if wide else "<i4", count=dense.offset + len(dense) + 1)
-    places = starts[dense.offset :].astype(np.int64)
-    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    places, content = binary_places(dense)
     return content[places[0] : places[-1]], places - places[0]
 
 

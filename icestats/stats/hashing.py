@@ -15,7 +15,7 @@ import pyarrow as pa
 from icestats.iceberg.types import parse_type
 from icestats.stats import column_values as values
 
-SEED = 9001
+_SEED = 9001
 """The default seed of DataSketches, and the only one that Iceberg uses."""
 
 _MASK = (1 << 64) - 1
@@ -95,7 +95,7 @@ def _hash_words(words: npt.NDArray[Any], length: int | npt.NDArray[np.int64]) ->
         chunk = slice(start, start + _CHUNK)
         first = words[chunk].astype(np.uint64)
         spare = np.empty_like(first)
-        second = np.full_like(first, SEED)
+        second = np.full_like(first, _SEED)
         second ^= np.uint64(length) if isinstance(length, int) else length[chunk].astype(np.uint64)
         _mix(first, spare, _C1, 31, _C2)
         first ^= second
@@ -202,7 +202,7 @@ def _unaligned_words(data: npt.NDArray[np.uint8]) -> Hashes:
 def _hash_sorted(
     data: npt.NDArray[np.uint8], words: Hashes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> Hashes:
-    first = np.full(len(starts), SEED, np.uint64)
+    first = np.full(len(starts), _SEED, np.uint64)
     second = first.copy()
     counts = lengths >> 4
     block = 0

@@ -24,15 +24,15 @@ TEXT_BATCH: Final = 65_536
 _ROUNDS = 4
 _COUNTED = 1_000
 
-Levels = tuple[Sequence[Any], ...]
+_Levels = tuple[Sequence[Any], ...]
 
 
-def thinning_height(count: int, kept: int) -> int:
+def _thinning_height(count: int, kept: int) -> int:
     """Return the level h that leaves `kept` of `count` values or more: one of 2^h each."""
     return max(0, (count // kept).bit_length() - 1)
 
 
-def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generator) -> tuple[Levels, Any, Any]:
+def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generator) -> tuple[_Levels, Any, Any]:
     """Return the levels of a batch of numbers, and its smallest and largest value.
 
     Parameters
@@ -44,7 +44,7 @@ def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generato
     random : numpy.random.Generator
         Decides which value stands for its neighbours.
     """
-    height = thinning_height(len(values), kept)
+    height = _thinning_height(len(values), kept)
     groups = len(values) >> height
     body, rest = np.sort(values[: groups << height]), values[groups << height :]
     picks = body[_one_of_each(groups, height, random)]
@@ -52,7 +52,7 @@ def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generato
     return _levels(rest.tolist(), picks.tolist(), height), low.item(), high.item()
 
 
-def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple[Levels, str, str] | None:
+def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple[_Levels, str, str] | None:
     """Return the levels of a batch of strings, and its smallest and largest; None where a cheap sort cannot tell.
 
     After the prefix that all of them share, the strings are sorted by their bytes, 4 at a time, until no more than a
@@ -65,7 +65,7 @@ def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple
     kept, random
         As for `thin_numbers`.
     """
-    height = thinning_height(len(dense), kept)
+    height = _thinning_height(len(dense), kept)
     extremes = pc.min_max(dense)
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
     groups = len(dense) >> height
@@ -77,7 +77,7 @@ def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple
     return _levels(dense.slice(rest).to_pylist(), picks, height), low, high
 
 
-def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[Levels]:
+def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[_Levels]:
     """Return the levels of values by how often each is there; several where one sketch could not hold them.
 
     Parameters
@@ -91,12 +91,12 @@ def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[Levels]:
     return [_counted_levels(pairs[start : start + _COUNTED]) for start in range(0, len(pairs), _COUNTED)]
 
 
-def _counted_levels(pairs: Sequence[tuple[Any, int]]) -> Levels:
+def _counted_levels(pairs: Sequence[tuple[Any, int]]) -> _Levels:
     height = max(count for _, count in pairs).bit_length()
     return tuple([value for value, count in pairs if count >> level & 1] for level in range(height))
 
 
-def _levels(rest: Sequence[Any], picks: Sequence[Any], height: int) -> Levels:
+def _levels(rest: Sequence[Any], picks: Sequence[Any], height: int) -> _Levels:
     if height == 0:
         return ([*picks, *rest],)
     return (rest, *[()] * (height - 1), picks)

@@ -14,7 +14,6 @@ from icestats.stats.kll_layout import (
     KllLayout,
     decode_integer,
     encode_integer,
-    encode_text,
     find_items,
     parse_kll,
     settle_level_zero,
@@ -33,10 +32,10 @@ class _TextSerDe(datasketches.PyObjectSerDe):  # type: ignore[misc]  # datasketc
     """UTF-8 after its length in bytes; PyStringsSerDe counts characters, which is wrong for all but ASCII."""
 
     def get_size(self, item: str) -> int:
-        return 4 + len(encode_text(item))
+        return 4 + len(item.encode())
 
     def to_bytes(self, item: str) -> bytes:
-        data = encode_text(item)
+        data = item.encode()
         return len(data).to_bytes(4, "little") + data
 
     def from_bytes(self, data: bytes, offset: int) -> tuple[str, int]:

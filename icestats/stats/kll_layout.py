@@ -71,13 +71,8 @@ class KllLayout:
     def _encode(self, items: Sequence[Any]) -> bytes:
         if self.item_type in _NUMBERS:
             return np.asarray(items, _NUMBERS[self.item_type]).tobytes()
-        encoded = map(encode_text if self.item_type == "string" else encode_integer, items)
+        encoded = map(str.encode if self.item_type == "string" else encode_integer, items)
         return b"".join(len(data).to_bytes(4, "little") + data for data in encoded)
-
-
-def encode_text(item: str) -> bytes:
-    """Return text as the bytes of an item."""
-    return item.encode("utf-8")
 
 
 def encode_integer(item: int) -> bytes:
@@ -90,7 +85,7 @@ def decode_integer(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
-def level_capacity(k: int, depth: int) -> int:
+def _level_capacity(k: int, depth: int) -> int:
     """Return how many items the level `depth` below the top may hold: k (2/3)^depth, 8 at least."""
     half = depth // 2 if depth > 30 else 0
     for step in (half, depth - half):
@@ -100,7 +95,7 @@ def level_capacity(k: int, depth: int) -> int:
 
 def total_capacity(k: int, level_count: int) -> int:
     """Return how many items a sketch of so many levels may hold."""
-    return sum(level_capacity(k, depth) for depth in range(level_count))
+    return sum(_level_capacity(k, depth) for depth in range(level_count))
 
 
 def parse_kll(item_type: str, data: bytes) -> KllLayout:
@@ -144,7 +139,7 @@ def find_items(data: bytes) -> int:
     return 8 if data[3] & (_EMPTY | _SINGLE) else 20 + 4 * data[18]
 
 
-def level_zero_size(data: bytes) -> int:
+def _level_zero_size(data: bytes) -> int:
     """Return how many items the bottom level has in sound bytes of several values."""
     level_count = data[18]
     starts = struct.unpack_from(f"<{min(2, level_count)}I", data, 20)
@@ -163,7 +158,7 @@ def settle_level_zero(item_type: str, data: bytes) -> bytes:
     """
     if data[3] & (_EMPTY | _SINGLE):
         return data
-    begin, size = find_items(data), level_zero_size(data)
+    begin, size = find_items(data), _level_zero_size(data)
     if item_type == "double":
         level = np.frombuffer(data, "<f8", size, begin + 16)
         return data[:3] + bytes([_SORTED if bool((level[1:] >= level[:-1]).all()) else 0]) + data[4:]

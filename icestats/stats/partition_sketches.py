@@ -37,7 +37,7 @@ from icestats.stats.theta import ThetaSketch
 
 MAGIC: Final = b"IPS1"
 HEAD_SIZE_BYTES: Final = 8
-MAX_INDEX_SIZE_BYTES: Final = 1 << 30
+_MAX_INDEX_SIZE_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -148,7 +148,7 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
         The index is damaged.
     """
     try:
-        document = json.loads(_decompress(stored, MAX_INDEX_SIZE_BYTES))
+        document = json.loads(_decompress(stored, _MAX_INDEX_SIZE_BYTES))
         entries = tuple(_entry(entry) for entry in document["partitions"])
         item_type = document.get("item-type")
         index = PartitionIndex(

@@ -11,7 +11,7 @@ from icestats.iceberg.types import parse_type
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.kll_layout import total_capacity
 
-SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
+_SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
 """Sizes (k of KLL, lg_k of Theta) that are offered where sketches would take too much."""
 
 _TEXT_BYTES = 32
@@ -74,7 +74,7 @@ def offer_smaller(fields: Sequence[Field], row_counts: Sequence[int], size: Sket
         What was asked for.
     """
     asked = (size.k, size.lg_k)
-    smaller = [pair for pair in SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]
+    smaller = [pair for pair in _SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]
     texts = [
         f"partition_lg_k={lg_k}, partition_k={k}: "
         f"{render_bytes(estimate_size(fields, row_counts, k=k, lg_k=lg_k).size_bytes)}"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from icestats.stats.hashing import Hashes
 
 MAX_THETA: Final = (1 << 63) - 1
-SEED_HASH: Final = 0x93CC
+_SEED_HASH: Final = 0x93CC
 """What DataSketches writes for seed 9001: the low 16 bits of its hash."""
 
 _FAMILY_COMPACT = 3
@@ -162,10 +162,10 @@ class ThetaSketch:
             # Java leaves the seed's hash out of an empty sketch, C++ does not; neither reads it.
             return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _EMPTY, 0)
         if exact and len(self._hashes) == 1:
-            return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _SINGLE, SEED_HASH) + hashes
+            return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _SINGLE, _SEED_HASH) + hashes
         # Bytes 12 to 15 are the sampling probability, a float, always 1.
         head = struct.pack(
-            "<6BHIf", 2 if exact else 3, 3, _FAMILY_COMPACT, 0, 0, flags, SEED_HASH, len(self._hashes), 1
+            "<6BHIf", 2 if exact else 3, 3, _FAMILY_COMPACT, 0, 0, flags, _SEED_HASH, len(self._hashes), 1
         )
         return head + (b"" if exact else struct.pack("<Q", self._theta)) + hashes
 
@@ -274,8 +274,8 @@ def _parse(data: bytes) -> tuple[int, Hashes, bool]:
     is_empty = (version >= 3 and bool(flags & _EMPTY)) or (version == 2 and preamble == 1)
     if is_empty:
         return MAX_THETA, np.zeros(0, np.uint64), True
-    if version > 1 and seed_hash != SEED_HASH:
-        raise _damaged(f"seed hash {seed_hash:#06x}, expected {SEED_HASH:#06x} (seed 9001)")
+    if version > 1 and seed_hash != _SEED_HASH:
+        raise _damaged(f"seed hash {seed_hash:#06x}, expected {_SEED_HASH:#06x} (seed 9001)")
     theta, hashes = _parse_packed(data, preamble) if version == 4 else _parse_plain(data, preamble, version)
     if len(hashes) == 0 and theta == MAX_THETA and version < 3:
         return theta, hashes, True
