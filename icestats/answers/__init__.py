@@ -1,5 +1,4 @@
-"""What answers are made of: their Arrow schemas, arrays, findings, and figures in words.
+"""The parts of answers: Arrow schemas and arrays, findings, text and HTML.
 
-Plain values come in, and Arrow arrays, text and HTML go out. Nothing here knows what an Iceberg table is, or reads a
-file.
+Plain values come in; Arrow arrays, text and HTML go out. Nothing here knows what an Iceberg table is, or reads a file.
 """

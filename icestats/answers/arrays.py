@@ -1,4 +1,4 @@
-"""Arrow's arrays as NumPy sees them, without a copy where that is possible."""
+"""Arrow arrays as NumPy arrays, without a copy where possible."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pyarrow as pa
 
 
 def to_numpy(array: pa.Array | pa.ChunkedArray, *, null: Any = None) -> npt.NDArray[Any]:
-    """Return an Arrow array of numbers or booleans as a NumPy array, without nulls.
+    """Return an Arrow array of numbers or booleans as a NumPy array without nulls.
 
-    pyarrow's own `to_numpy` makes floats of whole numbers where one of them is null.
+    pyarrow's own `to_numpy` turns integers into floats when one of them is null.
 
     Parameters
     ----------
     array : pyarrow.Array or pyarrow.ChunkedArray
-        Numbers or booleans, whole or a slice.
+        Numbers or booleans; may be a slice.
     null : number or bool, optional
-        What stands for null, a value of the array's type. By default null is refused.
+        The value that replaces null. By default a null is an error.
 
     Returns
     -------
     numpy.ndarray
-        Of the array's type. Read-only and without a copy where one chunk of numbers has no null.
+        Of the array's type. One chunk of numbers without nulls is not copied; that array is read-only.
 
     Raises
     ------
     pyarrow.ArrowInvalid
-        Nulls where none were expected, or a `null` that the type cannot hold.
+        The array has a null and `null` is not given, or the type cannot hold `null`.
 
     Examples
     --------
@@ -44,19 +44,19 @@ def to_numpy(array: pa.Array | pa.ChunkedArray, *, null: Any = None) -> npt.NDAr
 
 
 def binary_places(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Return where the values of an array of strings or binaries begin and end, and the bytes they lie in.
+    """Return where each value of a string or binary array begins and ends, and the bytes that hold them.
 
     Parameters
     ----------
     array : pyarrow.Array
-        Of type string, binary, large_string or large_binary; whole or a slice.
+        Of type string, binary, large_string or large_binary; may be a slice.
 
     Returns
     -------
     places : numpy.ndarray of int64
-        One more than there are values: value i is `content[places[i]:places[i + 1]]`. A null is empty.
+        One more than the number of values: value i is `content[places[i]:places[i + 1]]`. A null is empty.
     content : numpy.ndarray of uint8
-        The whole buffer, shared with the array and read-only.
+        The whole buffer, read-only and shared with the array.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def binary_places(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
 
 
 def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return an array's chunks as one array: `combine_chunks` that leaves a single chunk as it is, uncopied."""
+    """Return an array's chunks as one array, as pyarrow's `combine_chunks` does, but without copying a single chunk."""
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()

@@ -1,4 +1,4 @@
-"""What icestats has found wrong with a table: how grave, on which evidence, and the statement that mends it."""
+"""A problem that icestats finds in a table: how serious it is, the evidence, and the statement that fixes it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding."""
+    """One problem of a table."""
 
     severity: _Severity
-    """`error`: answers or statistics are wrong; `warning`: queries do more work than needed; `note`: worth knowing."""
+    """`error`: answers or statistics are wrong. `warning`: queries do more work than needed. `note`: worth knowing."""
     title: str
-    """What is the matter, one sentence."""
+    """The problem, in one sentence."""
     evidence: str
-    """The figures that say so."""
+    """The figures that show it."""
     fix: str | None = None
-    """The exact statement that mends it; None where there is none."""
+    """The exact statement that fixes it; None if there is none."""
 
     def __str__(self) -> str:
         fix = f"\n  fix: {self.fix}" if self.fix else ""

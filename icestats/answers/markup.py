@@ -1,4 +1,4 @@
-"""Answers as HTML for a notebook. What is in an answer may be from a table, so it is escaped: here, and only here."""
+"""Answers as HTML for a notebook. Their text may come from a table, so it is escaped: here, and only here."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ vertical-align:top}
 
 
 class Markup(str):
-    """HTML whose texts have been escaped."""
+    """HTML whose text is escaped already."""
 
     __slots__ = ()
 
 
 def element(tag: str, *contents: str, **attributes: str) -> Markup:
-    """Return an element.
+    """Return an HTML element.
 
     Parameters
     ----------
     tag : str
-        Its name.
+        The name of the element.
     *contents : str
-        What is inside; text that is no `Markup` is escaped.
+        Its contents. Text that is not `Markup` is escaped.
     **attributes : str
-        Its attributes, `class_` for class.
+        Its attributes; `class_` is the class.
 
     Examples
     --------
@@ -62,16 +62,16 @@ def element(tag: str, *contents: str, **attributes: str) -> Markup:
 
 
 def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], **attributes: str) -> Markup:
-    """Return a table whose rows begin with their name.
+    """Return an HTML table. The first cell of each row is its heading.
 
     Parameters
     ----------
     heads : sequence of str
-        What is above the columns.
+        The headings of the columns.
     rows : iterable of sequence of str
-        The cells.
+        The cells of each row.
     **attributes : str
-        Those of the table; the class `words` is for a last column of text.
+        Attributes of the table. Give it the class `words` if the last column is text.
     """
     head = element("thead", element("tr", *(element("th", name, scope="col") for name in heads)))
     lines = (element("tr", element("th", row[0], scope="row"), *(element("td", c) for c in row[1:])) for row in rows)
@@ -79,16 +79,16 @@ def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], **attribute
 
 
 def build_answer(title: str, *contents: str, about: Iterable[str] = ()) -> str:
-    """Return an answer with its style.
+    """Return an answer as HTML, with its style sheet.
 
     Parameters
     ----------
     title : str
-        What it is about.
+        The heading.
     *contents : str
-        What is below; text that is no `Markup` is escaped.
+        The body. Text that is not `Markup` is escaped.
     about : iterable of str
-        Lines between both.
+        Lines between heading and body.
     """
     lines = element("div", *(element("div", line) for line in about), class_="sub")
     style = element("style", Markup(_STYLE))

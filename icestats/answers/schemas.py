@@ -1,7 +1,6 @@
-"""Every Arrow schema that crosses a module's border, with its units.
+"""The Arrow schemas of all answers, with their units.
 
-Sizes are bytes, counts are files or rows, identifiers are 64-bit integers; null is *unknown* wherever a figure may be
-missing.
+Sizes are bytes, counts are files or rows, identifiers are 64-bit integers. A figure that is null is *unknown*.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 COUNTS = pa.map_(pa.int32(), pa.int64())
-"""Field id to a count or a size in bytes; a null value is unknown."""
+"""Field id to a count, or to a size in bytes; null is unknown."""
 BOUNDS = pa.map_(pa.int32(), pa.binary())
-"""Field id to a single value as bytes (spec, Appendix D); a null value is unknown."""
+"""Field id to single-value bytes (spec, Appendix D); null is unknown."""
 
 SUMMED_STATISTICS = ("column_size", "value_count", "null_value_count", "nan_value_count")
-"""Statistics of a column that add up over files, in the order of the roll-up."""
+"""The statistics of a column that are summed over files, in the order of the roll-up."""
 STATISTICS = (*SUMMED_STATISTICS, "lower_bound", "upper_bound")
 
 FIELD_SUMMARY = pa.struct(
@@ -48,8 +47,8 @@ MANIFEST_FILES = pa.schema(
         pa.field("first_row_id", pa.int64()),
     ]
 )
-"""One row a manifest, as the manifest list has it (spec, "Manifest Lists"): lengths in bytes, counts of files and of
-rows. `content` is `data` or `deletes`."""
+"""One row per manifest, from the manifest list (spec, "Manifest Lists"): lengths in bytes, counts of files and of rows.
+`content` is `data` or `deletes`."""
 
 ROLLUP_CELLS = pa.schema(
     [
@@ -69,10 +68,10 @@ ROLLUP_CELLS = pa.schema(
         pa.field("valueless_file_count", pa.int64(), nullable=False),
     ]
 )
-"""One row a (group, column), group by group, every column in the same order in each group: sums and extremes over the
-live data files of the group that have the statistic, and how many of them have it. `column_size` is bytes; the counts
-are values. `valueless_file_count` counts files whose column is all null or all NaN and that have no bound: they need
-none."""
+"""One row per column of a group, group by group, with the columns in the same order in each group. A statistic is the
+sum or the extreme over the live data files of the group that have it; `*_file_count` is how many have it. `column_size`
+is bytes, the other sums are counts of values. `valueless_file_count` counts the files without a bound whose column is
+all null or all NaN: these need no bound."""
 
 MANIFEST_GROUPS = pa.schema(
     [
@@ -85,18 +84,18 @@ MANIFEST_GROUPS = pa.schema(
         pa.field("dv_count", pa.int64(), nullable=False),
     ]
 )
-"""One row a manifest: its live entries (status ADDED or EXISTING), their records and bytes. In a manifest of deletes
-these are delete files, delete records and their bytes, and the last three columns say of which kind (dv: deletion
-vectors, which `position_delete_file_count` does not count)."""
+"""One row per manifest: its live entries (status ADDED or EXISTING), their records and bytes. In a delete manifest
+these are delete files, delete records and their bytes, and the last three columns count the files of each kind.
+`position_delete_file_count` does not count deletion vectors (`dv_count`)."""
 
 
 def partition_groups_schema(partition_type: pa.StructType) -> pa.Schema:
-    """Return the schema of the roll-up by partition: one row a partition of one spec.
+    """Return the schema of the roll-up by partition: one row per partition of one spec.
 
     Parameters
     ----------
     partition_type : pyarrow.StructType
-        The fields of all specs together, by field id; a field that the row's spec has not is null.
+        The fields of all specs, by field id. A field that is not in the row's spec is null.
     """
     return pa.schema(
         [
@@ -118,18 +117,18 @@ def partition_groups_schema(partition_type: pa.StructType) -> pa.Schema:
 
 
 def files_schema(partition_type: pa.StructType) -> pa.Schema:
-    """Return the schema of live files: one row an entry (status ADDED or EXISTING) of a manifest of data or of deletes.
+    """Return the schema of live files: one row per entry (status ADDED or EXISTING) of a data or delete manifest.
 
-    `content` is `data`, `position_deletes` (deletion vectors among them, of `file_format` PUFFIN) or
-    `equality_deletes`; `status` is 0 for EXISTING and 1 for ADDED. Sizes and offsets are bytes. `snapshot_id`, the
-    sequence numbers and `first_row_id` are inherited where the entry leaves them out, and null where they are unknown.
-    The maps have the columns that were asked for; a map that the file lacks is null, a column that it lacks has no key.
-    Bounds are single values as the file has them, of the type that the column had when the file was written.
+    `content` is `data`, `position_deletes` (this includes deletion vectors, whose `file_format` is PUFFIN) or
+    `equality_deletes`. `status` is 0 for EXISTING and 1 for ADDED. Sizes and offsets are bytes. If an entry has no
+    `snapshot_id`, sequence numbers or `first_row_id`, these are inherited, or null if unknown. The maps have the
+    columns that you asked for: null if the file lacks the map, without a key if it lacks the column. Bounds are the
+    file's own single-value bytes, of the type that the column had when the file was written.
 
     Parameters
     ----------
     partition_type : pyarrow.StructType
-        The fields of all specs together, by field id; a field that the row's spec has not is null.
+        The fields of all specs, by field id. A field that is not in the row's spec is null.
     """
     return pa.schema(
         [
@@ -171,8 +170,8 @@ COLUMN_MAPS = tuple(
         pa.field(f"{statistic}s_missing_files", COUNTS),
     )
 )
-"""For each statistic a map from field id to its value over the live data files, null where it is unknown, and a map
-from field id to the number of live files that lack it. `column_sizes` is bytes."""
+"""For each statistic two maps by field id: its value over the live data files, null if unknown, and the number of live
+files that lack it. `column_sizes` is bytes."""
 
 MANIFESTS = pa.schema(
     [
@@ -186,8 +185,8 @@ MANIFESTS = pa.schema(
         *COLUMN_MAPS,
     ]
 )
-"""One row a manifest of the snapshot, in manifest list order: `MANIFEST_FILES`, `MANIFEST_GROUPS`, `COLUMN_MAPS`. The
-maps of a manifest of deletes are null."""
+"""One row per manifest of the snapshot, in manifest list order: `MANIFEST_FILES`, `MANIFEST_GROUPS` and `COLUMN_MAPS`.
+The maps of a delete manifest are null."""
 
 COLUMNS = pa.schema(
     [
@@ -209,14 +208,14 @@ COLUMNS = pa.schema(
         pa.field("provenance", pa.map_(pa.string(), pa.string()), nullable=False),
     ]
 )
-"""One row a column (a primitive field at any depth): its roll-up over all live data files, in rows, values and bytes
-(sizes on disk; lengths of values), bounds as single-value bytes, the number of distinct values of the nearest
-committed Theta sketch. `missing_files` says for each unknown roll-up how many files lack it, `provenance` for each
-figure where it is from and what it is worth."""
+"""One row per column (a primitive field at any depth), over all live data files. Counts are files and values, sizes are
+bytes on disk, lengths are bytes of values, bounds are single-value bytes. `ndv`, the number of distinct values, is from
+the nearest committed Theta sketch. `missing_files` has for each unknown statistic how many files lack it. `provenance`
+says for each figure where it comes from and how far you can trust it."""
 
 
 def partitions_schema(partition_type: pa.StructType) -> pa.Schema:
-    """Return the schema of `Table.partitions`: `partition_groups_schema` and `COLUMN_MAPS`."""
+    """Return the schema of `Table.partitions`: `partition_groups_schema` followed by `COLUMN_MAPS`."""
     return pa.schema([*partition_groups_schema(partition_type), *COLUMN_MAPS])
 
 
@@ -237,12 +236,13 @@ SKETCHES = pa.schema(
         pa.field("statistics_path", pa.string(), nullable=False),
     ]
 )
-"""One row a blob of a registered table statistics file: the snapshot that it was computed for, how many commits the
-loaded snapshot is ahead of it (0: none; null: not an ancestor), how many data files and how many rows in them these
-commits have added (those of `replace` left out, as they change no row; null: a snapshot's summary does not say), which
-engines plan with it as things are (`read.statistics_age.ENGINES` says under which settings; `icestats` is the kit
-itself), its length in the file in bytes, and whether metadata.json lists it or only the file's footer does. A column
-that has been dropped since is named `#<field id>`."""
+"""One row per blob of a registered table statistics file. `snapshot_id` is the snapshot it was computed for, and
+`commits_behind` how many commits later the loaded snapshot is (0: none; null: the blob's snapshot is not an ancestor).
+`files_behind` and `rows_behind` count the data files that these commits added, and their rows (commits of `replace` are
+left out, as they change no row; null: a snapshot's summary does not say). `used_by` names the engines that plan with
+the blob as it is now (`statistics_age.ENGINES` says with which settings; `icestats` is this kit). `length` is the
+blob's length in the file in bytes. `listed` says whether metadata.json lists the blob; if not, only the file's footer
+does. A column that was dropped is named `#<field id>`."""
 
 COMPUTED = pa.schema(
     [
@@ -262,10 +262,10 @@ COMPUTED = pa.schema(
         pa.field("kll_size_bytes", pa.int64()),
     ]
 )
-"""One row a column that a scan has read, live rows only: counts of values (nulls included), exact; the smallest and
-largest value as single-value bytes (NaN left out), exact; lengths in bytes, exact; the number of distinct values, an
-estimate with its relative standard error (0: exact); sizes of the serialised sketches in bytes, null where the type
-has no KLL."""
+"""One row per column that a scan has read, over live rows only. Exact: the counts of values (nulls included), the
+smallest and largest value as single-value bytes (NaN left out), and lengths in bytes. `ndv` is an estimate with its
+relative standard error (0: exact). Sketch sizes are serialised bytes; `kll_size_bytes` is null if the type has no KLL
+sketch."""
 
 SNAPSHOTS = pa.schema(
     [
@@ -279,7 +279,7 @@ SNAPSHOTS = pa.schema(
         pa.field("summary", pa.map_(pa.string(), pa.string()), nullable=False),
     ]
 )
-"""One row a snapshot that has not been expired, in the order of metadata.json."""
+"""One row per snapshot that has not expired, in the order of metadata.json."""
 
 REFS = pa.schema(
     [
@@ -288,10 +288,10 @@ REFS = pa.schema(
         pa.field("snapshot_id", pa.int64(), nullable=False),
     ]
 )
-"""One row a branch or tag."""
+"""One row per branch or tag."""
 
 PLANNING_STATISTICS = ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
-"""The statistics of a column that planning looks at."""
+"""The statistics of a column that planning uses."""
 
 FILE_FIGURES = pa.schema(
     [
@@ -307,22 +307,22 @@ FILE_FIGURES = pa.schema(
         pa.field("referenced_data_file", pa.string()),
     ]
 )
-"""The fixed columns of `file_figures_schema`."""
+"""The columns of `file_figures_schema` that are always there."""
 
 
 def file_figures_schema(partition_type: pa.StructType, field_ids: Sequence[int]) -> pa.Schema:
-    """Return the schema of live files as planning needs them: one row an entry (status ADDED or EXISTING).
+    """Return the schema of live files for planning: one row per entry (status ADDED or EXISTING).
 
-    `manifest_index` is the place of the manifest among those that were read; sizes are bytes. For each column of field
-    id N the statistics `value_count_N`, `null_value_count_N`, `nan_value_count_N` (values) and the single values
-    `lower_bound_N` and `upper_bound_N`; null where the file lacks them.
+    `manifest_index` is the position of the manifest among those that were read. Sizes are bytes. For each column with
+    field id N there are `value_count_N`, `null_value_count_N` and `nan_value_count_N` (values), and the single-value
+    bytes `lower_bound_N` and `upper_bound_N`; null if the file lacks them.
 
     Parameters
     ----------
     partition_type : pyarrow.StructType
-        The fields of all specs together, by field id; a field that the row's spec has not is null.
+        The fields of all specs, by field id. A field that is not in the row's spec is null.
     field_ids : sequence of int
-        The columns that have statistics.
+        The columns whose statistics are wanted.
     """
     place = FILE_FIGURES.get_field_index("partition")
     fixed = FILE_FIGURES.set(place, pa.field("partition", partition_type, nullable=False))
@@ -352,10 +352,10 @@ PLAN_STEPS = pa.schema(
         pa.field("note", pa.string(), nullable=False),
     ]
 )
-"""One row a step of a plan: `unit` is `manifest`, `file`, `row group` or `row`; `total` is what is left before it,
-`kept` + `skipped` of it. `kept_bytes` is bytes (of manifests their length), null where unknown; `kept_rows` records,
-row-level deletes not deducted. `duration_ms` has the reading; `values_read` counts statistics, `bytes_read` bytes of
-metadata."""
+"""One row per step of a plan. `unit` is `manifest`, `file`, `row group` or `row`. `total` is what is left before the
+step; it is `kept` + `skipped`. `kept_bytes` is bytes (for manifests, their length), null if unknown. `kept_rows` counts
+records; row-level deletes are not deducted. `duration_ms` includes reading. `values_read` counts statistics,
+`bytes_read` bytes of metadata."""
 
 _EXPLANATION = [
     pa.field("kept", pa.bool_(), nullable=False),
@@ -375,21 +375,22 @@ PLAN_MANIFESTS = pa.schema(
         *_EXPLANATION,
     ]
 )
-"""One row a manifest of data with live files, in manifest list order: whether a plan reads it, the step that skipped it
-(or the last that kept it), the predicates that decided, the kind of reason, and the bounds and literals that are the
-evidence. Of a kept one every predicate is named that could not skip it. Length in bytes."""
+"""One row per data manifest with live files, in manifest list order: whether a plan reads it (`kept`), the step that
+skipped it (or the last step, which kept it), the predicates that decided, the kind of reason, and the bounds and
+literals as evidence. For a kept manifest, `predicate` names every predicate that could not skip it. `manifest_length`
+is bytes."""
 
 
 def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
-    """Return the schema of a plan's files: one row a live data file of the manifests that were read.
+    """Return the schema of a plan's files: one row per live data file of the manifests that were read.
 
-    Explained as `PLAN_MANIFESTS` are. `delete_files` are the paths of the delete files that apply to a kept file;
-    empty for a skipped one. Sizes are bytes.
+    `kept` to `evidence` are as in `PLAN_MANIFESTS`. `delete_files` are the paths of the delete files that apply to a
+    kept file; empty for a skipped one. Sizes are bytes.
 
     Parameters
     ----------
     partition_type : pyarrow.StructType
-        The fields of all specs together, by field id; a field that the row's spec has not is null.
+        The fields of all specs, by field id. A field that is not in the row's spec is null.
     """
     return pa.schema(
         [
@@ -406,15 +407,15 @@ def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
 
 
 def row_group_figures_schema(field_ids: Sequence[int]) -> pa.Schema:
-    """Return the schema of row groups: one row a row group of a Parquet file.
+    """Return the schema of row groups: one row per row group of a Parquet file.
 
-    `file_index` is the place of the file among those that were read; `size_bytes` is compressed. The statistics of each
-    column are those of `file_figures_schema`; `nan_value_count_N` is always null, for Parquet has none.
+    `file_index` is the position of the file among those that were read. `size_bytes` is compressed. The statistics of
+    each column are those of `file_figures_schema`. `nan_value_count_N` is always null, as Parquet does not have it.
 
     Parameters
     ----------
     field_ids : sequence of int
-        The columns that have statistics.
+        The columns whose statistics are wanted.
     """
     return pa.schema(
         [
@@ -436,7 +437,8 @@ PLAN_ROW_GROUPS = pa.schema(
         *_EXPLANATION,
     ]
 )
-"""One row a row group of the files that a plan keeps, explained as `PLAN_MANIFESTS` are; sizes are compressed bytes."""
+"""One row per row group of the files that a plan keeps. `kept` to `evidence` are as in `PLAN_MANIFESTS`; `size_bytes`
+is compressed."""
 
 _HISTOGRAM = pa.list_(pa.struct([("least", pa.int64()), ("most", pa.int64()), ("share", pa.float64())]))
 
@@ -464,10 +466,11 @@ LAYOUT = pa.schema(
         pa.field("partition_file_depth_max", pa.int64(), nullable=False),
     ]
 )
-"""One row a partition field or column: over the keys of the table's rows (each bound of a file stands for half of its
-rows) in how many manifests' and files' ranges a key lies: mean and most, the share of all of them, and how the keys are
-spread over depths of at least `least` and at most `most`. Ranges without bounds are counted as ranges of every key, but
-not in `partition_file_depth`, which counts the files of the key's own partition."""
+"""One row per partition field or column. A key's depth is the number of manifests, or of files, whose range contains
+it. The keys are those of the table's rows; each bound of a file stands for half of its rows. `*_depth_mean` and
+`*_depth_max` are over all keys, `*_share_opened` is the mean as a share of all manifests or files, and
+`*_depth_histogram` has the share of the keys whose depth is from `least` to `most`. A range without bounds contains
+every key, except in `partition_file_depth_*`, which count the files of the key's own partition."""
 
 WHAT_IF = pa.schema(
     [
@@ -481,7 +484,7 @@ WHAT_IF = pa.schema(
         ),
     ]
 )
-"""One row a filter and step: what the step is about and what it leaves, as it is now, and as predicted."""
+"""One row per filter and step: the totals of the step and what it keeps, now and as predicted (`then`)."""
 
 MANIFEST_REWRITE = pa.schema(
     [
@@ -492,8 +495,9 @@ MANIFEST_REWRITE = pa.schema(
         pa.field("after", pa.float64()),
     ]
 )
-"""One row a figure of a rewrite of manifests: of a filter, manifests or files that a step keeps; of a partition field,
-manifests that a key lies in. `after` is null where nothing has been rewritten yet."""
+"""One row per figure of a manifest rewrite. If `subject` is a filter, the figure counts the manifests or files that a
+step keeps; if it is a partition field, the manifests whose range contains a key. `after` is null until the manifests
+are rewritten."""
 
 ESTIMATES = pa.schema(
     [
@@ -515,12 +519,13 @@ ESTIMATES = pa.schema(
         pa.field("duration_ms", pa.float64(), nullable=False),
     ]
 )
-"""One row a source: the estimated number of rows that satisfy a filter, row-level deletes treated as asked, with bounds
-where something promises them (`bound` says what); the bytes of these rows in the projected columns, and of the files
-that cannot be skipped (on disk); the rows with all deletes ignored, with position deletes deducted, with equality
-deletes taken for filters, too; the q-error against the counted rows, both taken for at least one row; what the estimate
-assumes, or `reason`: why it is unknown; how many statistics it took, the metadata bytes that hold them, and the
-milliseconds of computing it once they are read. Null is unknown."""
+"""One row per source. `rows` is the estimated number of rows that match a filter, with row-level deletes treated as
+asked. `rows_lower` and `rows_upper` are its bounds; `bound` says what they rest on. `bytes` is the size of these rows
+in the projected columns, and `scan_bytes` the size of the files that cannot be skipped, both on disk. The next three
+columns are rows with all deletes ignored, with position deletes deducted, and with equality deletes deducted as well,
+each read as a filter. `q_error` compares `rows` with the counted rows; both count as at least one row. `assumes` says
+what the estimate assumes, and `reason` why it is unknown. `values_read` counts the statistics used, `bytes_read` the
+metadata bytes that hold them, and `duration_ms` is the computing time once they are read. Null is unknown."""
 
 WORKLOAD = pa.schema(
     [
@@ -534,7 +539,7 @@ WORKLOAD = pa.schema(
         pa.field("reason", pa.string(), nullable=False),
     ]
 )
-"""One row a filter and source: the counted rows, and what the source estimates, as in `ESTIMATES`."""
+"""One row per filter and source: the counted rows (`actual`) and the source's estimate, as in `ESTIMATES`."""
 
 WORKLOAD_SUMMARY = pa.schema(
     [
@@ -548,5 +553,6 @@ WORKLOAD_SUMMARY = pa.schema(
         pa.field("within_bounds_count", pa.int64(), nullable=False),
     ]
 )
-"""One row a source: filters that it answers and those that it cannot, the median, the 90 % quantile and the largest of
-its q-errors over those that it answers; for how many filters it promises bounds, and how often the truth is within."""
+"""One row per source: how many filters it answers and how many it cannot; the median, the 90 % quantile and the maximum
+of its q-errors over the filters that it answers; for how many filters it has bounds (`bounded_count`), and for how many
+the counted rows are within them."""

@@ -1,4 +1,4 @@
-"""Counts, sizes, times and errors as a person reads them; unknown is said, not shown as 0."""
+"""Counts, sizes, times and errors as text for a person. An unknown figure is `unknown`, never 0."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def counted(count: int | None, name: str, names: str | None = None) -> str:
-    """Return a count with thousands separators and what is counted, one or many; unknown is said, not shown as 0.
+    """Return a count with thousands separators, followed by the name of what is counted, singular or plural.
 
     Parameters
     ----------
     count : int or None
-        How many; None where that is unknown.
+        The count; None if it is unknown.
     name : str
-        What one is called.
+        The singular.
     names : str, optional
-        What many are called; by default `name` with an s.
+        The plural; by default `name` with an s.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def counted(count: int | None, name: str, names: str | None = None) -> str:
 
 
 def render_count(count: int | None) -> str:
-    """Return a count with thousands separators; unknown is said, not shown as 0.
+    """Return a count with thousands separators, or `unknown`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def render_bytes(size_bytes: int | None) -> str:
 
 
 def render_time(timestamp_ms: int) -> str:
-    """Return a point in time, UTC, to the second.
+    """Return a time in UTC, to the second.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def render_time(timestamp_ms: int) -> str:
 
 
 def one_line(said: BaseException | str, longest: int = 300) -> str:
-    r"""Return what was said as one line of so many characters at most; an error that says nothing by its name.
+    r"""Return a message as one line of at most `longest` characters; an error without a message, by its class name.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def one_line(said: BaseException | str, longest: int = 300) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return text of a table for a terminal: what it could take for a command is replaced.
+    r"""Return text from a table for a terminal, with its control characters replaced.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def printable(text: str) -> str:
 
 
 def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Return rows of cells as lines of columns, those of `left` flush left, the others flush right.
+    """Return rows of cells as aligned lines: columns in `left` flush left, the others flush right.
 
     Examples
     --------

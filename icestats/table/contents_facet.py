@@ -208,7 +208,7 @@ class Contents(Facet):
         >>> table.sql("select sum(record_count) as records from files").to_pylist()
         [{'records': Decimal('336776')}]
         """
-        # Arrow's datasets import pandas, which the first picture must not wait for.
+        # DuckDB and Arrow's datasets are slow to import: only a query needs them.
         from icestats.snapshot.sql import run_query
         from icestats.snapshot.sql_views import build_views
 

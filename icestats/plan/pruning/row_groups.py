@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from icestats.answers.schemas import row_group_figures_schema
 from icestats.answers.text import one_line
@@ -95,9 +96,6 @@ def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> _Footer | None:
     length = int.from_bytes(tail[-8:-4], "little") + 8
     if length > len(tail):
         tail = storage.read(path, max(size - length, 0))
-    # pyarrow.parquet imports pandas, which the first picture must not wait for.
-    import pyarrow.parquet as pq
-
     try:
         return _Footer(pq.read_metadata(pa.BufferReader(tail)), len(tail))
     except (pa.ArrowException, OSError) as error:
