@@ -1,4 +1,4 @@
 """Pure statistics: bounds, roll-ups, sketches and histograms.
 
-Values and sketches' bytes come in; statistics with their errors go out. Nothing here touches storage.
+Arrow values and the bytes of sketches come in; statistics with their errors go out. Nothing here touches storage.
 """

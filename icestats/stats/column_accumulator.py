@@ -1,4 +1,4 @@
-"""One column's statistics, gathered one Arrow batch at a time and merged across partitions."""
+"""The statistics of one column, gathered one Arrow batch at a time."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _FEW_DISTINCT = 512
 
 
 def can_sketch(field: Field) -> str | None:
-    """Return why a column cannot have sketches; None when it can.
+    """Return why a column cannot have sketches; None if it can.
 
     Examples
     --------
     >>> can_sketch(Field(1, "tags", "list", required=False, top_level=True))
-    "type list is nested: sketches are made of a column's own values"
+    "type list is nested: sketches hold a column's own values"
     >>> can_sketch(Field(2, "price", "double", required=False, top_level=True)) is None
     True
     """
     if not field.is_primitive:
-        return f"type {field.type} is nested: sketches are made of a column's own values"
+        return f"type {field.type} is nested: sketches hold a column's own values"
     if not field.top_level:
         return "the column is part of a nested one: only top-level columns have sketches"
     try:
@@ -49,16 +49,16 @@ def can_sketch(field: Field) -> str | None:
 
 
 class ColumnAccumulator:
-    """Counts, extremes, lengths and sketches of one top-level column.
+    """Counts, extremes, lengths and sketches of one top-level column, which grow with each batch.
 
     Parameters
     ----------
     field : Field
-        The column; `can_sketch` must have nothing against it.
+        The column; `can_sketch` must return None for it.
     k : int
-        Size of the KLL sketch.
+        The size of the KLL sketch.
     lg_k : int
-        Base 2 logarithm of the size of the Theta sketch.
+        The size of the Theta sketch: it keeps 2^lg_k hashes.
 
     Raises
     ------
@@ -67,8 +67,8 @@ class ColumnAccumulator:
 
     Notes
     -----
-    Merging is associative: exactly so for everything but the KLL sketch, whose random choices may differ within its
-    error. Pickles to some 40 kilobytes at most, plus the longest of the smallest and largest values.
+    Merging is associative. This is exact for everything but the KLL sketch, whose random choices may differ within its
+    error. A pickle has at most about 40 kilobytes, plus the smallest and the largest value.
 
     Examples
     --------
@@ -89,11 +89,11 @@ class ColumnAccumulator:
         self._kll = None if item_type is None else KllSketch(item_type, k)
         self._value_count = self._null_count = self._nan_count = 0
         self._length = self._max_length = 0
-        # As single-value bytes.
+        # Smallest and largest value as single-value bytes.
         self._extremes: tuple[bytes, bytes] | None = None
 
     def update(self, array: pa.Array) -> None:
-        """Add the values of an array: see `column_values.dense_values` for what it may be like.
+        """Add the values of an array, in any form that `column_values.dense_values` takes.
 
         Raises
         ------
@@ -186,12 +186,12 @@ class ColumnAccumulator:
         self._extremes = min(ends, key=order), max(ends, key=order)
 
     def merge(self, other: ColumnAccumulator) -> None:
-        """Add what another accumulator of the same column has gathered; the other stays as it is.
+        """Add what another accumulator of the same column has gathered. The other does not change.
 
         Raises
         ------
         ValueError
-            The other is of another column.
+            The other accumulator is for another column.
         """
         if (other._field.field_id, other._field.type) != (self._field.field_id, self._field.type):
             mine, theirs = (f"{f.field_id} ({f.type})" for f in (self._field, other._field))
@@ -208,12 +208,12 @@ class ColumnAccumulator:
             self._kll.merge(other._kll)
 
     def result(self, *, k: int | None = None, lg_k: int | None = None) -> ColumnStatistics:
-        """Return what was gathered so far.
+        """Return the statistics of all values added so far.
 
         Parameters
         ----------
         k, lg_k : int, optional
-            Smaller sizes for the sketches that are returned; by default those that were gathered with.
+            Smaller sizes for the returned sketches; by default the accumulator's own.
         """
         theta, kll = self._theta, self._kll
         if lg_k is not None and lg_k != theta.lg_k:
@@ -242,7 +242,7 @@ class ColumnAccumulator:
 
 
 def _arrow_extremes(dense: pa.Array) -> tuple[Any, Any]:
-    # Strings as their UTF-8 bytes: the order of Iceberg's bounds.
+    # Iceberg orders strings by their UTF-8 bytes.
     extremes = pc.min_max(dense)
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
     return (low.encode(), high.encode()) if isinstance(low, str) else (low, high)

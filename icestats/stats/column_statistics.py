@@ -1,13 +1,13 @@
-"""The statistics of one column: what a scan finds, how those of two sets of rows merge, and their JSON in a blob.
+"""The statistics of one column: what a scan finds, how two sets of rows merge, and the JSON that is stored.
 
 The payload of an `icestats-column-stats-v1` blob:
 
     {"columns": [{"field-id": 3, "type": "long", "value-count": 10, "null-value-count": 1, "nan-value-count": 0,
                   "lower-bound": "<hex>", "upper-bound": "<hex>", "avg-length": 5.5, "max-length": 9}, ...]}
 
-Bounds are the smallest and the largest value of the live rows, single-value serialised (Iceberg spec, Appendix D).
-What does not apply is absent. Source: "Extending standardized statistics in Iceberg", part 5, "Table-level column
-stats".
+Bounds are the smallest and the largest value of the live rows, single-value serialised (Iceberg spec, Appendix D). A
+figure that does not apply is left out. Source: "Extending standardized statistics in Iceberg", part 5, "Table-level
+column stats".
 """
 
 from __future__ import annotations
@@ -27,49 +27,50 @@ _DEFAULT_LG_K = 12
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What a scan found in one column. Every figure is exact but those of the sketches."""
+    """What a scan found in one column. All figures are exact, except those of the sketches."""
 
     field_id: int
     type: str
-    """Iceberg's type."""
+    """The Iceberg type."""
     value_count: int
-    """Rows: values, nulls and NaN together, as Iceberg counts them."""
+    """All rows: values, nulls and NaN, as Iceberg counts them."""
     null_value_count: int
     nan_value_count: int
-    """0 for types that know no NaN."""
+    """0 for types without NaN."""
     min_value: bytes | None
-    """Single-value bytes (spec, Appendix D), never cut; NaN left out; -0.0 below 0.0. None: no value to bound."""
+    """Single-value bytes (spec, Appendix D), never truncated. NaN is left out, -0.0 is below 0.0. None: no value."""
     max_value: bytes | None
     avg_length: float | None
-    """Bytes (UTF-8 for strings) a non-null value; None for types other than string and binary, and without values."""
+    """Mean bytes (UTF-8 for strings) of non-null values; None without values, and for all types but string and
+    binary."""
     max_length: int | None
-    """Bytes of the longest value; None as for `avg_length`."""
+    """Bytes of the longest value; None when `avg_length` is."""
     theta: bytes
-    """Theta sketch of the non-null values, as `ThetaSketch.from_bytes` reads it."""
+    """Theta sketch of the non-null values, for `ThetaSketch.from_bytes`."""
     kll: bytes | None
-    """KLL sketch of the values that are neither null nor NaN, as `KllSketch.from_bytes` reads it; None for types whose
-    order means nothing (uuid, fixed, binary)."""
+    """KLL sketch of the values that are neither null nor NaN, for `KllSketch.from_bytes`. None for types whose order
+    has no meaning (uuid, fixed, binary)."""
     item_type: str | None
     """How the KLL sketch stores its items: `kll_items.item_type_of`."""
 
 
 def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, lg_k: int) -> ColumnStatistics:
-    """Merge the statistics of two sets of rows that have no row in common.
+    """Merge the statistics of two sets of rows. No row may be in both.
 
     Parameters
     ----------
     base : ColumnStatistics
-        Of the rows that were there.
+        The statistics of the earlier rows.
     added : ColumnStatistics
-        Of the rows that came later, of the same field and type, with a KLL sketch of the same k.
+        The statistics of the rows added since, for the same field and type, with the same k.
     lg_k : int
-        Base-2 logarithm of the merged Theta sketch's entries.
+        The size of the merged Theta sketch: it keeps 2^lg_k hashes.
 
     Returns
     -------
     ColumnStatistics
-        Counts, smallest and largest value and the longest value are exact; the average length is exact as long as all
-        lengths together stay below 2^53 bytes; the sketches are within their own error.
+        Counts, the smallest, largest and longest value are exact. The average length is exact if all lengths together
+        are below 2^53 bytes. The sketches are within their own error.
 
     Raises
     ------
@@ -95,16 +96,16 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
 
 
 def find_kll_k(column: ColumnStatistics) -> int | None:
-    """Return the size of a column's KLL sketch, None where its type has none."""
+    """Return the k of a column's KLL sketch; None if it has no KLL sketch."""
     if column.kll is None or column.item_type is None:
         return None
     return KllSketch.from_bytes(column.item_type, column.kll).k
 
 
 def find_theta_lg_k(column: ColumnStatistics) -> int:
-    """Return a size at which a Theta sketch of more rows is as good as this one: 12, or as large as this one is.
+    """Return the lg_k that a Theta sketch of more rows needs to be as good as this column's: at least 12.
 
-    A compact Theta sketch does not say its size; one that is not exact any more holds about 2^lg_k hashes.
+    A compact Theta sketch does not store its lg_k. If it is not exact, it holds about 2^lg_k hashes.
     """
     sketch = ThetaSketch.from_bytes(column.theta)
     if len(sketch.hashes) == 0:
@@ -114,7 +115,7 @@ def find_theta_lg_k(column: ColumnStatistics) -> int:
 
 
 def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:
-    """Return the payload for some columns."""
+    """Return the payload of an `icestats-column-stats-v1` blob."""
     documents = [_document(column) for column in columns]
     return json.dumps({"columns": documents}, separators=(",", ":")).encode()
 
@@ -125,7 +126,7 @@ def read_column_statistics(payload: bytes) -> dict[int, Mapping[str, Any]]:
     Raises
     ------
     ValueError
-        The payload is not what `write_column_statistics` makes.
+        The payload is not one that `write_column_statistics` makes.
     """
     try:
         return {int(document["field-id"]): document for document in json.loads(payload)["columns"]}

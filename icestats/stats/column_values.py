@@ -1,7 +1,7 @@
-"""The values of an Arrow array as plain NumPy, whatever way Arrow holds them.
+"""The values of an Arrow array as plain NumPy arrays, whatever the Arrow type.
 
-A column arrives as its reader made it: sliced, dictionary-encoded, with another width or time unit than its Iceberg
-type has. Everything that hashes, ranks or compares values works on what this module makes of them.
+A reader may give a column sliced, dictionary-encoded, or with another width or time unit than its Iceberg type has.
+This module brings all of these into one form, which hashes and sketches are made from.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from icestats.iceberg.types import parse_type, to_arrow_type
 _UNITS = {"timestamp": "us", "timestamptz": "us", "timestamp_ns": "ns", "timestamptz_ns": "ns"}
 _WIDTHS = {"int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_()}
 MAX_LONG_PRECISION = 18
-"""Decimals of up to this precision have an unscaled value that fits a 64-bit integer."""
+"""The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
 _UUID_GROUPS = (0, 8, 12, 16, 20, 32)
 _HEX_PAIRS = np.frombuffer(bytes(range(256)).hex().encode(), dtype="<u2")
 
 
 def dense_values(array: pa.Array, type_text: str) -> pa.Array:
-    """Return the non-null values of an array in the Arrow type that goes with an Iceberg type.
+    """Return the non-null values of an array, in one fixed Arrow type for each Iceberg type.
 
     Parameters
     ----------
     array : pyarrow.Array
-        Values as a reader made them: any width, unit, offset; dictionary- or run-end-encoded; or an extension type.
+        The values from a reader: of any width, unit or offset, dictionary- or run-end-encoded, or an extension type.
     type_text : str
-        Iceberg's type.
+        The Iceberg type.
 
     Returns
     -------
@@ -77,12 +77,12 @@ def dense_values(array: pa.Array, type_text: str) -> pa.Array:
 
 
 def fixed_words(dense: pa.Array) -> npt.NDArray[Any]:
-    """Return dense fixed-width values as NumPy: `uint8` for booleans, else the type's own width.
+    """Return dense fixed-width values as a NumPy array: `uint8` for booleans, else of the type's own width.
 
     Parameters
     ----------
     dense : pyarrow.Array
-        From `dense_values`: booleans, integers or floating point numbers.
+        Booleans, integers or floating point numbers from `dense_values`.
     """
     if pa.types.is_boolean(dense.type):
         dense = dense.cast(pa.uint8())
@@ -91,12 +91,12 @@ def fixed_words(dense: pa.Array) -> npt.NDArray[Any]:
 
 
 def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the non-null values of an array as 64-bit integers: numbers, days, units of time, or unscaled decimals.
+    """Return the non-null values of an array as 64-bit integers: integers, days, units of time, or unscaled decimals.
 
     Raises
     ------
     ValueError
-        The values are of another kind, or do not fit: decimals of more than 18 digits, unsigned numbers beyond 2^63.
+        The values are of another kind or do not fit: decimals of more than 18 digits, unsigned integers from 2^63 on.
     """
     plain = _plain(array).drop_null()
     kind = plain.type
@@ -107,31 +107,31 @@ def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
     elif pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
         plain = plain.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     elif not pa.types.is_integer(kind):
-        raise ValueError(f"an Arrow array of {array.type} has no values that are 64-bit integers")
+        raise ValueError(f"the values of an Arrow array of {array.type} are not 64-bit integers")
     integers: npt.NDArray[np.int64] = _cast(plain, pa.int64()).to_numpy(zero_copy_only=False)
     return integers
 
 
 def unscaled_words(dense: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the unscaled values of `decimal128` as rows of two 64-bit words: low (its bits), high (signed)."""
+    """Return the unscaled values of `decimal128` as rows of two 64-bit words: the low bits, the signed high word."""
     words = np.frombuffer(dense.buffers()[1], dtype="<i8", count=2 * (dense.offset + len(dense)))
     return words.reshape(-1, 2)[dense.offset :].astype(np.int64, copy=False)
 
 
 def byte_ranges(dense: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of dense strings or binaries, end to end, and their n + 1 offsets into them."""
+    """Return the bytes of n dense strings or binaries, end to end, and the n + 1 offsets of the values in them."""
     places, content = binary_places(dense)
     return content[places[0] : places[-1]], places - places[0]
 
 
 def uuid_bytes(dense: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return dense uuid values as rows of 16 bytes."""
+    """Return dense uuid values, one row of 16 bytes for each."""
     data = np.frombuffer(dense.buffers()[1], dtype=np.uint8, count=16 * (dense.offset + len(dense)))
     return data.reshape(-1, 16)[dense.offset :]
 
 
 def uuid_texts(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the 36 characters (lower case, hyphens) of each row of 16 bytes."""
+    """Return each row of 16 bytes as its 36 characters, in lower case and with hyphens."""
     digits = _HEX_PAIRS[rows].view(np.uint8)
     texts = np.full((len(rows), 36), ord("-"), np.uint8)
     for place, (start, end) in enumerate(pairwise(_UUID_GROUPS)):
@@ -148,7 +148,7 @@ def _plain(array: pa.Array) -> pa.Array:
         array = array.dictionary_decode()
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    # Arrow has next to no functions for views.
+    # Arrow has hardly any functions for views.
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
@@ -156,7 +156,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     if _is_text(array.type) and not pa.types.is_fixed_size_binary(target):
-        raise TypeError("Arrow would parse text, which the column does not hold")
+        raise TypeError("it holds text")
     return array if array.type == target else array.cast(target)
 
 
@@ -181,7 +181,7 @@ def _timestamp(array: pa.Array, unit: str) -> pa.Array:
 
 
 def _floor_units(array: pa.Array, target: pa.DataType, unit: str) -> pa.Array:
-    # Arrow's unsafe cast cuts towards zero; before 1970 that is the following microsecond.
+    # Arrow's unsafe cast rounds towards zero: before 1970 that is up to the next microsecond.
     if getattr(array.type, "unit", None) == "ns" and unit == "us":
         micros = array.view(pa.int64()).to_numpy(zero_copy_only=True) // 1000
         return pa.array(micros).view(target)
@@ -201,13 +201,13 @@ def _bytes(array: pa.Array, name: str) -> pa.Array:
 
 def _text(array: pa.Array) -> pa.Array:
     if not _is_text(array.type):
-        raise TypeError("it holds no text")
+        raise TypeError("it does not hold text")
     return array.cast(pa.large_string() if pa.types.is_large_binary(array.type) else pa.string())
 
 
 def _uuid(array: pa.Array) -> pa.Array:
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        # Spark shows uuid as text; only Python's parser accepts every spelling of it.
+        # Spark gives a uuid as text. Hexadecimal digits may be upper case and without hyphens.
         digits = pc.replace_substring(pc.utf8_lower(array), "-", "")
         return pa.array([bytes.fromhex(text) for text in digits.to_pylist()], pa.binary(16))
     return _cast(array, pa.binary(16))

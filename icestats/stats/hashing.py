@@ -1,4 +1,4 @@
-"""The hashes that Iceberg's Theta sketches are made of, one Arrow batch at a time.
+"""The hashes in Iceberg's Theta sketches, for a whole Arrow batch at a time.
 
 Source: Iceberg's Puffin spec, "apache-datasketches-theta-v1"; Iceberg spec, "Appendix D: Single-value serialization";
 MurmurHash3 x64 128 (Austin Appleby, public domain).
@@ -35,15 +35,16 @@ def hash_values(array: pa.Array, type_text: str) -> Hashes:
     Parameters
     ----------
     array : pyarrow.Array
-        Values of a top-level column, in any Arrow representation of the Iceberg type: sliced, dictionary-encoded,
-        narrower integers, other time units.
+        The values of a top-level column, in any Arrow form of the Iceberg type: sliced, dictionary-encoded, narrower
+        integers, other time units.
     type_text : str
-        Iceberg's type.
+        The Iceberg type.
 
     Returns
     -------
     numpy.ndarray of uint64
-        A hash a value, in order. Nulls have none, nor do empty strings and binaries: DataSketches ignores them.
+        One hash per value, in order. Nulls have no hash, nor have empty strings and binaries: DataSketches ignores
+        them.
 
     Raises
     ------
@@ -52,12 +53,12 @@ def hash_values(array: pa.Array, type_text: str) -> Hashes:
 
     Notes
     -----
-    Bit for bit what Iceberg's Spark procedure `compute_table_stats` hashes, quirks included:
+    The hashes are bit for bit those of Iceberg's Spark procedure `compute_table_stats`, quirks included:
 
-    - a uuid is hashed as its text of 36 characters, for Spark has no uuid type, not as its 16 bytes;
-    - floating point numbers go in with their raw bits: 0.0 and -0.0 are two values, and so are two NaN of different
-      bits. (DataSketches' own `update(double)` would unite them; Iceberg hands it bytes.)
-    - a decimal is the shortest big-endian two's complement of its unscaled value.
+    - A uuid is hashed as its text of 36 characters, not as its 16 bytes, because Spark has no uuid type.
+    - A floating point number is hashed by its raw bits: 0.0 and -0.0 are two values, and so are two NaN with different
+      bits. (DataSketches' own `update(double)` would unite them; Iceberg passes it bytes.)
+    - A decimal is hashed as the shortest big-endian two's complement of its unscaled value.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def hash_values(array: pa.Array, type_text: str) -> Hashes:
 
 
 def hash_dense(dense: pa.Array, type_text: str) -> Hashes:
-    """Return what `hash_values` does, for values that `column_values.dense_values` has prepared."""
+    """Return the hashes of `hash_values`, for values from `column_values.dense_values`."""
     kind = parse_type(type_text)
     if kind.name in ("string", "binary", "fixed"):
         return _hash_ranges(*values.byte_ranges(dense))
@@ -89,7 +90,7 @@ def hash_dense(dense: pa.Array, type_text: str) -> Hashes:
 
 
 def _hash_words(words: npt.NDArray[Any], length: int | npt.NDArray[np.int64]) -> Hashes:
-    # Values of at most 8 bytes: no block of 16, only a tail that touches the first half.
+    # A value of at most 8 bytes has no block of 16, only a tail, which changes the first half.
     hashes = np.empty(len(words), np.uint64)
     for start in range(0, len(words), _CHUNK):
         chunk = slice(start, start + _CHUNK)
@@ -125,7 +126,7 @@ def _avalanche(words: Hashes, spare: Hashes) -> None:
 
 
 def _finish(first: Hashes, second: Hashes, spare: Hashes) -> Hashes:
-    # Both halves have the length in them already.
+    # The length is in both halves already.
     first += second
     second += first
     _avalanche(first, spare)
@@ -136,7 +137,7 @@ def _finish(first: Hashes, second: Hashes, spare: Hashes) -> Hashes:
 
 
 def _hash_rows(rows: npt.NDArray[np.uint8]) -> Hashes:
-    # Rows of one length are ranges of one length.
+    # Rows are ranges of the same length.
     offsets = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
     return _hash_ranges(np.ascontiguousarray(rows).reshape(-1), offsets)
 
@@ -144,7 +145,7 @@ def _hash_rows(rows: npt.NDArray[np.uint8]) -> Hashes:
 def _hash_decimals(words: npt.NDArray[np.int64]) -> Hashes:
     low, high = words[:, 0], words[:, 1]
     lengths = _byte_lengths(low)
-    # Big-endian bytes, shortest form: the value's own bytes pushed to the top of a word, which is then reversed.
+    # The shortest big-endian bytes: move the value's own bytes to the top of a word, then reverse the word.
     pushed = np.ascontiguousarray(low).view(np.uint64) << (64 - 8 * lengths).astype(np.uint64)
     hashes = _hash_words(pushed.byteswap(), lengths)
     wide = np.flatnonzero(high != low >> 63)
@@ -155,7 +156,7 @@ def _hash_decimals(words: npt.NDArray[np.int64]) -> Hashes:
 
 def _hash_wide_decimals(words: npt.NDArray[np.int64]) -> Hashes:
     lengths = 8 + _byte_lengths(words[:, 1])
-    # A high word that is sign only (0 or -1) still needs its one byte: the low word's top bit says otherwise.
+    # A high word of 0 or -1 still needs one byte here, because the top bit of the low word has the other sign.
     big_endian = words[:, ::-1].astype(">i8").view(np.uint8).reshape(-1, 16)
     hashes = np.empty(len(words), np.uint64)
     for length in np.unique(lengths):
@@ -165,7 +166,7 @@ def _hash_wide_decimals(words: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _byte_lengths(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    # Bytes of the shortest two's complement.
+    # The length of the shortest two's complement.
     magnitudes = numbers ^ (numbers >> 63)
     lengths = np.ones(len(numbers), np.int64)
     for bits in range(7, 63, 8):
@@ -181,7 +182,7 @@ def _hash_ranges(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) ->
         lengths, starts = lengths[filled], starts[filled]
     if len(lengths) == 0:
         return np.zeros(0, np.uint64)
-    # Most blocks of 16 bytes first: the ranges that have a block n are then a prefix, whatever n.
+    # Ranges with the most blocks of 16 bytes come first. For every n, those that have a block n are then a prefix.
     blocks = lengths >> 4
     most = int(blocks.max())
     order = np.argsort((most - blocks).astype(np.uint16) if most < 1 << 16 else most - blocks, kind="stable")
@@ -194,7 +195,7 @@ def _hash_ranges(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) ->
 
 
 def _unaligned_words(data: npt.NDArray[np.uint8]) -> Hashes:
-    # The 8 bytes from each byte on, little endian; the padding keeps reads past the end inside of the buffer.
+    # The 8 bytes from each byte on, little endian. The padding keeps reads past the end inside the buffer.
     padded = np.concatenate([data, np.zeros(16, np.uint8)])
     return np.lib.stride_tricks.as_strided(padded.view(np.uint8)[:8].view("<u8"), (len(data) + 9,), (1,))
 
@@ -237,7 +238,7 @@ def _absorb(words: Hashes, places: npt.NDArray[np.int64], first: Hashes, second:
 
 
 def _absorb_one(body: npt.NDArray[np.uint8], first: int, second: int) -> tuple[int, int]:
-    # A few long values: the blocks of one are chained, so mix all of them at once and chain in Python.
+    # For a few long values: mix all blocks of a value at once, then chain them in Python.
     pairs = body.copy().view("<u8").astype(np.uint64).reshape(-1, 2)
     left, right = pairs[:, 0].copy(), pairs[:, 1].copy()
     spare = np.empty_like(left)
@@ -274,7 +275,7 @@ def _absorb_tail(
 
 
 def _cut(words: Hashes, kept_bytes: npt.NDArray[np.int64]) -> Hashes:
-    # Zero what lies beyond the value's own bytes; a word of zeros mixes to zero, as if it were not there.
+    # Bytes beyond the value become zero. A word of zeros mixes to zero, as if it were not there.
     bits = (np.clip(kept_bytes, 0, 8) << 3).astype(np.uint64)
     kept = np.where(bits == 64, np.uint64(_MASK), (np.uint64(1) << (bits & np.uint64(63))) - np.uint64(1))
     words &= kept

@@ -16,21 +16,21 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_value, to_item
 
 QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-"""Ranks that every histogram has the values of: they say where the data is when a far tail fills all the width."""
+"""The ranks whose values every histogram has. They show where the data is, even if a long tail fills the width."""
 
 Kind = Literal["equi-width", "equi-height"]
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many values lie between which.
+    """How many values of a column lie in each bin.
 
-    Bin i holds the values from `edges[i]` on and below `edges[i + 1]`; the last one holds its upper edge too.
+    Bin i has the values from `edges[i]` on and below `edges[i + 1]`. The last bin also has its upper edge.
     """
 
     column: str
     type: str
-    """Iceberg's type."""
+    """The Iceberg type."""
     source: str
     """Where the figures come from: `kll`."""
     snapshot_id: int | None
@@ -40,25 +40,25 @@ class Histogram:
     """None: unknown."""
     nan_count: int | None
     rank_error: float
-    """How far a rank may be off, as a share of n, at 99 % confidence."""
+    """The error of a rank, as a share of n, at 99 % confidence."""
     edges: tuple[Any, ...]
-    """One more than bins, in the column's own Python type; the first is the smallest value and the last the largest,
-    exactly, unless a part of the range was asked for. Dates and times that Python cannot hold, and nanosecond
-    timestamps, are integers. Empty when n is 0, or nothing can lie in the part."""
+    """One more than there are bins, in the column's Python type. The first is exactly the smallest value and the last
+    exactly the largest, unless a part of the range was asked for. Nanosecond timestamps, and dates and times that
+    Python cannot hold, are integers. Empty if n is 0, or if no value can lie in the part."""
     counts: tuple[float, ...]
-    """Estimated values a bin; with `below` and `above` they add up to n."""
+    """The estimated number of values in each bin. With `below` and `above` they add up to n."""
     quantiles: Mapping[float, Any] = field(hash=False)
-    """Values at `QUANTILE_RANKS`; empty when n is 0."""
+    """The values at `QUANTILE_RANKS`; empty if n is 0."""
     kind: Kind
-    """What was made, which for strings is always `equi-height`."""
+    """The kind of bins: for strings always `equi-height`."""
     below: float = 0.0
-    """Estimated values under the part of the range that was asked for; 0 where all of it was."""
+    """The estimated number of values below the part of the range that was asked for; 0 for the whole range."""
     above: float = 0.0
-    """Estimated values over that part."""
+    """The estimated number of values above that part."""
 
     @property
     def count_error(self) -> float:
-        """How far any count may be off, in values: the rank errors of both its edges, at 99 % confidence each."""
+        """The error of a count, in values: the rank errors of both edges, each at 99 % confidence."""
         return 2.0 * self.rank_error * self.n
 
     def to_arrow(self) -> pa.Table:
@@ -67,7 +67,7 @@ class Histogram:
         Returns
         -------
         pyarrow.Table
-            One row a bin: `lower_edge` and `upper_edge` in the Arrow type of the column (double for float), `count`
+            One row per bin: `lower_edge` and `upper_edge` in the Arrow type of the column (double for float), `count`
             (double, values, estimated), `count_error` (double, values).
         """
         kind = _edge_type(self.type)
@@ -80,7 +80,7 @@ class Histogram:
         return pa.table(columns, schema=histogram_schema(self.type))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the histogram as the command line prints it: ids as text, values as `types.json_value` has them."""
+        """Return the histogram as the command line prints it: ids as text, values as `types.json_value` gives them."""
         part = {"below": self.below, "above": self.above} if self.below or self.above else {}
         return part | {
             "column": self.column,
@@ -97,7 +97,7 @@ class Histogram:
 
 
 def histogram_schema(type_text: str) -> pa.Schema:
-    """Return the schema of `Histogram.to_arrow` for a column of that Iceberg type."""
+    """Return the schema of `Histogram.to_arrow` for a column of an Iceberg type."""
     kind = _edge_type(type_text)
     edges = [pa.field(name, kind, nullable=False) for name in ("lower_edge", "upper_edge")]
     return pa.schema([*edges, *(pa.field(name, pa.float64(), nullable=False) for name in ("count", "count_error"))])
@@ -122,33 +122,33 @@ def build_histogram(
     Parameters
     ----------
     sketch : KllSketch
-        Of the column's values, as `kll_items.item_type_of` stores them.
+        The sketch of the column's values, stored as `kll_items.item_type_of` says.
     column : str
-        Name of the column.
+        The name of the column.
     type_text : str
-        Iceberg's type of the column.
+        The Iceberg type of the column.
     bins : int
-        How many bins to make at most. There are fewer where edges would coincide: few whole numbers or distinct
-        values, floats close together. A constant column has one bin from its value to its value. A boolean column has
-        one bin for False and one for True. Infinities get a bin of their own at each end.
+        The maximum number of bins. There are fewer if edges would coincide: with few whole numbers or distinct values,
+        or floats close together. A constant column has one bin from its value to its value. A boolean column has one
+        bin for False and one for True. Infinities get a bin of their own at each end.
     kind : {'equi-width', 'equi-height'}
-        Bins of the same width, or of about the same count. Strings have no width: they are always of equal height.
+        Bins of the same width, or of about the same count. Strings have no width: their bins are always equi-height.
     source, snapshot_id, null_count, nan_count
-        Passed on. None: unknown.
+        Passed on to the histogram. None: unknown.
     lower, upper : object, optional
-        Draw the part from `lower` to `upper` (both included) only, so that a far tail does not take all the width:
-        values of the column, or their text. What lies outside is in `below` and `above`.
+        Show only the part from `lower` to `upper` (both included), so that a long tail does not fill the width. Values
+        of the column, or their text. Values outside the part are counted in `below` and `above`.
 
     Raises
     ------
     CallError
-        `bins` is below 1, `kind` is neither, `lower` or `upper` is no value of the type, or the sketch's items do
-        not go with the type.
+        `bins` is below 1, `kind` is neither of the two, `lower` or `upper` is not a value of the type, or the sketch's
+        items cannot be of the type.
 
     Notes
     -----
-    Each count is within `count_error` of the truth. Counts of bins, smallest and largest value, and n are exact while
-    the sketch still holds every value (`rank_error` 0.0).
+    Each count is within `count_error` of the truth. n, the smallest and the largest value are exact. So are the counts
+    as long as the sketch holds every value (`rank_error` is 0.0).
 
     Examples
     --------
@@ -159,7 +159,7 @@ def build_histogram(
     ((0, 49, 99), (49.0, 51.0))
     """
     if bins < 1:
-        raise CallError(f"{bins} bins asked for, expected 1 or more")
+        raise CallError(f"{bins} bins were asked for, expected 1 or more")
     if kind not in ("equi-width", "equi-height"):
         raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
     kind = "equi-height" if sketch.item_type == "string" else kind
@@ -198,7 +198,7 @@ def _bins(sketch: KllSketch, kind: PrimitiveType, bins: int, how: Kind, limits: 
     low = low if limits[0] is None else max(low, limits[0])
     high = high if limits[1] is None else min(high, limits[1])
     if low > high:
-        # The part lies beyond one end: all values are on its other side.
+        # The part lies beyond one end, so all values are on the other side of it.
         return [], (), ((0.0, float(sketch.n)) if high < sketch.min_value else (float(sketch.n), 0.0))
     begin = 0 if low == sketch.min_value else round(sketch.ranks([low], inclusive=False)[0] * sketch.n)
     end = sketch.n if high == sketch.max_value else round(sketch.ranks([high])[0] * sketch.n)
@@ -235,12 +235,12 @@ def _float_edges(sketch: KllSketch, low: float, high: float, bins: int) -> list[
 
 
 def _between(low: float, high: float, bins: int) -> Iterable[float]:
-    # Weighted ends rather than low + width * i: the width of very large numbers is infinite.
+    # Weighted ends instead of low + width * i, as the width of very large numbers is infinite.
     return (low * (1 - i / bins) + high * (i / bins) for i in range(1, bins))
 
 
 def _rising(edges: Sequence[Any]) -> list[Any]:
-    # The ends stay; what does not lie strictly between the one before and the last goes.
+    # Keep both ends, and each edge strictly between the one before it and the last.
     kept = [edges[0]]
     for edge in edges[1:-1]:
         if kept[-1] < edge < edges[-1]:

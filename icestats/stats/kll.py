@@ -1,7 +1,7 @@
 """KLL sketches: ranks, quantiles and histograms of a column, within a known error.
 
-The sketches are DataSketches' own; what this module adds is 64-bit integers, text, long decimals, whole batches at
-once, and bytes that are checked before they are trusted. Source: DataSketches KLL; the layout is in `kll_layout`.
+The sketches are those of DataSketches. This module adds 64-bit integers, text and long decimals, updates by whole
+batches, and a check of the bytes before they are used. Source: DataSketches KLL; `kll_layout` has the layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from icestats.stats.kll_engine import KllEngine
 from icestats.stats.kll_layout import ITEM_TYPES, MAX_K, MIN_K, KllLayout, parse_kll
 
 TEXT_LENGTH: Final = 256
-"""Characters of a string that a sketch keeps: longer ones are cut, which can only make neighbours equal."""
+"""The number of characters that a sketch keeps of a string. Truncating can only make neighbours equal."""
 
 _MOST_KEPT = 30_000
 _PATIENCE = 16
@@ -35,19 +35,19 @@ class KllSketch:
     Parameters
     ----------
     item_type : str
-        One of `kll_layout.ITEM_TYPES`; `kll_items.item_type_of` says which goes with an Iceberg type.
+        One of `kll_layout.ITEM_TYPES`: for an Iceberg type, the one that `kll_items.item_type_of` returns.
     k : int
-        Size: the error of a rank is about 2.3 / k^0.97 of all values, 1.33 % for 200.
+        The size. The error of a rank is about 2.3 / k^0.97 of all values: 1.33 % for 200.
 
     Raises
     ------
     ValueError
-        No such item type, or k is not between 8 and 65,535.
+        There is no such item type, or k is not between 8 and 65,535.
 
     Notes
     -----
-    Which values stay is decided at random: two sketches of the same values differ, within the error. Smallest and
-    largest value and the count are exact. Strings are ordered by code points, as their UTF-8 bytes are.
+    A sketch keeps values at random: two sketches of the same values differ, within the error. The count, the smallest
+    and the largest value are exact. Strings are ordered by code point, like their UTF-8 bytes.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class KllSketch:
             raise ValueError(f"k is {k}, expected {MIN_K} to {MAX_K:,}")
         self._engine = KllEngine(item_type, k)
         self._view: _View | None = None
-        # Batches to go until texts are worth another try at being sorted.
+        # The number of batches to wait before sorting texts is tried again.
         self._patience = 0
         self._random: np.random.Generator | None = None
 
@@ -77,22 +77,22 @@ class KllSketch:
 
     @property
     def k(self) -> int:
-        """The size asked for."""
+        """The size that was asked for."""
         return self._engine.k
 
     def update(self, array: pa.Array | npt.NDArray[Any]) -> None:
-        """Add the values of an array; nulls and NaN are left out.
+        """Add the values of an array, without nulls and NaN.
 
         Parameters
         ----------
         array : pyarrow.Array or numpy.ndarray
             `double`: numbers. `long`: integers, booleans, dates, times, timestamps in the column's unit, decimals of up
-            to 18 digits. `decimal`: decimals. `string`: strings. NumPy's only for `double` and `long`.
+            to 18 digits. `decimal`: decimals. `string`: strings. NumPy arrays only for `double` and `long`.
 
         Raises
         ------
         ValueError
-            The array holds something else.
+            The array has values of another kind.
         """
         self._view = None
         if isinstance(array, np.ndarray):
@@ -109,14 +109,14 @@ class KllSketch:
             self._update_numbers(numbers[~is_nan] if is_nan.any() else numbers)
 
     def update_counted(self, values: Sequence[Any], counts: Sequence[int]) -> None:
-        """Add each of some values as often as its count says: without error, and quickly where there are few values.
+        """Add each value as often as its count says. This adds no error, and is fast if there are few values.
 
         Parameters
         ----------
         values : sequence
-            Items as the sketch stores them (see `kll_items.item_type_of`): str, int, or float but not NaN.
+            Items as the sketch stores them (see `kll_items.item_type_of`): str, int, or float, but not NaN.
         counts : sequence of int
-            How often each is there; 1 or more.
+            The count of each value; 1 or more.
         """
         self._view = None
         if self.item_type == "string":
@@ -154,7 +154,7 @@ class KllSketch:
 
     def _update_decimals(self, array: pa.Array) -> None:
         if not pa.types.is_decimal(array.type):
-            raise ValueError(f"an Arrow array of {array.type} has no decimals")
+            raise ValueError(f"an Arrow array of {array.type} does not hold decimals")
         words = unscaled_words(dense_values(array, f"decimal({array.type.precision}, {array.type.scale})"))
         low, high = np.ascontiguousarray(words[:, 0]), words[:, 1]
         if np.array_equal(high, low >> 63):
@@ -165,25 +165,25 @@ class KllSketch:
 
     @property
     def _generator(self) -> np.random.Generator:
-        # One takes longer to make than a small batch to add.
+        # Making a generator takes longer than adding a small batch.
         if self._random is None:
             self._random = np.random.default_rng()
         return self._random
 
     @property
     def _kept(self) -> int:
-        # A kept value costs little as a number, and much as a Python object.
+        # Keeping a value is cheap for a number, and expensive for a Python object.
         return max(512, 4 * self.k) if self._engine.has_objects else max(2_048, 8 * self.k)
 
     def merge(self, other: KllSketch) -> None:
-        """Make this the sketch of both sets of values; the other stays as it is.
+        """Add the values of another sketch to this one. The other does not change.
 
-        The error becomes that of the smaller k of the two.
+        The error becomes that of the smaller k of both.
 
         Raises
         ------
         ValueError
-            The other's items are of another type.
+            The items of the other sketch are of another type.
         """
         if other.item_type != self.item_type:
             raise ValueError(f"a sketch of {other.item_type} items cannot be merged into one of {self.item_type}")
@@ -192,32 +192,32 @@ class KllSketch:
 
     @property
     def n(self) -> int:
-        """How many values were added."""
+        """The number of values that were added."""
         return int(self._engine.sketch.n)
 
     @property
     def retained_count(self) -> int:
-        """How many values it keeps."""
+        """The number of values that the sketch keeps."""
         return int(self._engine.sketch.num_retained)
 
     @property
     def min_value(self) -> Any:
-        """The smallest value; None for none."""
+        """The smallest value; None if there is no value."""
         return self._viewed().min_value if self.n else None
 
     @property
     def max_value(self) -> Any:
-        """The largest value; None for none."""
+        """The largest value; None if there is no value."""
         return self._viewed().max_value if self.n else None
 
     @property
     def rank_error(self) -> float:
-        """How far any rank may be off, as a share of all values, at 99 % confidence; 0.0 while every value is kept."""
+        """The error of any rank, as a share of all values, at 99 % confidence; 0.0 as long as every value is kept."""
         sketch = self._engine.sketch
         return float(sketch.normalized_rank_error(False)) if sketch.is_estimation_mode() else 0.0
 
     def quantiles(self, ranks: Sequence[float]) -> list[Any]:
-        """Return for each rank the smallest value that so large a share of the values does not exceed.
+        """Return the quantile of each rank: the smallest value such that this share of all values is not above it.
 
         Parameters
         ----------
@@ -227,12 +227,12 @@ class KllSketch:
         Returns
         -------
         list
-            Items as the sketch stores them; their true ranks are within `rank_error` of those asked for.
+            Items as the sketch stores them. Their true ranks are within `rank_error` of the given ones.
 
         Raises
         ------
         ValueError
-            The sketch is empty, or a rank is not a share.
+            The sketch is empty, or a rank is not from 0.0 to 1.0.
         """
         if not all(0.0 <= rank <= 1.0 for rank in ranks):
             raise ValueError(f"ranks {list(ranks)}, expected shares from 0.0 to 1.0")
@@ -240,14 +240,14 @@ class KllSketch:
         return [view.quantile(rank) for rank in ranks]
 
     def ranks(self, values: Sequence[Any], *, inclusive: bool = True) -> list[float]:
-        """Return for each value which share of the sketch's values does not exceed it.
+        """Return the rank of each value: the share of all values that are not above it.
 
         Parameters
         ----------
         values : sequence
             Items as the sketch stores them.
         inclusive : bool
-            Whether values equal to it count; if not, the share that is smaller.
+            Whether equal values count. If not, the rank is the share of smaller values.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class KllSketch:
         return self._viewed().ranks(values, inclusive=inclusive)
 
     def items(self) -> Iterator[tuple[Any, int]]:
-        """Yield the values that the sketch keeps, in order, each with how many values it stands for."""
+        """Yield the values that the sketch keeps, in order, each with the number of values it stands for."""
         if self.n:
             yield from self._viewed().items()
 
@@ -274,17 +274,17 @@ class KllSketch:
         return self._view
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of DataSketches' compact form, for the item type: `kll_layout.ITEM_TYPES` says how."""
+        """Return the bytes in DataSketches' compact form; `kll_layout.ITEM_TYPES` says how items are stored."""
         return self._engine.to_bytes()
 
     @classmethod
     def from_bytes(cls, item_type: str, data: bytes) -> KllSketch:
-        """Return the sketch that bytes hold, as DataSketches in Java, C++ or Python wrote them.
+        """Return the sketch in bytes that DataSketches wrote, in Java, C++ or Python.
 
         Raises
         ------
         ValueError
-            The bytes are damaged, or no sketch of such items.
+            The bytes are damaged, or not a sketch of such items.
         """
         layout = parse_kll(item_type, bytes(data))
         sketch = cls(item_type, layout.k)
@@ -299,7 +299,7 @@ class KllSketch:
 
 
 class _View:
-    """The values that a sketch keeps, in order, with the share of all values up to each; the sketch is not empty."""
+    """The values that a sketch keeps, in order, and the share of all values up to each. The sketch is not empty."""
 
     __slots__ = ("_items", "_n", "_weights", "max_value", "min_value")
 
@@ -312,20 +312,20 @@ class _View:
         self.max_value = layout.max_value
 
     def quantile(self, rank: float) -> Any:
-        """Return the smallest value that so large a share does not exceed; at 0.0 and 1.0 the extremes."""
+        """Return the value at a rank; for 0.0 and 1.0 the smallest and the largest value."""
         if rank == 0.0:
             return self.min_value
         if rank == 1.0:
             return self.max_value
-        # The factor keeps a product such as 0.07 * 100 from landing above the whole number that it means.
+        # 0.07 * 100 is above 7.0 in floating point; the factor brings such products below the whole number.
         return self._items[bisect_left(self._weights, rank * self._n * (1 - 1e-12))]
 
     def ranks(self, values: Sequence[Any], *, inclusive: bool) -> list[float]:
-        """Return the share of values up to each of the given ones."""
+        """Return the share of all values up to each value."""
         find = bisect_right if inclusive else bisect_left
         places = (find(self._items, value) for value in values)
         return [(self._weights[place - 1] if place else 0) / self._n for place in places]
 
     def items(self) -> Iterator[tuple[Any, int]]:
-        """Yield each value with how many it stands for."""
+        """Yield each value with the number of values it stands for."""
         yield from zip(self._items, (b - a for a, b in pairwise([0, *self._weights])), strict=True)

@@ -1,9 +1,9 @@
-"""A batch of values as a few weighted items: what a KLL sketch would compact it to, found by one sort.
+"""A batch of values as a few weighted items: what a KLL sketch would compact the batch to, found by one sort.
 
-A KLL sketch keeps one value of every two when it compacts a level. Sorting a batch and keeping one value at random of
-every 2^h neighbours is h such compactions at once, with less error than one after the other: no rank is off by more
-than 2^h values within the batch, on average by none. A value that is there c times needs no compaction at all: it
-belongs on the levels of the bits of c.
+A KLL sketch keeps one value of every two when it compacts a level. Sorting a batch and keeping one random value of
+every 2^h neighbours is like h such compactions, but with less error: within the batch no rank is off by more than 2^h
+values, and on average ranks are not off at all. A value that occurs c times needs no compaction: it is put on the level
+of each bit that is set in c.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from icestats.stats.column_values import byte_ranges
 
 TEXT_BATCH: Final = 65_536
-"""Most values that `thin_texts` takes at once: their places fit 16 bits."""
+"""The most values that `thin_texts` takes at once: their positions fit in 16 bits."""
 
 _ROUNDS = 4
 _COUNTED = 1_000
@@ -28,7 +28,7 @@ _Levels = tuple[Sequence[Any], ...]
 
 
 def _thinning_height(count: int, kept: int) -> int:
-    """Return the level h that leaves `kept` of `count` values or more: one of 2^h each."""
+    """Return the highest level h such that keeping one of every 2^h values keeps at least `kept` of `count`."""
     return max(0, (count // kept).bit_length() - 1)
 
 
@@ -38,11 +38,11 @@ def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generato
     Parameters
     ----------
     values : numpy.ndarray
-        Numbers, none of them NaN; one at least.
+        Numbers without NaN; at least one.
     kept : int
-        How many to keep at least; up to twice as many are.
+        The least number of values to keep; up to twice as many are kept.
     random : numpy.random.Generator
-        Decides which value stands for its neighbours.
+        Chooses the value that stands for its neighbours.
     """
     height = _thinning_height(len(values), kept)
     groups = len(values) >> height
@@ -53,15 +53,15 @@ def thin_numbers(values: npt.NDArray[Any], kept: int, random: np.random.Generato
 
 
 def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple[_Levels, str, str] | None:
-    """Return the levels of a batch of strings, and its smallest and largest; None where a cheap sort cannot tell.
+    """Return the levels of a batch of strings, and its smallest and largest; None if a cheap sort cannot order them.
 
-    After the prefix that all of them share, the strings are sorted by their bytes, 4 at a time, until no more than a
-    few neighbours are alike in these; strings that take too many rounds the caller must feed one by one.
+    The strings are sorted by their bytes after the common prefix, 4 bytes at a time, until only a few neighbours are
+    equal. If that takes too many rounds, the result is None, and the caller has to add the strings one by one.
 
     Parameters
     ----------
     dense : pyarrow.Array
-        At most `TEXT_BATCH` strings, without nulls; one at least.
+        At most `TEXT_BATCH` strings, without nulls; at least one.
     kept, random
         As for `thin_numbers`.
     """
@@ -78,14 +78,14 @@ def thin_texts(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple
 
 
 def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[_Levels]:
-    """Return the levels of values by how often each is there; several where one sketch could not hold them.
+    """Return the levels of values that have counts; several, if there are too many values for one.
 
     Parameters
     ----------
     values : sequence
-        Distinct or not, in any order.
+        The values, in any order; they may repeat.
     counts : sequence of int
-        How often each value is there: 1 or more.
+        The count of each value: 1 or more.
     """
     pairs = sorted(zip(values, counts, strict=True))
     return [_counted_levels(pairs[start : start + _COUNTED]) for start in range(0, len(pairs), _COUNTED)]
@@ -112,7 +112,7 @@ def _shared_prefix(low: bytes, high: bytes) -> int:
 
 
 def _sorted_places(dense: pa.Array, prefix: int, longest_run: int) -> npt.NDArray[np.int64] | None:
-    # Each key is a rank so far (16 bits), the next 4 bytes, and the string's place in the batch (16 bits).
+    # Each key is the rank so far (16 bits), the next 4 bytes, and the position of the string in the batch (16 bits).
     data, offsets = byte_ranges(dense)
     words = np.lib.stride_tricks.as_strided(
         np.concatenate([data, np.zeros(8, np.uint8)])[:4].view(">u4"), (len(data) + 5,), (1,)

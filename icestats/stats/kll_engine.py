@@ -1,4 +1,4 @@
-"""DataSketches' own KLL sketches, taught 64-bit integers, text and long decimals."""
+"""The KLL sketches of DataSketches, extended to 64-bit integers, text and long decimals."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from icestats.stats.kll_layout import (
     settle_level_zero,
 )
 
-# Python's datasketches has no sketch of 64-bit integers (kll_ints_sketch cuts them to 32 bits without a word), so they
-# go through the one of doubles: sign and magnitude become sign and magnitude of a double, in the same order. _BIAS
-# keeps them clear of the subnormal doubles, which compare as equal in a process that flushes these to zero.
+# Python's datasketches has no sketch of 64-bit integers (kll_ints_sketch silently truncates them to 32 bits). The
+# sketch of doubles holds them instead: sign and magnitude become sign and magnitude of a double, in the same order.
+# _BIAS keeps them away from the subnormal doubles, which are all equal in a process that flushes these to zero.
 _BIAS: Final = 1 << 52
 NARROW_LIMIT: Final = 0x7FF0_0000_0000_0000 - _BIAS
-"""Integers of this magnitude or more would become infinities and NaN; they need the sketch of Python objects."""
+"""Integers of this magnitude or above would become infinities or NaN: they need the sketch of Python objects."""
 _SIGN: Final = -(1 << 63)
 
 
 class _TextSerDe(datasketches.PyObjectSerDe):  # type: ignore[misc]  # datasketches has no types
-    """UTF-8 after its length in bytes; PyStringsSerDe counts characters, which is wrong for all but ASCII."""
+    """UTF-8 after its length in bytes. PyStringsSerDe counts characters instead, which is right only for ASCII."""
 
     def get_size(self, item: str) -> int:
         return 4 + len(item.encode())
@@ -66,14 +66,14 @@ _SERDES: Final[dict[str, Any]] = {
 
 
 class KllEngine:
-    """A sketch of DataSketches for items of one type.
+    """A sketch of DataSketches for one item type.
 
     Parameters
     ----------
     item_type : str
         One of `kll_layout.ITEM_TYPES`.
     k : int
-        Size of the sketch.
+        The size of the sketch.
     """
 
     __slots__ = ("is_wide", "item_type", "k", "sketch")
@@ -81,14 +81,14 @@ class KllEngine:
     def __init__(self, item_type: str, k: int) -> None:
         self.item_type = item_type
         self.k = k
-        # Longs of `NARROW_LIMIT` or more are kept as Python integers.
+        # Whether there are longs of `NARROW_LIMIT` or above: then all are kept as Python integers.
         self.is_wide = False
         doubles = _is_numeric(item_type, is_wide=False)
         self.sketch: Any = datasketches.kll_doubles_sketch(k) if doubles else datasketches.kll_items_sketch(k)
 
     @classmethod
     def open(cls, layout: KllLayout) -> KllEngine:
-        """Return a sketch with the contents of a layout, which must be sound."""
+        """Return a sketch with the contents of a valid layout."""
         engine = cls(layout.item_type, layout.k)
         if layout.n:
             engine.is_wide = layout.item_type == "long" and not _is_narrow(layout.min_value, layout.max_value)
@@ -97,13 +97,13 @@ class KllEngine:
 
     @property
     def has_objects(self) -> bool:
-        """Whether items are kept as Python objects, which costs far more than numbers do."""
+        """Whether items are kept as Python objects, which is far slower than keeping numbers."""
         return not _is_numeric(self.item_type, self.is_wide)
 
     def update(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
-        """Add Python objects one by one, or, to a sketch that keeps no objects, numbers."""
+        """Add items: Python objects one by one, or numbers at once if the sketch does not keep objects."""
         if self.item_type == "double":
-            # DataSketches refuses read-only arrays, such as Arrow's zero-copy ones.
+            # DataSketches rejects read-only arrays, such as those that share Arrow's memory.
             self.sketch.update(np.array(items, np.float64))
             return
         if self.item_type == "long":
@@ -120,12 +120,12 @@ class KllEngine:
             update(item)
 
     def add(self, levels: Sequence[Sequence[Any]], low: Any, high: Any) -> None:
-        """Add weighted items, those of level h 2^h times; all levels but the first must ascend.
+        """Add weighted items: an item of level h counts 2^h times.
 
         Parameters
         ----------
         levels : sequence of sequences
-            At most 65,535 items together, and one at least.
+            From 1 to 65,535 items in all. Each level but the first is in ascending order.
         low, high
             The smallest and the largest of the values that the items stand for.
         """
@@ -136,13 +136,13 @@ class KllEngine:
         self.sketch.merge(_open(KllLayout(self.item_type, k, k, n, low, high, tuple(levels)), self.is_wide))
 
     def merge(self, other: KllEngine) -> None:
-        """Add the other's items; the other stays as it is."""
+        """Add the items of another sketch, which does not change."""
         if other.is_wide:
             self._widen()
         self.sketch.merge(_open(other.layout(), True) if self.is_wide and not other.is_wide else other.sketch)
 
     def layout(self) -> KllLayout:
-        """Return the contents."""
+        """Return the contents of the sketch."""
         if self.has_objects:
             return parse_kll(self.item_type, bytes(self.sketch.serialize(_SERDES[self.item_type])))
         layout = parse_kll("double", bytes(self.sketch.serialize()))

@@ -13,15 +13,14 @@ from icestats.stats.column_values import MAX_LONG_PRECISION
 
 _LONGS = frozenset({"boolean", "int", "long", "date", "time"})
 _WIDE = Context(prec=80)
-_COUNTED_TIMES = frozenset({"date", "time"})
 
 
 def item_type_of(type_text: str) -> str | None:
-    """Return how a KLL sketch stores the values of an Iceberg type; None where it has no sketch.
+    """Return how a KLL sketch stores the values of an Iceberg type; None if the type has no KLL sketch.
 
-    `double` for float and double; `long` for whole numbers, dates, times and timestamps (the integer that Iceberg
-    stores), booleans (0, 1) and decimals of up to 18 digits (the unscaled value); `decimal` for longer ones (the
-    unscaled value); `string` for strings. uuid, fixed and binary have none: their order means nothing.
+    `double` for float and double; `long` for int, long, dates, times and timestamps (the integer that Iceberg stores),
+    booleans (0, 1) and decimals of up to 18 digits (the unscaled value); `decimal` for longer decimals (the unscaled
+    value); `string` for strings. uuid, fixed and binary have none, as their order has no meaning.
 
     Examples
     --------
@@ -35,20 +34,20 @@ def item_type_of(type_text: str) -> str | None:
 
 
 def to_item(type_text: str, value: Any) -> Any:
-    """Return a value of a column as its KLL sketch keeps it; text is read as the column's type.
+    """Return a value of a column as an item of its KLL sketch. Text is parsed as the column's type.
 
     Parameters
     ----------
     type_text : str
-        Iceberg's type of the column.
+        The Iceberg type of the column.
     value : object
-        A value in the column's Python type, or its text: numbers, ISO 8601 for dates and times (UTC where a zone is
-        missing). For nanosecond timestamps and times beyond Python's years also the integer.
+        A value of the column's Python type, or its text: numbers, and ISO 8601 for dates and times (UTC if there is no
+        zone). Nanosecond timestamps, and dates and times that Python cannot hold, can also be given as integers.
 
     Raises
     ------
     CallError
-        The value is not one of that type.
+        The value is not of that type.
 
     Examples
     --------
@@ -59,16 +58,17 @@ def to_item(type_text: str, value: Any) -> Any:
     try:
         return _convert(kind, value)
     except (ValueError, TypeError, InvalidOperation, OverflowError) as error:
-        raise CallError(f"{value!r} is no value of type {type_text}: expected one such as {_example(kind)}") from error
+        expected = f"expected one such as {_example(kind)}"
+        raise CallError(f"{value!r} is not a value of type {type_text}: {expected}") from error
 
 
 def item_value(type_text: str, item: Any) -> Any:
-    """Return an item of a KLL sketch as a value of its column: a date, a datetime, a Decimal, a bool, a number, a str.
+    """Return an item of a KLL sketch as a value of its column: date, time, datetime, Decimal, bool, int, float or str.
 
     Raises
     ------
     CallError
-        A sketch of a column of that type has no such items.
+        The item cannot be from a column of that type.
 
     Examples
     --------
@@ -78,12 +78,12 @@ def item_value(type_text: str, item: Any) -> Any:
     kind = parse_type(type_text)
     expected = str if kind.name == "string" else float if kind.name in ("float", "double") else int
     if not isinstance(item, expected):
-        raise CallError(f"a sketch with the item {item!r} is not of a column of type {type_text}")
+        raise CallError(f"a sketch with the item {item!r} is not from a column of type {type_text}")
     if kind.name == "boolean":
         return bool(item)
     if kind.name == "decimal":
         return Decimal(item).scaleb(-kind.scale, _WIDE)
-    if kind.is_timestamp or kind.name in _COUNTED_TIMES:
+    if kind.is_timestamp or kind.name in ("date", "time"):
         return _time_value(type_text, item, 4 if kind.name == "date" else 8)
     return item
 
@@ -103,7 +103,7 @@ def _convert(kind: PrimitiveType, value: Any) -> Any:
     if kind.name in ("float", "double"):
         number = float(value)
         if math.isnan(number):
-            raise ValueError("NaN has no place in an order")
+            raise ValueError("NaN has no order")
         return number
     if kind.name == "decimal":
         return _whole(Decimal(str(value)).scaleb(kind.scale))

@@ -1,7 +1,7 @@
-"""The bytes of a KLL sketch, taken apart and checked before any other code sees them.
+"""The bytes of a KLL sketch, parsed and checked before any other code uses them.
 
-Source: DataSketches' KLL layout (Java `KllPreambleUtil`, C++ `kll_sketch_impl.hpp`), compact form: serial versions 1
-(many items, or none) and 2 (one item).
+Source: DataSketches' KLL layout (Java `KllPreambleUtil`, C++ `kll_sketch_impl.hpp`) in compact form: serial versions 1
+(many items or none) and 2 (one item).
 
     byte 0      preamble in 4-byte words: 2 (empty, one item) or 5
     byte 1      serial version: 1, or 2 for one item
@@ -10,10 +10,10 @@ Source: DataSketches' KLL layout (Java `KllPreambleUtil`, C++ `kll_sketch_impl.h
     byte 4-5    k
     byte 6      m: 8
     byte 8-15   n            (from here on only with a preamble of 5)
-    byte 16-17  smallest k of all that was merged
+    byte 16-17  the smallest k of all merged sketches
     byte 18     number of levels
-    byte 20-    where each level starts, 4 bytes each, in an array filled up to its capacity; then the smallest item,
-                the largest, and the items of each level, bottom level first: an item of level h counts 2^h times
+    byte 20-    the start of each level in an array that is filled up to its capacity, 4 bytes each; then the smallest
+                item, the largest, and the items of each level, bottom level first: an item of level h counts 2^h times
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from typing import Any, Final
 import numpy as np
 
 ITEM_TYPES: Final = ("double", "long", "string", "decimal")
-"""How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, as Java's ArrayOfStringsSerDe
-does it; unscaled integers as big-endian two's complement after a 4-byte length. All else is little endian."""
+"""How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, like Java's
+ArrayOfStringsSerDe; unscaled integers as big-endian two's complement after a 4-byte length. All other bytes are little
+endian."""
 
 MIN_K: Final = 8
 MAX_K: Final = 65_535
@@ -50,10 +51,10 @@ class KllLayout:
     min_value: Any
     max_value: Any
     levels: tuple[Sequence[Any], ...]
-    """The items of each level, as Python objects; all levels but the first ascend."""
+    """The items of each level, as Python objects. Each level but the first is in ascending order."""
 
     def to_bytes(self) -> bytes:
-        """Return the bytes, as DataSketches writes them."""
+        """Return the bytes that DataSketches writes."""
         if self.n == 0:
             return struct.pack("<4BHBB", 2, 1, _FAMILY, _EMPTY, self.k, _M, 0)
         if self.n == 1:
@@ -76,17 +77,17 @@ class KllLayout:
 
 
 def encode_integer(item: int) -> bytes:
-    """Return an integer as the bytes of an item: the shortest big-endian two's complement."""
+    """Return the bytes of an integer item: the shortest big-endian two's complement."""
     return item.to_bytes((item if item >= 0 else ~item).bit_length() // 8 + 1, "big", signed=True)
 
 
 def decode_integer(data: bytes) -> int:
-    """Return the integer that the bytes of an item hold."""
+    """Return the integer in the bytes of an item."""
     return int.from_bytes(data, "big", signed=True)
 
 
 def _level_capacity(k: int, depth: int) -> int:
-    """Return how many items the level `depth` below the top may hold: k (2/3)^depth, 8 at least."""
+    """Return how many items the level `depth` below the top can hold: k (2/3)^depth, at least 8."""
     half = depth // 2 if depth > 30 else 0
     for step in (half, depth - half):
         k = ((2 * k << step) // 3**step + 1) >> 1
@@ -94,12 +95,12 @@ def _level_capacity(k: int, depth: int) -> int:
 
 
 def total_capacity(k: int, level_count: int) -> int:
-    """Return how many items a sketch of so many levels may hold."""
+    """Return how many items a sketch with `level_count` levels can hold."""
     return sum(_level_capacity(k, depth) for depth in range(level_count))
 
 
 def parse_kll(item_type: str, data: bytes) -> KllLayout:
-    """Return what the bytes of a KLL sketch hold.
+    """Return the contents of the bytes of a KLL sketch.
 
     Parameters
     ----------
@@ -111,8 +112,8 @@ def parse_kll(item_type: str, data: bytes) -> KllLayout:
     Raises
     ------
     ValueError
-        The bytes are damaged: a length, a count, a weight or an order is not as it must be. Memory stays within a small
-        multiple of the bytes.
+        The bytes are damaged: a length, a count, a weight or an order is wrong. Parsing never takes more memory than a
+        small multiple of the bytes.
     """
     if item_type not in ITEM_TYPES:
         raise ValueError(f"item type {item_type!r}, expected one of {', '.join(ITEM_TYPES)}")
@@ -135,26 +136,26 @@ def parse_kll(item_type: str, data: bytes) -> KllLayout:
 
 
 def find_items(data: bytes) -> int:
-    """Return where the items begin in sound bytes: the smallest and the largest first, where there are several."""
+    """Return the offset of the items in valid bytes; with several items, the smallest and the largest come first."""
     return 8 if data[3] & (_EMPTY | _SINGLE) else 20 + 4 * data[18]
 
 
 def _level_zero_size(data: bytes) -> int:
-    """Return how many items the bottom level has in sound bytes of several values."""
+    """Return how many items the bottom level has, in valid bytes of several values."""
     level_count = data[18]
     starts = struct.unpack_from(f"<{min(2, level_count)}I", data, 20)
     return int((starts[1] if level_count > 1 else total_capacity(int.from_bytes(data[4:6], "little"), 1)) - starts[0])
 
 
 def settle_level_zero(item_type: str, data: bytes) -> bytes:
-    """Return sound bytes as `KllLayout.to_bytes` has them: the flag says if level zero ascends, which texts always do.
+    """Return the bytes that `KllLayout.to_bytes` would write: the flag says whether level zero is sorted.
 
     Parameters
     ----------
     item_type : str
-        `double`, or `string`: texts are put in order.
+        `double`, or `string`, whose level zero is sorted here.
     data : bytes
-        As DataSketches wrote them.
+        Valid bytes, written by DataSketches.
     """
     if data[3] & (_EMPTY | _SINGLE):
         return data
@@ -165,7 +166,7 @@ def settle_level_zero(item_type: str, data: bytes) -> bytes:
     places = [begin]
     for _ in range(2 + size):
         places.append(places[-1] + 4 + int.from_bytes(data[places[-1] : places[-1] + 4], "little"))
-    # UTF-8 orders as its code points do.
+    # UTF-8 bytes have the order of their code points.
     items = sorted((data[start:end] for start, end in pairwise(places[2:])), key=lambda item: item[4:])
     return data[:3] + bytes([_SORTED]) + data[4 : places[2]] + b"".join(items) + data[places[-1] :]
 
@@ -184,7 +185,7 @@ def _parse_full(item_type: str, data: bytes, k: int, is_sorted: bool) -> KllLayo
         raise _damaged(f"n is {n}, the items' weights add up to another count")
     low, high, *items = _decode(item_type, data, 20 + 4 * level_count, 2 + sum(sizes))
     if item_type == "string":
-        # Java orders text by UTF-16 units, which differs beyond U+FFFF: its order is no damage.
+        # Java orders text by UTF-16 units, which is another order beyond U+FFFF. Such an order is not damage.
         low, high = min(low, high, *items), max(low, high, *items)
     _check_range(items, low, high)
     levels = []
@@ -226,7 +227,7 @@ def _decode_item(item_type: str, data: bytes) -> str | int:
 
 
 def _check_range(items: Sequence[Any], low: Any, high: Any) -> None:
-    # Written so that NaN, which is not below or above anything, fails too.
+    # NaN, which is neither below nor above anything, fails this test too.
     if not all(low <= item <= high for item in items):
         raise _damaged("a value outside of the smallest and largest, or not a number")
 
@@ -236,4 +237,4 @@ def _ascends(items: Sequence[Any]) -> bool:
 
 
 def _damaged(reason: str) -> ValueError:
-    return ValueError(f"not a KLL sketch: {reason}; compute the statistics anew")
+    return ValueError(f"not a KLL sketch: {reason}; compute the statistics again")

@@ -1,24 +1,25 @@
-"""The payload of an `icestats-partition-sketches-v1` blob: one column's sketches, partition by partition.
+"""The payload of an `icestats-partition-sketches-v1` blob: the sketches of one column, by partition.
 
     byte 0-3    magic: IPS1
     byte 4-7    length of the index in bytes, as stored
     byte 8-     the index: a zstd frame of JSON
-    then        the sketches: for each partition that has any, the zstd frame of its Theta sketch and, right behind it,
-                that of its KLL sketch
+    then        the sketches: for each partition that has any, the zstd frame of its Theta sketch, directly followed by
+                the zstd frame of its KLL sketch
 
     {"field-id": 3, "type": "double", "item-type": "double", "k": 200, "lg-k": 12, "partitions": [
         {"spec-id": 0, "partition": {"1000": "<hex>", "1001": null}, "value-count": 10, "null-value-count": 1,
          "nan-value-count": 0, "lower-bound": "<hex>", "upper-bound": "<hex>", "max-length": 9, "total-length": 80,
          "offset": 0, "theta-length": 812, "kll-length": 640}, ...]}
 
-`partition` has the values by partition field id, single-value serialised (Iceberg spec, Appendix D) in the type that
-the transform gives today; a field that the partition's spec has not is not there, null is null. Bounds are the smallest
-and the largest value of the live rows. `offset` is counted from the first byte behind the index. A column without KLL
-has no `item-type` and no `kll-length`. All integers outside the frames are little endian; each frame has a checksum.
+`partition` has the values by partition field id, single-value serialised (Iceberg spec, Appendix D) in the current type
+of the transform's result. A null value is null; a field that is not in the partition's spec is left out. Bounds are the
+smallest and the largest value of the live rows. `offset` is counted from the end of the index. A column without KLL
+sketches has no `item-type` and no `kll-length`. All integers outside the frames are little endian; each frame has a
+checksum.
 
-The blob itself is stored without compression, so that a reader takes the index and then the sketches of a few
-partitions, whatever the number of the others. Source: "Extending standardized statistics in Iceberg", part 4,
-"Partition-level NDV sketches".
+The blob as a whole is not compressed, so that a reader can read the index and then the sketches of a few partitions,
+however many others there are. Source: "Extending standardized statistics in Iceberg", part 4, "Partition-level NDV
+sketches".
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ class PartitionKey:
 
     spec_id: int
     values: tuple[tuple[int, bytes | None], ...]
-    """For each partition field of the spec its id and value: single-value bytes (spec, Appendix D), None for null."""
+    """The id and value of each partition field of the spec: single-value bytes (spec, Appendix D), None for null."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionEntry:
-    """What the index says of a partition. Counts and bounds are exact, of live rows."""
+    """The entry of a partition in the index. Counts and bounds are exact, over live rows."""
 
     key: PartitionKey
     value_count: int
@@ -60,17 +61,17 @@ class PartitionEntry:
     min_value: bytes | None
     max_value: bytes | None
     total_length: int | None
-    """Bytes of all non-null values together; None for types other than string and binary."""
+    """Bytes of all non-null values together; None for all types but string and binary."""
     max_length: int | None
     offset: int
-    """Where its sketches begin: bytes from the end of the index."""
+    """Where its sketches begin, in bytes from the end of the index."""
     theta_length: int
-    """Bytes as stored, as is `kll_length`."""
+    """Stored bytes, like `kll_length`."""
     kll_length: int
 
     @property
     def end(self) -> int:
-        """Where its sketches end: bytes from the end of the index."""
+        """Where its sketches end, in bytes from the end of the index."""
         return self.offset + self.theta_length + self.kll_length
 
 
@@ -80,9 +81,9 @@ class PartitionIndex:
 
     field_id: int
     type: str
-    """Iceberg's type of the column."""
+    """The Iceberg type of the column."""
     item_type: str | None
-    """How the KLL sketches store their items; None: the column has none."""
+    """How the KLL sketches store their items; None if the column has no KLL sketches."""
     k: int
     lg_k: int
     partitions: tuple[PartitionEntry, ...]
@@ -94,9 +95,9 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
     Parameters
     ----------
     partitions : mapping of PartitionKey to ColumnStatistics
-        The column's statistics in each partition; one at least.
+        The statistics of the column in each partition; at least one.
     k, lg_k : int
-        Sizes that the sketches were made with.
+        The sizes of the KLL and Theta sketches.
     """
     column = next(iter(partitions.values()))
     compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
@@ -120,12 +121,12 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
 
 
 def parse_index_size(head: bytes) -> int:
-    """Return the length of the index, as stored, from the first `HEAD_SIZE_BYTES` of a payload.
+    """Return the stored length of the index, from the first `HEAD_SIZE_BYTES` of a payload.
 
     Raises
     ------
     ValueError
-        The bytes are not those of partition sketches.
+        The bytes are not the beginning of partition sketches.
     """
     if len(head) < HEAD_SIZE_BYTES or head[:4] != MAGIC:
         raise ValueError(f"it begins with {head[:4]!r}, expected {MAGIC!r}: not partition sketches")
@@ -133,14 +134,14 @@ def parse_index_size(head: bytes) -> int:
 
 
 def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
-    """Return the index.
+    """Return the index of a payload.
 
     Parameters
     ----------
     stored : bytes
-        The index as it is stored.
+        The stored bytes of the index.
     body_size : int
-        Bytes of the blob behind it: no sketch may lie beyond.
+        The bytes of the blob after the index: all sketches must lie within them.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
             int(document["lg-k"]),
             entries,
         )
-        # They refuse sizes and items that no sketch has.
+        # These reject sizes and item types that no sketch has.
         ThetaSketch(index.lg_k)
         if index.item_type is not None:
             KllSketch(index.item_type, index.k)
@@ -167,12 +168,12 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
         raise ValueError(f"the index of partition sketches is damaged: {one_line(error)}") from error
     for entry in entries:
         if min(entry.offset, entry.theta_length, entry.kll_length) < 0 or entry.end > body_size:
-            raise ValueError(f"a partition's sketches end at {entry.end}, the blob's sketches at {body_size}")
+            raise ValueError(f"the sketches of a partition end at {entry.end}, those of the blob at {body_size}")
     return index
 
 
 def split_sketches(entry: PartitionEntry, stored: bytes) -> tuple[bytes, bytes | None]:
-    """Return the bytes of a partition's Theta sketch and of its KLL sketch, from those that the index points to.
+    """Return the bytes of a partition's Theta sketch and KLL sketch, from the stored bytes that its entry points to.
 
     Raises
     ------
@@ -242,14 +243,14 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def find_spans(entries: Sequence[PartitionEntry], gap: int) -> Iterable[tuple[int, int, list[PartitionEntry]]]:
-    """Yield ranges of bytes that hold the sketches of some partitions: begin, end, and which partitions lie within.
+    """Yield the byte ranges to read for some partitions: where each begins and ends, and the partitions in it.
 
     Parameters
     ----------
     entries : sequence of PartitionEntry
         Partitions of one index.
     gap : int
-        Bytes that are rather read in vain than skipped.
+        Up to this many unneeded bytes are read instead of starting a new range.
     """
     span: list[PartitionEntry] = []
     end = 0

@@ -1,7 +1,7 @@
-"""What roll-up cells say: the maps of manifests and partitions, the table of columns, and what is known for storage.
+"""Roll-up cells as answers: the maps of manifests and partitions, the table of columns, and the cells that are stored.
 
-The roll-up rule: a statistic that one or more live files lack is unknown, for a sum over a part of the files says
-nothing; the number of files that lack it stands beside it. A file whose column is all null, or all NaN, needs no
+The roll-up rule: a statistic that one or more live files lack is unknown, because a sum over only some of the files
+means nothing. The number of files that lack it is kept next to it. A file whose column is all null or all NaN needs no
 bounds. Source: "Extending standardized statistics in Iceberg", part 2, "Missing fields".
 """
 
@@ -26,12 +26,12 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def has_column_statistic(column: Field, statistic: str) -> bool:
-    """Whether a statistic applies to a column at all."""
+    """Return whether a column can have a statistic: only float and double count NaN."""
     return statistic != "nan_value_count" or column.has_nan
 
 
 def known_values(cells: pa.Table, statistic: str, live_file_counts: _Counts) -> tuple[pa.Array, _Counts]:
-    """Return a statistic of each cell, null where it is unknown, and how many files lack it.
+    """Return a statistic of each cell, null if unknown, and how many files lack it.
 
     Parameters
     ----------
@@ -52,32 +52,31 @@ def known_values(cells: pa.Table, statistic: str, live_file_counts: _Counts) -> 
 def build_column_maps(
     cells: pa.Table, columns: Sequence[Field], live_file_counts: _Counts, has_maps: _Flags | None = None
 ) -> dict[str, pa.Array]:
-    """Build one map column a statistic, and one that counts the files that lack it.
+    """Build two map columns for each statistic: its values, and how many files lack it.
 
     Parameters
     ----------
     cells : pyarrow.Table
-        `schemas.ROLLUP_CELLS`: every column of `columns`, in that order, for each group in turn.
+        `schemas.ROLLUP_CELLS`: for each group in turn, every column of `columns` in that order.
     columns : sequence of Field
-        The columns that the cells are about.
+        The columns of the cells.
     live_file_counts : numpy.ndarray of int64
         Live data files of each group.
     has_maps : numpy.ndarray of bool, optional
-        Which groups have maps at all, those of others are null; by default all.
+        Which groups have maps; the maps of the others are null. By default all groups have maps.
 
     Returns
     -------
     dict of str to pyarrow.Array
-        For each statistic S of `schemas.STATISTICS`: `S` plural, a map field id -> long or binary with null for unknown
-        and for a column without any value to bound; `S` plural + `_missing_files`, a map field id -> long.
-        `nan_value_counts` has the columns that know NaN only. One element a group.
+        `schemas.COLUMN_MAPS`, one element per group. A null value is unknown, or a bound of a column without values.
+        `nan_value_counts` has only the columns that can hold NaN.
     """
     mapped = np.ones(len(live_file_counts), np.bool_) if has_maps is None else has_maps
     mask = pa.array(~mapped)
     out: dict[str, pa.Array] = {}
     for statistic in STATISTICS:
         values, missing = known_values(cells, statistic, np.repeat(live_file_counts, len(columns)))
-        kept = [i for i, field in enumerate(columns) if statistic != "nan_value_count" or field.has_nan]
+        kept = [i for i, field in enumerate(columns) if has_column_statistic(field, statistic)]
         rows = (np.flatnonzero(mapped)[:, None] * len(columns) + np.asarray(kept, np.int64)[None, :]).ravel()
         if len(rows) < len(values):
             values, missing = values.take(pa.array(rows)), missing[rows]
@@ -94,7 +93,7 @@ def build_column_maps(
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number and where it is from."""
+    """A figure and where it comes from."""
 
     value: Any
     provenance: str
@@ -107,25 +106,25 @@ CommittedFigures = Mapping[int, Mapping[str, Figure]]
 def build_columns(
     cells: pa.Table, columns: Sequence[Field], live_file_count: int, *, has_deletes: bool, committed: CommittedFigures
 ) -> pa.Table:
-    """Build the table of columns.
+    """Build the table of columns from their roll-up.
 
     Parameters
     ----------
     cells : pyarrow.Table
-        `schemas.ROLLUP_CELLS` of one group, the table: one row for each of `columns`.
+        `schemas.ROLLUP_CELLS` of the table as one group: one row for each of `columns`.
     columns : sequence of Field
-        The columns, in that order.
+        The columns, in the order of `cells`.
     live_file_count : int
         Live data files.
     has_deletes : bool
-        Whether live delete files exist, which the sums and bounds of data files know nothing of.
+        Whether there are live delete files: the sums and bounds of data files do not reflect them.
     committed : mapping
-        Figures of committed statistics by field id.
+        Figures from committed statistics, by field id.
 
     Returns
     -------
     pyarrow.Table
-        `schemas.COLUMNS`: one row a column.
+        `schemas.COLUMNS`: one row per column.
     """
     live = np.full(len(columns), live_file_count, np.int64)
     known = {statistic: known_values(cells, statistic, live) for statistic in STATISTICS}
@@ -135,7 +134,7 @@ def build_columns(
         provenance: dict[str, str] = {}
         missing: dict[str, int] = {}
         for statistic, (values, lacking) in known.items():
-            if statistic == "nan_value_count" and not field.has_nan:
+            if not has_column_statistic(field, statistic):
                 provenance[statistic] = "not applicable: the type has no NaN"
                 continue
             row[statistic] = values[i].as_py()
@@ -153,7 +152,7 @@ def build_columns(
 
 
 def start_row(field: Field, live_file_count: int) -> dict[str, Any]:
-    """Return what a row of `schemas.COLUMNS` says of the column itself."""
+    """Return the part of a row of `schemas.COLUMNS` that describes the column itself."""
     return {
         "field_id": field.field_id,
         "name": field.name,
@@ -165,40 +164,38 @@ def start_row(field: Field, live_file_count: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class KnownCells:
-    """The cells of groups: every column, for each group in turn."""
+    """The part of roll-up cells that is stored: for each group in turn, every column."""
 
     values: Mapping[str, pa.Array]
-    """For each statistic its value in each cell, null where it is unknown or there is no value to bound."""
+    """For each statistic its value in each cell; null if it is unknown, or if there is no value to bound."""
     missing: Mapping[str, _Counts]
-    """For each statistic how many of the group's live data files lack it."""
+    """For each statistic how many live data files of the group lack it."""
 
 
 def find_known_cells(cells: pa.Table, live_file_counts: _Counts, column_count: int) -> KnownCells:
-    """Return what is known of `schemas.ROLLUP_CELLS`.
+    """Return the values of `schemas.ROLLUP_CELLS` that are known, and how many files lack the others.
 
     Parameters
     ----------
     cells : pyarrow.Table
-        Every column, for each group in turn.
+        For each group in turn, every column.
     live_file_counts : numpy.ndarray of int64
         Live data files of each group.
     column_count : int
-        How many columns each group has.
+        The number of columns of each group.
     """
     live = np.repeat(live_file_counts, column_count)
-    found = {statistic: known_values(cells, statistic, live) for statistic in STATISTICS}
-    return KnownCells(
-        {name: one for name, (one, _) in found.items()}, {name: many for name, (_, many) in found.items()}
-    )
+    values, missing = zip(*(known_values(cells, statistic, live) for statistic in STATISTICS), strict=True)
+    return KnownCells(dict(zip(STATISTICS, values, strict=True)), dict(zip(STATISTICS, missing, strict=True)))
 
 
 def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_counts: _Counts) -> pa.Table:
-    """Build `schemas.ROLLUP_CELLS` that give the same answers as those that `known` is from.
+    """Build `schemas.ROLLUP_CELLS` that give the same answers as the cells that `known` was found in.
 
     Raises
     ------
     ValueError
-        More files lack a statistic than there are, or a number is negative.
+        More files lack a statistic than there are files, or a number is negative.
     """
     live = np.repeat(live_file_counts, len(columns))
     field_ids = np.array([column.field_id for column in columns], np.int32)
@@ -207,14 +204,14 @@ def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_cou
         missing = known.missing[statistic]
         values = known.values[statistic]
         if (missing < 0).any() or (missing > live).any():
-            raise ValueError(f"{statistic}: the number of files that lack it is not one of 0 to all files")
+            raise ValueError(f"{statistic}: the number of files that lack it is negative, or above the number of files")
         if statistic in SUMMED_STATISTICS:
             values = pc.fill_null(values, 0)
             if (to_numpy(values) < 0).any():
                 raise ValueError(f"{statistic} is negative")
         arrays[statistic] = values
         arrays[f"{statistic}_file_count"] = pa.array(live - missing)
-    # Files without a value to bound count as files that have the bound: neither lacks anything.
+    # Files without a value to bound are counted like files that have the bound: neither lacks anything.
     arrays["valueless_file_count"] = pa.array(np.zeros(len(live), np.int64))
     return pa.table(arrays, schema=ROLLUP_CELLS)
 

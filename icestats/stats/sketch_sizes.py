@@ -1,4 +1,4 @@
-"""How many bytes sketches by partition take, from what metadata knows: before anything is read."""
+"""The size of sketches by partition, estimated from metadata before any data is read."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from icestats.stats.kll_items import item_type_of
 from icestats.stats.kll_layout import total_capacity
 
 _SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
-"""Sizes (k of KLL, lg_k of Theta) that are offered where sketches would take too much."""
+"""The sizes (k of KLL, lg_k of Theta) to suggest if the sketches would be too large."""
 
 _TEXT_BYTES = 32
 _DECIMAL_BYTES = 20
 _ENTRY_BYTES = 120
 _THETA_HEAD_BYTES = 28
 _KLL_HEAD_BYTES = 64
-"""Of a sketch as stored: the checksum is the last 4 of them."""
+"""Bytes of a stored sketch, including a checksum of 4 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SketchSize:
-    """What sketches by partition would take."""
+    """The size of the sketches of some columns by partition."""
 
     partition_count: int
     column_count: int
     size_bytes: int
-    """An upper estimate: exact bounds but for strings, of which 32 bytes each are reckoned."""
+    """An upper bound, but for strings, which count as 32 bytes each."""
     k: int
     lg_k: int
 
@@ -41,16 +41,16 @@ class SketchSize:
 
 
 def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int, lg_k: int) -> SketchSize:
-    """Return what the sketches of some columns would take.
+    """Return the size of the sketches of some columns by partition.
 
     Parameters
     ----------
     fields : sequence of Field
         The columns.
     row_counts : iterable of int
-        Rows of each partition, as its data files state them: a sketch holds no more values than that.
+        The rows of each partition, from its data files. A sketch cannot hold more values.
     k, lg_k : int
-        Sizes of KLL and Theta sketches.
+        The sizes of KLL and Theta sketches.
 
     Examples
     --------
@@ -64,14 +64,14 @@ def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int,
 
 
 def offer_smaller(fields: Sequence[Field], row_counts: Sequence[int], size: SketchSize) -> str:
-    """Return smaller sizes of sketches and what these would take, for a message.
+    """Return smaller sizes of sketches and the bytes that these take, for a message.
 
     Parameters
     ----------
     fields, row_counts
         As for `estimate_size`.
     size : SketchSize
-        What was asked for.
+        The size that was asked for.
     """
     asked = (size.k, size.lg_k)
     smaller = [pair for pair in _SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]

@@ -1,4 +1,4 @@
-"""The statistics of a whole table at one snapshot, as one scan finds them."""
+"""The statistics of a table at one snapshot, as one scan finds them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from icestats.stats.partition_sketches import PartitionKey
 
 @dataclass(frozen=True)
 class ScannedPartitions:
-    """The statistics of each partition, with the sizes that their sketches have."""
+    """The statistics of each partition, and the sizes of their sketches."""
 
     k: int
     lg_k: int
     columns: Mapping[str, Mapping[PartitionKey, ColumnStatistics]]
-    """By the column's name, then by partition: spec by spec, by value, nulls first."""
+    """By column name, then by partition: ordered by spec, then by value, nulls first."""
 
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """What one scan of a snapshot found: live rows only, deletes applied."""
+    """What one scan of a snapshot found, over live rows: deletes are applied."""
 
     snapshot_id: int
     sequence_number: int
     row_count: int | None
-    """Live rows that were read; None where no column was."""
+    """Live rows that were read; None if no column was read."""
     file_count: int
     """Data files that were read."""
     duration_ms: int
     columns: Mapping[str, ColumnStatistics]
-    """By the column's name."""
+    """By column name."""
     skipped: Mapping[str, str]
-    """Columns that have no sketches, and why."""
+    """Columns without sketches, and the reason for each."""
     scanned_by: str = "PyIceberg"
-    """What has read the rows on the executors: PyIceberg, or Spark itself."""
+    """What read the rows on the executors: PyIceberg, or Spark itself."""
     scan_reason: str | None = None
-    """Why it was not PyIceberg, which is faster; None where it was."""
+    """Why PyIceberg, which is faster, did not read them; None if it did."""
     by_partition: ScannedPartitions | None = None
-    """None where statistics by partition were not asked for."""
+    """None if statistics by partition were not asked for."""
 
     def find(self, column: str) -> ColumnStatistics:
         """Return the statistics of one column.

@@ -1,8 +1,8 @@
 """Theta sketches: how many distinct values a column has, within a known error.
 
-A Theta sketch is the set of hashes below a threshold, theta. This one keeps the smallest 2^lg_k hashes and takes the
-next one as theta, so that it depends on the values alone: not on their order, nor on how partitions were merged.
-Source: Iceberg's Puffin spec, "apache-datasketches-theta-v1"; DataSketches' compact Theta layout.
+A Theta sketch is the set of hashes below a threshold, theta. This one keeps the smallest 2^lg_k hashes, and the next
+one is theta. So it depends only on the values, not on their order or on how partitions were merged. Source: Iceberg's
+Puffin spec, "apache-datasketches-theta-v1"; DataSketches' compact Theta layout.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from icestats.stats.hashing import Hashes
 
 MAX_THETA: Final = (1 << 63) - 1
 _SEED_HASH: Final = 0x93CC
-"""What DataSketches writes for seed 9001: the low 16 bits of its hash."""
+"""The low 16 bits of the hash of seed 9001, which DataSketches writes."""
 
 _FAMILY_COMPACT = 3
 _READ_ONLY, _EMPTY, _COMPACT, _ORDERED, _SINGLE = 0x02, 0x04, 0x08, 0x10, 0x20
 
 
 class ThetaSketch:
-    """A set of values, remembered by the smallest of their hashes.
+    """A set of values, represented by the smallest of their hashes.
 
     Parameters
     ----------
     lg_k : int
-        Base 2 logarithm of the hashes to keep: 12 (4,096) as Iceberg has it, for an error of 3 % at 95 % confidence.
+        The sketch keeps 2^lg_k hashes. Iceberg uses 12 (4,096 hashes), for an error of 3 % at 95 % confidence.
 
     Notes
     -----
-    Exact up to 2^lg_k distinct values; beyond, the estimate's relative standard error is 1 / sqrt(2^lg_k - 1).
+    The count is exact up to 2^lg_k distinct values. Beyond, its relative standard error is 1 / sqrt(2^lg_k - 1).
 
     Examples
     --------
@@ -60,7 +60,7 @@ class ThetaSketch:
         self._pending_count = 0
 
     def update(self, hashes: Hashes) -> None:
-        """Add values by their 63-bit hashes, as `hashing.hash_values` returns them."""
+        """Add values by their 63-bit hashes from `hashing.hash_values`."""
         if len(hashes) == 0:
             return
         self._is_empty = False
@@ -73,7 +73,7 @@ class ThetaSketch:
             self._settle()
 
     def merge(self, other: ThetaSketch) -> None:
-        """Make this the sketch of both sets of values; associative, and whatever the order."""
+        """Add the values of another sketch to this one. The result is the same in whatever order sketches merge."""
         other._settle()
         self._is_empty = self._is_empty and other._is_empty
         self._theta = min(self._theta, other._theta)
@@ -96,19 +96,19 @@ class ThetaSketch:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every distinct value is still remembered: the estimate is a count."""
+        """Whether the sketch keeps the hash of every distinct value, so that the estimate is exact."""
         self._settle()
         return self._theta == MAX_THETA
 
     @property
     def theta(self) -> float:
-        """The share of all possible hashes that lies below the threshold."""
+        """The share of all possible hashes that are below the threshold."""
         self._settle()
         return self._theta / 2.0**63
 
     @property
     def hashes(self) -> Hashes:
-        """The hashes kept, in ascending order; read-only."""
+        """The hashes of the sketch, in ascending order; read-only."""
         self._settle()
         view = self._hashes.view()
         view.flags.writeable = False
@@ -122,7 +122,7 @@ class ThetaSketch:
 
     @property
     def ndv(self) -> int:
-        """The estimate as Iceberg's property `ndv` has it: the fraction cut off."""
+        """The estimate as in Iceberg's property `ndv`: rounded down."""
         return int(self.estimate())
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
@@ -131,7 +131,7 @@ class ThetaSketch:
         Returns
         -------
         tuple of float
-            Lower and upper bound; both the exact count while the sketch is exact.
+            Lower and upper bound; both are the exact count if the sketch is exact.
 
         Raises
         ------
@@ -147,23 +147,23 @@ class ThetaSketch:
 
     @property
     def relative_error(self) -> float:
-        """How far the true count may be from the estimate at 95.4 % confidence, as a share of it; 0.0 when exact."""
+        """The error of the estimate at 95.4 % confidence, as a share of the estimate; 0.0 if the sketch is exact."""
         estimate = self.estimate()
         lower, upper = self.bounds(2)
         return max(upper - estimate, estimate - lower) / estimate if estimate else 0.0
 
     def to_bytes(self) -> bytes:
-        """Return the sketch as Java's DataSketches writes it for Iceberg: serial version 3, compact, ordered."""
+        """Return the bytes that Java's DataSketches writes for Iceberg: serial version 3, compact, ordered."""
         self._settle()
         hashes = self._hashes.astype("<u8", copy=False).tobytes()
         flags = _READ_ONLY | _COMPACT | _ORDERED
         exact = self._theta == MAX_THETA
         if self._is_empty:
-            # Java leaves the seed's hash out of an empty sketch, C++ does not; neither reads it.
+            # For an empty sketch Java leaves out the hash of the seed, C++ does not. Neither reads it.
             return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _EMPTY, 0)
         if exact and len(self._hashes) == 1:
             return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _SINGLE, _SEED_HASH) + hashes
-        # Bytes 12 to 15 are the sampling probability, a float, always 1.
+        # Bytes 12 to 15 are the sampling probability: a float, always 1.
         head = struct.pack(
             "<6BHIf", 2 if exact else 3, 3, _FAMILY_COMPACT, 0, 0, flags, _SEED_HASH, len(self._hashes), 1
         )
@@ -171,14 +171,14 @@ class ThetaSketch:
 
     @classmethod
     def from_bytes(cls, data: bytes, lg_k: int = 12) -> ThetaSketch:
-        """Return the sketch that bytes of DataSketches hold: any serial version from 1 to 4, ordered or not.
+        """Return the sketch in bytes that DataSketches wrote: any serial version from 1 to 4, ordered or not.
 
         Parameters
         ----------
         data : bytes
-            A compact sketch, as Iceberg, Trino, Spark or DataSketches wrote it.
+            A compact sketch that Iceberg, Trino, Spark or DataSketches wrote.
         lg_k : int
-            Size to cut to when it is updated or merged; reading cuts nothing, the estimate stays the writer's.
+            The size to which updates and merges reduce it. Reading does not: the estimate is that of the writer.
 
         Raises
         ------
@@ -210,11 +210,11 @@ class ThetaSketch:
 
 @dataclass(frozen=True, slots=True)
 class CommonValues:
-    """Distinct values that are in both."""
+    """The number of distinct values that two columns have in common."""
 
     estimate: float
     lower: float
-    """At 95.4 % confidence, as the other bound; both the exact count while both sketches are exact."""
+    """At 95.4 % confidence, like `upper`. Both are the exact count if both sketches are exact."""
     upper: float
 
 
@@ -224,11 +224,11 @@ def estimate_common_values(one: ThetaSketch, other: ThetaSketch) -> CommonValues
     Parameters
     ----------
     one, other : ThetaSketch
-        Of columns of the same type: an int and a long are hashed differently.
+        The sketches of two columns of the same type. An int and a long have different hashes.
 
     Notes
     -----
-    The relative error grows as the part in common becomes smaller: of few values in common, few hashes are kept.
+    The fewer values are in common, the larger is the relative error, because fewer of the kept hashes are in common.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def estimate_common_values(one: ThetaSketch, other: ThetaSketch) -> CommonValues
 
 
 def _distinct(hashes: Hashes, theta: int) -> Hashes:
-    # numpy.unique goes through a hash table, an order of magnitude slower than its sort.
+    # numpy.unique uses a hash table, which is ten times slower than sorting.
     hashes.sort()
     first = np.searchsorted(hashes, np.uint64(1))
     limit = np.searchsorted(hashes, np.uint64(theta))
@@ -261,7 +261,7 @@ def _distinct(hashes: Hashes, theta: int) -> Hashes:
 
 
 def _damaged(reason: str) -> ValueError:
-    return ValueError(f"not a compact Theta sketch: {reason}; compute the statistics anew")
+    return ValueError(f"not a compact Theta sketch: {reason}; compute the statistics again")
 
 
 def _parse(data: bytes) -> tuple[int, Hashes, bool]:
@@ -312,7 +312,7 @@ def _read_hashes(data: bytes, offset: int, count: int) -> Hashes:
 
 
 def _parse_packed(data: bytes, preamble: int) -> tuple[int, Hashes]:
-    # Serial version 4: differences of ascending hashes in `width` bits each, most significant bit first.
+    # Serial version 4: the differences of ascending hashes, `width` bits each, most significant bit first.
     width, count_bytes = data[3], data[4]
     offset = 16 if preamble > 1 else 8
     if not 1 <= width <= 63 or not 1 <= count_bytes <= 4 or len(data) < offset + count_bytes:
