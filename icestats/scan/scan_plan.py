@@ -1,4 +1,4 @@
-"""What a scan of a snapshot will read, and by which way: planned on the driver, without a JVM."""
+"""What a scan of a snapshot will read, and by which way: planned on the driver, and done here where it is small."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.errors import CallError, ColumnNotFoundError, UnsupportedError
+from icestats.errors import CallError, ColumnNotFoundError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
+from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
 from icestats.scan.snapshot_scan import open_scan
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
 from icestats.stats.partition_sketches import PartitionKey
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 
 _READABLE = frozenset({"PARQUET"})
+
+SMALL_SCAN_BYTES = 128 << 20
+"""Files of so many bytes together are one task of Spark's."""
 
 
 @dataclass(frozen=True)
@@ -219,3 +223,33 @@ def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], 
         columns=results,
         skipped=plan.skipped,
     )
+
+
+def is_small(plan: ScanPlan) -> bool:
+    """Whether a planned scan is one task, and PyIceberg can do it."""
+    size = sum(task.file.file_size_in_bytes for task in plan.tasks)
+    return plan.fallback is None and plan.partitions is None and size <= SMALL_SCAN_BYTES
+
+
+def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
+    """Carry out a planned scan in this process, without a JVM and in no more time than one task of Spark takes.
+
+    Parameters
+    ----------
+    plan : ScanPlan
+        What is read; `is_small` should hold.
+    sizes : Sizes
+        Sizes of the sketches.
+
+    Raises
+    ------
+    IcestatsError
+        A data file cannot be read.
+    """
+    started = time.perf_counter()
+    job = ScanJob(plan.fields, sizes, None)
+    try:
+        found = read_accumulators(job, FileReading(plan.metadata, plan.io, plan.schema), plan.tasks)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {one_line(error)}") from error
+    return build_statistics(plan, found, started)

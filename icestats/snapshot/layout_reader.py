@@ -84,7 +84,7 @@ def rewrite_manifests(
     counts: tuple[int | None, int | None] = (None, None)
     after = None
     if not dry_run:
-        from icestats.spark.rewrite_manifests import run_rewrite_manifests
+        from icestats.spark.table_writes import run_rewrite_manifests
 
         counts = run_rewrite_manifests(reader.source, statements, spark)
         source = reopen_source(reader.source)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,15 @@ import pyarrow as pa
 from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.iceberg.storage import Storage
+from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollups.rollup_cache import Reader
 from icestats.read.rollups.rollup_merge import merge_rollups
-from icestats.spark.job_errors import explained_errors
-from icestats.spark.jobs import cancel_jobs, watch_jobs
+from icestats.spark.jobs import cancel_jobs, explained_errors, watch_jobs
 from icestats.spark.shipping import ship_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Progress = Callable[[int, int], None]
-"""Called with the number of finished tasks and of all tasks."""
 
 BUNDLE_BYTES = 32 << 20
 """Length of the manifests that one task reads, at most where there are several."""

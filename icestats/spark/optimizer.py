@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
-from icestats.spark.job_errors import explained_errors, first_line
+from icestats.spark.jobs import explained_errors, first_line
 from icestats.spark.jvm import unless_ended
 from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
@@ -114,18 +114,6 @@ def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, sc
         query = f"select count(*) from {version.select_all(name)} where {version.restrict(condition)}"  # noqa: S608 - names and literals are quoted
         row = session.sql(query).first()
     return int(row[0]) if row is not None else 0
-
-
-def explain_join_with_spark(
-    spark: SparkSession, source: Source, snapshot: Snapshot, schema: Schema, column: str
-) -> str:
-    """Return the error with which Spark's cost-based optimizer fails on a join of the table; empty: it does not."""
-    version = find_version(source.metadata, snapshot, schema)
-    with _asked(spark, source), open_in_spark(spark, source, _REASON, version) as (session, name):
-        at = f"{name} {version.clause}"
-        query = f"select count(*) from {at} a join {at} b on a.{column} = b.{column}"  # noqa: S608 - names are quoted
-        with _settings(session, {_CBO: "true", _COLUMN_STATISTICS: "true"}):
-            return _explain(session, query).error
 
 
 def _asked(spark: SparkSession, source: Source) -> AbstractContextManager[None]:

@@ -10,8 +10,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from icestats.errors import SparkUnavailableError
-from icestats.spark.jvm import connection_errors, explain_end, unless_ended
-from icestats.spark.launcher import ICEBERG_RUNTIME, SQLITE_DRIVER, clear_context, close_gateway, start_session
+from icestats.spark.jvm import (
+    ICEBERG_RUNTIME,
+    SQLITE_DRIVER,
+    clear_context,
+    close_gateway,
+    connection_errors,
+    explain_end,
+    start_session,
+    unless_ended,
+)
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

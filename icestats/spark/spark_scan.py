@@ -18,7 +18,7 @@ from icestats.iceberg.catalog import Source
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import FILE_COLUMN
 from icestats.scan.scan_plan import ScanPlan
-from icestats.spark.job_errors import explained_errors
+from icestats.spark.jobs import explained_errors
 from icestats.spark.jvm import unless_ended
 from icestats.spark.session import add_catalogs, spark_catalog_properties
 from icestats.spark.versions import Version
@@ -81,7 +81,7 @@ def open_in_spark(
             session.sql(f"drop table if exists {identifier}")
 
 
-def read_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFrame:
+def select_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFrame:
     """Return the live rows of a snapshot: a column `c<field id>` a field, and `_file` for sketches by partition.
 
     Parameters

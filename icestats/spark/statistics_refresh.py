@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from icestats.errors import MetadataError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.puffin.committed_columns import read_committed_column
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.scan.appended_files import find_appended_files
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan
-from icestats.scan.small_scan import is_small, scan_here
+from icestats.scan.scan_plan import is_small, plan_scan, scan_here
 from icestats.spark.session import get_session
-from icestats.spark.statistics_scan import PYICEBERG_SCAN, Progress, run_scan
+from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.column_statistics import ColumnStatistics, find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.table_statistics import TableStatistics
@@ -85,7 +85,7 @@ def refresh_table_statistics(
     PuffinFormatError
         A committed blob is damaged.
     SparkUnavailableError, UnsupportedError, IcestatsError
-        As `compute_table_statistics`.
+        As `run_scan`.
     """
     started = time.perf_counter()
     skipped = {f.name: reason for f in fields if (reason := can_sketch(f)) is not None}

@@ -12,12 +12,11 @@ import functools
 import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from icestats.iceberg.catalog import Source
-from icestats.iceberg.metadata import Schema, Snapshot
+from icestats.read.manifests.manifest_pool import Progress
 from icestats.scan.scan_job import (
     PARTIAL,
     Accumulators,
@@ -31,11 +30,10 @@ from icestats.scan.scan_job import (
     scan_files,
     scan_rows,
 )
-from icestats.scan.scan_plan import ScanPlan, build_statistics, plan_scan
-from icestats.spark.job_errors import explained_errors
-from icestats.spark.jobs import watch_jobs
+from icestats.scan.scan_plan import ScanPlan, build_statistics
+from icestats.spark.jobs import explained_errors, watch_jobs
 from icestats.spark.shipping import ship_package
-from icestats.spark.spark_scan import open_in_spark, read_rows
+from icestats.spark.spark_scan import open_in_spark, select_rows
 from icestats.spark.versions import find_version
 from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.partition_sketches import PartitionKey
@@ -45,67 +43,14 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
     from pyspark.sql import DataFrame, SparkSession
 
-Progress = Callable[[int, int], None]
-"""Called with the number of finished tasks and of all tasks."""
-
 TARGET_TASK_BYTES = 128 << 20
 PARTIALS_MERGED_BY_THE_DRIVER = 16
 PYICEBERG_SCAN = "PyIceberg"
 SPARK_SCAN = "Spark"
 
 
-def compute_table_statistics(
-    spark: SparkSession,
-    source: Source,
-    snapshot: Snapshot,
-    schema: Schema,
-    *,
-    columns: Sequence[str] | None = None,
-    k: int = 200,
-    lg_k: int = 12,
-    progress: Progress | None = None,
-    tasks: Sequence[FileScanTask] | None = None,
-) -> TableStatistics:
-    """Scan a snapshot once and sketch its columns.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Where the scan runs.
-    source : Source
-        The table.
-    snapshot : Snapshot
-        The snapshot whose live rows are read.
-    schema : Schema
-        The schema to read it with.
-    columns : sequence of str, optional
-        Top-level columns; by default all.
-    k : int
-        Size parameter of the KLL sketches: 200 gives a rank error of 1.33 %.
-    lg_k : int
-        Base-2 logarithm of the Theta sketches' nominal entries: 12, as Iceberg has it, a standard error of 1.6 %.
-    progress : callable, optional
-        Called with finished and total tasks as Spark works.
-    tasks : sequence of pyiceberg.table.FileScanTask, optional
-        Read these files of the snapshot only, such as those that were added last; by default all that are live.
-
-    Raises
-    ------
-    ColumnNotFoundError
-        The table has no such column.
-    UnsupportedError
-        Neither PyIceberg nor Spark can read the table.
-    SparkUnavailableError
-        The executors lack Python or a module.
-    IcestatsError
-        The job was cancelled, or a data file could not be read.
-    """
-    plan = plan_scan(source, snapshot, schema, columns, tasks=tasks)
-    return run_scan(spark, plan, Sizes(k, lg_k, k, lg_k), progress=progress)
-
-
 def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Progress | None = None) -> TableStatistics:
-    """Carry out a scan that has been planned; as `compute_table_statistics`.
+    """Carry out a scan that has been planned.
 
     Parameters
     ----------
@@ -117,6 +62,15 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         Sizes of the sketches.
     progress : callable, optional
         Called with finished and total tasks as Spark works.
+
+    Raises
+    ------
+    UnsupportedError
+        Neither PyIceberg nor Spark can read the table.
+    SparkUnavailableError
+        The executors lack Python or a module.
+    IcestatsError
+        The job was cancelled, or a data file could not be read.
     """
     started = time.perf_counter()
     job = ScanJob(plan.fields, sizes, plan.partitions)
@@ -182,7 +136,7 @@ def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[Pa
         return
     version = find_version(plan.source.metadata, plan.snapshot, plan.read_schema)
     with open_in_spark(spark, plan.source, plan.fallback, version) as (session, identifier):
-        rows = read_rows(session, f"{identifier} {version.clause}", plan)
+        rows = select_rows(session, f"{identifier} {version.clause}", plan)
         partials = rows.mapInArrow(functools.partial(scan_rows, job), PARTIAL)
         yield from _collect(partials, rows.rdd.getNumPartitions(), job)
 

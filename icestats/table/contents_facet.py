@@ -209,7 +209,6 @@ class Contents(Facet):
         [{'records': Decimal('336776')}]
         """
         # DuckDB and Arrow's datasets are slow to import: only a query needs them.
-        from icestats.snapshot.sql import run_query
-        from icestats.snapshot.sql_views import build_views
+        from icestats.snapshot.sql import build_views, run_query
 
         return run_query(query, build_views(self._reader))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -108,10 +108,7 @@ def append_dataframe(table: Table, frame: DataFrame) -> Written:
     CommitError, UnsupportedError
         Spark could not write; the DataFrame's session does not know the table's catalog.
     """
-    from icestats.spark.dataframe_writes import write_dataframe
-
-    write_dataframe(frame, table._source, "append")
-    return _register(table.refresh(), table.metadata.current_snapshot_id)
+    return _write_frame(table, frame, "append")
 
 
 def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
@@ -122,10 +119,7 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
     CommitError, UnsupportedError
         Spark could not write; the DataFrame's session does not know the table's catalog.
     """
-    from icestats.spark.dataframe_writes import write_dataframe
-
-    write_dataframe(frame, table._source, "overwrite partitions")
-    return _register(table.refresh(), table.metadata.current_snapshot_id)
+    return _write_frame(table, frame, "overwrite partitions")
 
 
 def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
@@ -138,6 +132,13 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     except Exception as error:
         raise CommitError(f"{table.name} took no rows: {one_line(error)}") from error
     return _register(table.refresh(), before)
+
+
+def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:
+    from icestats.spark.table_writes import write_dataframe
+
+    write_dataframe(frame, table._source, mode)
+    return _register(table.refresh(), table.metadata.current_snapshot_id)
 
 
 def _register(table: Table, before: int | None) -> Written:

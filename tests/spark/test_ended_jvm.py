@@ -16,7 +16,7 @@ import os, signal, sys, warnings
 from pyspark import SparkContext
 import icestats
 from icestats.errors import SparkUnavailableError
-from icestats.spark.job_errors import explained_errors
+from icestats.spark.jobs import explained_errors
 from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.session import get_session, stop_session
 
@@ -39,7 +39,7 @@ KILLED = "Spark's JVM was ended by signal 9 (SIGKILL), as Linux does when memory
 OWN = """
 from pyiceberg.catalog.sql import SqlCatalog
 import pyarrow as pa
-from icestats.spark.dataframe_writes import write_dataframe
+from icestats.spark.table_writes import write_dataframe
 from icestats.spark.optimizer import count_with_spark
 from icestats.spark.session import spark_catalog_properties
 

@@ -14,8 +14,7 @@ from pyiceberg.types import LongType
 import icestats
 from icestats.iceberg.storage import is_local, local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan
-from icestats.scan.small_scan import scan_here
+from icestats.scan.scan_plan import plan_scan, scan_here
 from icestats.table.statistics import Statistics
 
 SIZES = Sizes(200, 12, 200, 12)

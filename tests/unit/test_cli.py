@@ -16,8 +16,7 @@ import icestats
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan
-from icestats.scan.small_scan import scan_here
+from icestats.scan.scan_plan import plan_scan, scan_here
 from icestats.table.statistics import Statistics
 
 

@@ -13,8 +13,7 @@ import pytest
 import icestats
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan
-from icestats.scan.small_scan import LIMIT_BYTES, is_small, scan_here
+from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, plan_scan, scan_here
 from icestats.table.statistics import Statistics
 
 REFRESH = """
@@ -74,7 +73,7 @@ def test_only_what_is_one_task_counts_as_small(appended, catalog_properties):
     plan = plan_scan(opened._source, opened.snapshot, opened.schema)
     assert is_small(plan)
     size = sum(task.file.file_size_in_bytes for task in plan.tasks)
-    assert not is_small(replace(plan, tasks=plan.tasks * (LIMIT_BYTES // size + 1)))
+    assert not is_small(replace(plan, tasks=plan.tasks * (SMALL_SCAN_BYTES // size + 1)))
     assert not is_small(replace(plan, fallback="the table has equality deletes"))
 
 

@@ -11,8 +11,7 @@ from pyiceberg.table import Table
 import icestats
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan
-from icestats.scan.small_scan import scan_here
+from icestats.scan.scan_plan import plan_scan, scan_here
 
 
 def name_again(table: Table, **changes: object) -> str:

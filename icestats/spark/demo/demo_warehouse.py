@@ -18,7 +18,7 @@ from icestats.iceberg.storage import local_path
 from icestats.spark.demo.demo_events import EVENTS
 from icestats.spark.demo.demo_flights import FLIGHTS
 from icestats.spark.demo.demo_recipe import DemoRecipe
-from icestats.spark.job_errors import explained_errors
+from icestats.spark.jobs import explained_errors
 from icestats.spark.session import active, get_session, spark_catalog_properties
 
 if TYPE_CHECKING:
