@@ -19,6 +19,22 @@ Each message is one line: what failed, the value, what was expected, what to do.
 
 from __future__ import annotations
 
+__all__ = [
+    "CallError",
+    "CatalogError",
+    "ColumnNotFoundError",
+    "CommitError",
+    "FilterError",
+    "IcestatsError",
+    "MetadataError",
+    "PuffinFormatError",
+    "SnapshotNotFoundError",
+    "SparkUnavailableError",
+    "StatisticsMissingError",
+    "TableNotFoundError",
+    "UnsupportedError",
+]
+
 
 class IcestatsError(Exception):
     """Root of all errors that icestats raises on purpose."""

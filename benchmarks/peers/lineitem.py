@@ -19,7 +19,7 @@ import psutil
 
 import icestats
 from icestats.scan.scan_job import ScanJob, Sizes
-from icestats.scan.scan_plan import plan_scan
+from icestats.scan.scan_plan import prepare_scan
 from icestats.spark.session import get_session, spark_catalog_properties, stop_session
 from icestats.spark.statistics_scan import _run, merge_rows
 from icestats.stats.column_accumulator import ColumnAccumulator
@@ -88,7 +88,7 @@ class NoTextKll(ScanJob):
 def scan_without_text_kll(table: icestats.Table, spark: Any) -> None:
     if table.snapshot is None:
         raise SystemExit("the table of the benchmark is empty")
-    plan = plan_scan(table._source, table.snapshot, table.schema)
+    plan = prepare_scan(table._source, table.snapshot, table.schema)
     sizes = Sizes(200, 12, 200, 12)
     job = NoTextKll(plan.fields, sizes, None)
     merged = job.new_accumulators()

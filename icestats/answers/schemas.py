@@ -9,6 +9,29 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+__all__ = [
+    "COLUMNS",
+    "COMPUTED",
+    "ESTIMATES",
+    "LAYOUT",
+    "MANIFESTS",
+    "MANIFEST_FILES",
+    "MANIFEST_REWRITE",
+    "PLAN_MANIFESTS",
+    "PLAN_ROW_GROUPS",
+    "PLAN_STEPS",
+    "REFS",
+    "SKETCHES",
+    "SNAPSHOTS",
+    "WHAT_IF",
+    "WORKLOAD",
+    "WORKLOAD_SUMMARY",
+    "files_schema",
+    "partitions_schema",
+    "plan_files_schema",
+    "row_group_figures_schema",
+]
+
 COUNTS = pa.map_(pa.int32(), pa.int64())
 """Field id to a count, or to a size in bytes; null is unknown."""
 BOUNDS = pa.map_(pa.int32(), pa.binary())

@@ -26,7 +26,7 @@ from icestats.commit.registration import (
 from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, build_commit_plan
 from icestats.commit.table_state import (
     ExistingFile,
-    describe_columns,
+    current_columns,
     find_predecessor,
     find_statistics,
     read_existing,
@@ -161,7 +161,7 @@ def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_atte
 
 
 def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:
-    columns: dict[str | int, int] = {column.name: field_id for field_id, column in describe_columns(table).items()}
+    columns: dict[str | int, int] = {column.name: field_id for field_id, column in current_columns(table).items()}
     sketched = {field_id for blob in blobs if blob.type == THETA for field_id in blob.field_ids}
     for name in names:
         if isinstance(name, str) and name not in columns:

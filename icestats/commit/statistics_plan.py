@@ -12,7 +12,7 @@ from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, wri
 from icestats.commit.table_state import (
     Column,
     ExistingFile,
-    describe_columns,
+    current_columns,
     find_refusal,
     new_metadata_path,
     table_name,
@@ -151,7 +151,7 @@ def build_commit_plan(
     CallError
         A Theta blob that would be listed has no `ndv` that is an integer in text.
     """
-    columns = describe_columns(table)
+    columns = current_columns(table)
     new_keys = {_key(blob) for blob in request.blobs}
     carried, replaced = _sort_existing(existing, new_keys)
     properties = {key: value for file in reversed(existing) for key, value in file.properties.items()}

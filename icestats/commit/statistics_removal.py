@@ -13,7 +13,7 @@ from icestats.commit.registration import count_attempts
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
     TableFiles,
-    describe_columns,
+    current_columns,
     find_predecessor,
     find_statistics,
     reload_table,
@@ -115,7 +115,7 @@ def _find_restorable(table: Table, files: TableFiles, entry: StatisticsFile) -> 
         files.size(found.statistics_path)
     except MetadataError as error:
         return None, [f"note: what these statistics have replaced cannot be put back: {error}"]
-    known = describe_columns(table)
+    known = current_columns(table)
     blobs = tuple(blob for blob in found.blobs if blob.field_ids and set(blob.field_ids) <= known.keys())
     dropped = len(found.blobs) - len(blobs)
     if not dropped:
@@ -126,7 +126,7 @@ def _find_restorable(table: Table, files: TableFiles, entry: StatisticsFile) -> 
 
 def _effects(table: Table, before: StatisticsFile, after: StatisticsFile | None) -> list[str]:
     kept = {blob.field_ids for blob in after.blobs} if after is not None else set()
-    columns = describe_columns(table)
+    columns = current_columns(table)
     lost = [blob.field_ids for blob in before.blobs if blob.field_ids not in kept]
     if not lost:
         return ["effect: no engine loses an NDV"]

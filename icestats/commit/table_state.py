@@ -126,7 +126,7 @@ def _refuse(table: Table) -> None:
         raise refusal
 
 
-def describe_columns(table: Table) -> dict[int, Column]:
+def current_columns(table: Table) -> dict[int, Column]:
     """Return the fields of the current schema, nested ones included, by id."""
     schema = table.schema()
     return {i: Column(schema.find_column_name(i) or f"#{i}", str(schema.find_type(i))) for i in schema.field_ids}

@@ -86,7 +86,7 @@ def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tu
     return tuple(field for field in asked if field.name not in skipped), skipped
 
 
-def plan_scan(
+def prepare_scan(
     source: Source,
     snapshot: Snapshot,
     schema: Schema,

@@ -15,7 +15,7 @@ from icestats.read.puffin.committed_columns import read_committed_column
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.scan.appended_files import find_appended_files
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import is_small, plan_scan, scan_here
+from icestats.scan.scan_plan import is_small, prepare_scan, scan_here
 from icestats.spark.session import get_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
@@ -180,7 +180,7 @@ class _Refresh:
 
     def read(self, tasks: Sequence[FileScanTask], names: Sequence[str], sizes: Sizes) -> TableStatistics:
         """Read some files: on Spark's executors, or here where they are one task and no session is given."""
-        plan = plan_scan(self.source, self.snapshot, self.schema, names, tasks=tasks)
+        plan = prepare_scan(self.source, self.snapshot, self.schema, names, tasks=tasks)
         if self.spark is None and is_small(plan):
             return scan_here(plan, sizes)
         return run_scan(self.session(), plan, sizes, progress=self.progress)
@@ -193,7 +193,7 @@ class _Refresh:
         """Read some columns of all live files."""
         if not names:
             return
-        plan = plan_scan(self.source, self.snapshot, self.schema, names)
+        plan = prepare_scan(self.source, self.snapshot, self.schema, names)
         found = run_scan(self.session(), plan, Sizes(self.k, self.lg_k, self.k, self.lg_k), progress=self.progress)
         self.columns.update(found.columns)
         self.scanned_file_count = found.file_count

@@ -12,6 +12,8 @@ from icestats.iceberg.metadata import Snapshot
 from icestats.stats.rollup_cells import find_known_cells
 from icestats.table.table import Table
 
+__all__ = ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"]
+
 
 def write_preview_manifest_list(
     table: Table, folder: str | Path, *, i_know_this_breaks_pyiceberg: bool = False

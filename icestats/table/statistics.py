@@ -310,12 +310,12 @@ def compute_statistics(reader: SnapshotReader, request: StatisticsRequest) -> St
 
 
 def _scan(reader: SnapshotReader, snapshot: Snapshot, request: StatisticsRequest) -> TableStatistics:
-    from icestats.scan.scan_plan import plan_scan
+    from icestats.scan.scan_plan import prepare_scan
     from icestats.spark.session import get_session
     from icestats.spark.statistics_scan import run_scan
 
     request.sizes.check()
-    plan = plan_scan(reader.source, snapshot, reader.schema, request.columns, by_partition=request.by_partition)
+    plan = prepare_scan(reader.source, snapshot, reader.schema, request.columns, by_partition=request.by_partition)
     if request.by_partition:
         _check_size(plan, request)
     session = get_session() if request.spark is None else request.spark

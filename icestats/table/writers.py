@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import DataFrame
 
+__all__ = ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"]
+
 _LOG = logging.getLogger("icestats")
 
 

@@ -13,7 +13,7 @@ import icestats
 from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import local_path
-from icestats.scan.scan_plan import plan_scan
+from icestats.scan.scan_plan import prepare_scan
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
@@ -171,7 +171,7 @@ def test_files_that_pyiceberg_cannot_read_are_not_scanned_apart(spark, namespace
     table = icestats.load(f"{NAMESPACE}.apart")
     tasks = list(load_iceberg_table(table._source).scan().plan_files())
     with pytest.raises(icestats.UnsupportedError, match="cannot be read alone: it has data files in ORC"):
-        plan_scan(table._source, table.snapshot, table.schema, tasks=tasks)
+        prepare_scan(table._source, table.snapshot, table.schema, tasks=tasks)
 
 
 def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace, delete_equal):

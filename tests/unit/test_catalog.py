@@ -14,7 +14,7 @@ from pyiceberg.types import LongType
 import icestats
 from icestats.iceberg.storage import is_local, local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan, scan_here
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
 
 SIZES = Sizes(200, 12, 200, 12)
@@ -118,7 +118,7 @@ def test_a_branch_has_the_current_schema_and_a_tag_its_own(small_table, catalog_
         renamed = "title" if names == new else "name"
         rows = sum(row % 20 == 1 for row in range(100 if pin == {"ref": "branch"} else 200))
         assert table.plan(f"{renamed} = 'n1'", rows=True).steps[-1].kept == rows, pin
-        assert list(scan_here(plan_scan(table._source, table.snapshot, table.schema), SIZES).columns) == names, pin
+        assert list(scan_here(prepare_scan(table._source, table.snapshot, table.schema), SIZES).columns) == names, pin
         assert table.refresh().schema == table.schema, pin
 
 
@@ -129,7 +129,7 @@ def test_the_ndv_of_a_tag_is_listed_by_the_names_that_it_was_read_by(small_table
         update.rename_column("name", "title")
         update.delete_column("price")
     table = icestats.load("db.small", catalog=catalog_properties, ref="tagged")
-    found = scan_here(plan_scan(table._source, table.snapshot, table.schema), SIZES)
+    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), SIZES)
     names = ["name", "price"]
     assert "field 3 is not in the current" in str(Statistics(table._source, found).commit(list_ndv=names, dry_run=True))
     Statistics(table._source, found).commit(list_ndv=names)

@@ -16,7 +16,7 @@ import icestats
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import plan_scan, scan_here
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
 
 
@@ -74,7 +74,7 @@ def test_what_libraries_log_does_not_come_between(run, location):
 def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, location, catalog_properties, small_table):
     """In the table for people; JSON has it as `below` and `above`."""
     opened = icestats.load("db.small", catalog=catalog_properties)
-    found = scan_here(plan_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
     Statistics(opened._source, found).commit()
     location = str(local_path(small_table.refresh().metadata_location))
     prices = [v for v in small_table.scan().to_arrow()["price"].drop_null().to_pylist() if v == v]

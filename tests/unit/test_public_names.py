@@ -1,32 +1,57 @@
+"""What is public, and that each public name and module can be found: it stands in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
 import icestats
 
+ERRORS = [
+    "CallError",
+    "CatalogError",
+    "ColumnNotFoundError",
+    "CommitError",
+    "FilterError",
+    "IcestatsError",
+    "MetadataError",
+    "PuffinFormatError",
+    "SnapshotNotFoundError",
+    "SparkUnavailableError",
+    "StatisticsMissingError",
+    "TableNotFoundError",
+    "UnsupportedError",
+]
+PUBLIC = {
+    "icestats": [
+        *ERRORS,
+        *("CommitReport", "Histogram", "Statistics", "Table", "__version__", "demo", "load"),
+        *("errors", "preview", "schemas", "writers"),
+    ],
+    "errors": ERRORS,
+    "preview": ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"],
+    "schemas": [
+        *("COLUMNS", "COMPUTED", "ESTIMATES", "LAYOUT", "MANIFESTS", "MANIFEST_FILES", "MANIFEST_REWRITE"),
+        *("PLAN_MANIFESTS", "PLAN_ROW_GROUPS", "PLAN_STEPS", "REFS", "SKETCHES", "SNAPSHOTS", "WHAT_IF"),
+        *("WORKLOAD", "WORKLOAD_SUMMARY"),
+        *("files_schema", "partitions_schema", "plan_files_schema", "row_group_figures_schema"),
+    ],
+    "writers": ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"],
+}
+MODULES = [path for path in Path(icestats.__file__).parent.rglob("*.py") if not path.name.startswith("__")]
 
-def test_the_public_names_are_these():
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_public_names_are_these(name):
     """A name that is added or lost is a change of the contract."""
-    assert sorted(icestats.__all__) == [
-        "CallError",
-        "CatalogError",
-        "ColumnNotFoundError",
-        "CommitError",
-        "CommitReport",
-        "FilterError",
-        "Histogram",
-        "IcestatsError",
-        "MetadataError",
-        "PuffinFormatError",
-        "SnapshotNotFoundError",
-        "SparkUnavailableError",
-        "Statistics",
-        "StatisticsMissingError",
-        "Table",
-        "TableNotFoundError",
-        "UnsupportedError",
-        "__version__",
-        "demo",
-        "errors",
-        "load",
-        "preview",
-        "schemas",
-        "writers",
-    ]
-    assert all(hasattr(icestats, name) for name in icestats.__all__)
+    module = icestats if name == "icestats" else getattr(icestats, name)
+    assert sorted(module.__all__) == sorted(PUBLIC[name])
+    assert all(hasattr(module, public) for public in PUBLIC[name])
+    assert set(module.__all__) <= set(dir(module))
+
+
+def test_no_two_modules_have_one_name():
+    """A traceback, a search and an import name a module by its last part."""
+    names = [path.stem for path in MODULES]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []

@@ -13,7 +13,7 @@ import pytest
 import icestats
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, plan_scan, scan_here
+from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, prepare_scan, scan_here
 from icestats.table.statistics import Statistics
 
 REFRESH = """
@@ -37,7 +37,7 @@ def appended(catalog, catalog_properties):
     table = catalog.create_table("db.t", rows(0, 1).schema)
     table.append(rows(0, 1000))
     opened = icestats.load("db.t", catalog=catalog_properties)
-    found = scan_here(plan_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
     Statistics(opened._source, found).commit()
     table.append(rows(5000, 5010))
     return table
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line(appended, catalog_pr
 
 def test_only_what_is_one_task_counts_as_small(appended, catalog_properties):
     opened = icestats.load("db.t", catalog=catalog_properties)
-    plan = plan_scan(opened._source, opened.snapshot, opened.schema)
+    plan = prepare_scan(opened._source, opened.snapshot, opened.schema)
     assert is_small(plan)
     size = sum(task.file.file_size_in_bytes for task in plan.tasks)
     assert not is_small(replace(plan, tasks=plan.tasks * (SMALL_SCAN_BYTES // size + 1)))
