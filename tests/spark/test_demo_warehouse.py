@@ -18,7 +18,7 @@ from pyspark.sql.functions import sum as sum_
 from icestats.errors import CallError, CatalogError
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.demo.demo_events import DAY_COUNT, build_commit
-from icestats.spark.demo.demo_warehouse import build_demo, read_finished_tables
+from icestats.spark.demo.demo_warehouse import RECIPES, build_demo, is_finished
 
 pytestmark = pytest.mark.spark
 
@@ -120,15 +120,17 @@ def test_events_have_the_same_content_and_layout_in_every_build(spark):
 
 
 def test_pyiceberg_sees_what_spark_wrote(catalog: Catalog, demo_home: Path, spark):
-    finished = read_finished_tables(demo_home)
-    assert set(finished) == {"events", "flights"}
-    for name, table in finished.items():
-        rows = catalog.load_table(("demo", name)).scan().count()
-        assert rows == table.row_count == spark.table(f"icestats.demo.{name}").count()
-    assert finished["events"].row_count == 1_078_773
-    assert (finished["events"].data_file_count, finished["events"].delete_file_count) == (2038, 9)
-    assert (finished["events"].manifest_count, finished["events"].snapshot_count) == (31, 31)
-    assert (finished["flights"].data_file_count, finished["flights"].manifest_count) == (312, 12)
+    assert all(is_finished(demo_home, recipe) for recipe in RECIPES.values())
+    expected = {"events": (1_078_773, "2038", "9", 31, 31), "flights": (336_776, "312", "0", 12, 12)}
+    for name, (row_count, data_files, delete_files, manifest_count, snapshot_count) in expected.items():
+        table = catalog.load_table(("demo", name))
+        snapshot = table.metadata.current_snapshot()
+        assert table.scan().count() == spark.table(f"icestats.demo.{name}").count() == row_count
+        assert (snapshot.summary["total-data-files"], snapshot.summary["total-delete-files"]) == (
+            data_files,
+            delete_files,
+        )
+        assert (len(snapshot.manifests(table.io)), len(table.metadata.snapshots)) == (manifest_count, snapshot_count)
 
 
 def test_prices_have_a_long_tail_with_nan_and_nulls(spark):
@@ -197,8 +199,8 @@ def test_a_commit_of_events_is_its_eight_hours_and_what_came_late():
 def test_a_second_call_builds_nothing_and_starts_no_spark(demo_home: Path):
     code = (
         "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo.demo_warehouse import build_demo\n"
-        "report = build_demo(Path(sys.argv[1]), progress=print)\n"
-        "assert report.built == () and 'pyspark' not in sys.modules, report\n"
+        "built = build_demo(Path(sys.argv[1]), progress=print)\n"
+        "assert built == () and 'pyspark' not in sys.modules, built\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(demo_home)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -233,20 +235,20 @@ def test_a_killed_build_is_built_anew_and_only_once_by_two_processes(spark, tmp_
     )
     data = home / "warehouse" / "demo" / "flights" / "data"
     assert killed.returncode == -signal.SIGKILL
-    assert read_finished_tables(home) == {}
+    assert not is_finished(home, RECIPES["flights"])
     assert len(list(data.rglob("*.parquet"))) > 30
     catalog = load_catalog(DEMO_CATALOG, **demo_catalog_properties(home))
     assert catalog.list_tables("demo") == []
 
     code = (
         "import sys\nfrom pathlib import Path\nfrom icestats.spark.demo.demo_warehouse import build_demo\n"
-        "print(len(build_demo(Path(sys.argv[1]), table='flights').built))\n"
+        "print(len(build_demo(Path(sys.argv[1]), table='flights')))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(home)], stdout=subprocess.PIPE, text=True) as other:
         mine = build_demo(home, table="flights")
         theirs = int(other.communicate()[0])
-    assert len(mine.built) + theirs == 1
+    assert len(mine) + theirs == 1
     table = catalog.load_table("demo.flights")
-    assert table.scan().count() == mine.tables[0].row_count == 336_776
-    assert len(list(data.rglob("*.parquet"))) == mine.tables[0].data_file_count == 312
+    assert table.scan().count() == 336_776
+    assert len(list(data.rglob("*.parquet"))) == 312
     catalog.close()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,55 +34,7 @@ _SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 _TASK_COUNT = 4
 
 
-@dataclass(frozen=True)
-class DemoTable:
-    """What a build made of one demo table, counted in its current snapshot.
-
-    Attributes
-    ----------
-    name : str
-        The table in the namespace ``demo``.
-    recipe_version : int
-        The version of the recipe that it was built by.
-    row_count, data_file_count, delete_file_count, manifest_count, snapshot_count : int
-        Live rows; data files; position delete files; manifests of data and of deletes; snapshots of the table.
-    duration_s : float
-        Seconds that its build took, without the start of Spark.
-    """
-
-    name: str
-    recipe_version: int
-    row_count: int
-    data_file_count: int
-    delete_file_count: int
-    manifest_count: int
-    snapshot_count: int
-    duration_s: float
-
-
-@dataclass(frozen=True)
-class DemoReport:
-    """What `build_demo` did.
-
-    Attributes
-    ----------
-    home : pathlib.Path
-        The folder of the warehouse.
-    tables : tuple of DemoTable
-        The tables asked for, as they were when they had just been built.
-    built : tuple of str
-        Those that this call has built; empty when all were there.
-    duration_s : float
-        Seconds that the call took.
-    """
-
-    home: Path
-    tables: tuple[DemoTable, ...]
-    built: tuple[str, ...]
-    duration_s: float
-
-
-def build_demo(home: Path, *, progress: Progress | None = None, table: str | None = None) -> DemoReport:
+def build_demo(home: Path, *, progress: Progress | None = None, table: str | None = None) -> tuple[str, ...]:
     """Build the demo warehouse, or what of it is missing.
 
     A table is written in a working catalog and handed to the demo catalog at the end, so it is seen complete or not
@@ -102,8 +52,8 @@ def build_demo(home: Path, *, progress: Progress | None = None, table: str | Non
 
     Returns
     -------
-    DemoReport
-        The tables with their figures.
+    tuple of str
+        The tables that this call has built; empty when all were there.
 
     Raises
     ------
@@ -116,52 +66,28 @@ def build_demo(home: Path, *, progress: Progress | None = None, table: str | Non
     CommitError
         Spark failed while it wrote.
     """
-    started = time.perf_counter()
     if table is not None and table not in RECIPES:
         raise CallError(f"no demo table {table!r}: there are {' and '.join(RECIPES)}")
     home = home.expanduser().absolute()
     recipes = [RECIPES[table]] if table else list(RECIPES.values())
-    built: tuple[str, ...] = ()
-    if _missing(home, recipes):
-        say = progress or (lambda _line: None)
-        with _lock(home, say):
-            built = _build_missing(home, recipes, say)
-    finished = read_finished_tables(home)
-    tables = tuple(finished[recipe.name] for recipe in recipes)
-    return DemoReport(home, tables, built, round(time.perf_counter() - started, 3))
+    if all(is_finished(home, recipe) for recipe in recipes):
+        return ()
+    say = progress or (lambda _line: None)
+    with _lock(home, say):
+        return _build_missing(home, recipes, say)
 
 
-def read_finished_tables(home: Path) -> dict[str, DemoTable]:
-    """Read which demo tables are complete, without Spark.
-
-    Parameters
-    ----------
-    home : pathlib.Path
-        The folder of the warehouse.
-
-    Returns
-    -------
-    dict of str to DemoTable
-        The tables that were built to the end by the recipes of this version and are still in the catalog.
-    """
-    finished = {}
-    for recipe in RECIPES.values():
-        try:
-            table = DemoTable(**json.loads(_marker(home, recipe.name).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            continue
-        if table.recipe_version == recipe.version and _in_catalog(home, recipe.name):
-            finished[recipe.name] = table
-    return finished
-
-
-def _missing(home: Path, recipes: Sequence[DemoRecipe]) -> list[DemoRecipe]:
-    finished = read_finished_tables(home)
-    return [recipe for recipe in recipes if recipe.name not in finished]
+def is_finished(home: Path, recipe: DemoRecipe) -> bool:
+    """Whether a table was built to the end by this version of its recipe and is still in the catalog; without Spark."""
+    try:
+        built = json.loads(_marker(home, recipe.name).read_text(encoding="utf-8"))["recipe_version"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    return bool(built == recipe.version) and _in_catalog(home, recipe.name)
 
 
 def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> tuple[str, ...]:
-    missing = _missing(home, recipes)
+    missing = [recipe for recipe in recipes if not is_finished(home, recipe)]
     if not missing:
         return ()
     say("starting Spark")
@@ -174,7 +100,6 @@ def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> 
 
 
 def _build_table(spark: SparkSession, home: Path, recipe: DemoRecipe, say: Progress) -> None:
-    started = time.perf_counter()
     what = f"{DEMO_NAMESPACE}.{recipe.name} in {home}"
     failed = f"Spark could not build {what}"
     with explained_errors(spark, f"building {what}", lambda said: CommitError(f"{failed}: {said}")):
@@ -183,10 +108,9 @@ def _build_table(spark: SparkSession, home: Path, recipe: DemoRecipe, say: Progr
         _remove_remains(home, recipe.name)
         _write_table(spark, recipe, say)
     _publish(home, recipe.name)
-    table = _count(home, recipe, time.perf_counter() - started)
     marker = _marker(home, recipe.name)
     unfinished = marker.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(asdict(table), indent=2), encoding="utf-8")
+    unfinished.write_text(json.dumps({"recipe_version": recipe.version}), encoding="utf-8")
     unfinished.replace(marker)
 
 
@@ -224,26 +148,6 @@ def _publish(home: Path, name: str) -> None:
             " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
             (DEMO_CATALOG, WORKING_CATALOG, DEMO_NAMESPACE, name),
         )
-
-
-def _count(home: Path, recipe: DemoRecipe, duration_s: float) -> DemoTable:
-    from pyiceberg.catalog import load_catalog
-
-    with load_catalog(DEMO_CATALOG, **demo_catalog_properties(home)) as catalog:
-        table = catalog.load_table((DEMO_NAMESPACE, recipe.name))
-    snapshot = table.metadata.current_snapshot()
-    if snapshot is None or snapshot.summary is None:
-        raise CommitError(f"{DEMO_NAMESPACE}.{recipe.name} in {home} has no snapshot after its build: build it again")
-    return DemoTable(
-        name=recipe.name,
-        recipe_version=recipe.version,
-        row_count=table.scan().count(),
-        data_file_count=int(snapshot.summary["total-data-files"] or 0),
-        delete_file_count=int(snapshot.summary["total-delete-files"] or 0),
-        manifest_count=len(snapshot.manifests(table.io)),
-        snapshot_count=len(table.metadata.snapshots),
-        duration_s=round(duration_s, 3),
-    )
 
 
 def _in_catalog(home: Path, name: str) -> bool:
