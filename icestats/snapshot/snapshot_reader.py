@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -229,18 +230,10 @@ class SnapshotReader:
             if where is None
             else partitions_kll(field, self.read_partition_sketches(field, where))
         )
-        return build_histogram(
-            found.sketch,
-            column=field.name,
-            type_text=field.type,
-            bins=bins,
-            kind=kind,
-            snapshot_id=found.snapshot_id,
-            null_count=found.null_count,
-            nan_count=found.nan_count,
-            lower=lower,
-            upper=upper,
+        made = build_histogram(
+            found.sketch, column=field.name, type_text=field.type, bins=bins, kind=kind, lower=lower, upper=upper
         )
+        return replace(made, snapshot_id=found.snapshot_id, null_count=found.null_count, nan_count=found.nan_count)
 
     def read_partition_sketches(
         self,

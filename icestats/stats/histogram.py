@@ -110,10 +110,6 @@ def build_histogram(
     type_text: str,
     bins: int = 20,
     kind: Kind = "equi-width",
-    source: str = "kll",
-    snapshot_id: int | None = None,
-    null_count: int | None = None,
-    nan_count: int | None = None,
     lower: Any = None,
     upper: Any = None,
 ) -> Histogram:
@@ -133,8 +129,6 @@ def build_histogram(
         bin for False and one for True. Infinities get a bin of their own at each end.
     kind : {'equi-width', 'equi-height'}
         Bins of the same width, or of about the same count. Strings have no width: their bins are always equi-height.
-    source, snapshot_id, null_count, nan_count
-        Passed on to the histogram. None: unknown.
     lower, upper : object, optional
         Show only the part from `lower` to `upper` (both included), so that a long tail does not fill the width. Values
         of the column, or their text. Values outside the part are counted in `below` and `above`.
@@ -147,8 +141,9 @@ def build_histogram(
 
     Notes
     -----
-    Each count is within `count_error` of the truth. n, the smallest and the largest value are exact. So are the counts
-    as long as the sketch holds every value (`rank_error` is 0.0).
+    The sketch does not know its snapshot, nulls and NaNs: they are None, and the caller fills them in with `replace`. Each
+    count is within `count_error` of the truth. n, the smallest and the largest value are exact. So are the counts as long
+    as the sketch holds every value (`rank_error` is 0.0).
 
     Examples
     --------
@@ -170,11 +165,11 @@ def build_histogram(
     return Histogram(
         column=column,
         type=type_text,
-        source=source,
-        snapshot_id=snapshot_id,
+        source="kll",
+        snapshot_id=None,
         n=sketch.n,
-        null_count=null_count,
-        nan_count=nan_count,
+        null_count=None,
+        nan_count=None,
         rank_error=sketch.rank_error,
         edges=tuple(item_value(type_text, item) for item in items),
         counts=counts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -127,18 +127,12 @@ class Statistics:
         found = self.found.find(column)
         if found.kll is None or found.item_type is None:
             raise StatisticsMissingError(f"column {column!r} of type {found.type} has no KLL sketch")
-        return build_histogram(
-            KllSketch.from_bytes(found.item_type, found.kll),
-            column=column,
-            type_text=found.type,
-            bins=bins,
-            kind=kind,
-            snapshot_id=self.found.snapshot_id,
-            null_count=found.null_value_count,
-            nan_count=found.nan_value_count,
-            lower=lower,
-            upper=upper,
+        sketch = KllSketch.from_bytes(found.item_type, found.kll)
+        made = build_histogram(
+            sketch, column=column, type_text=found.type, bins=bins, kind=kind, lower=lower, upper=upper
         )
+        nulls, nans = found.null_value_count, found.nan_value_count
+        return replace(made, snapshot_id=self.found.snapshot_id, null_count=nulls, nan_count=nans)
 
     def commit(
         self,

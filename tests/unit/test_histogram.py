@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -97,7 +98,7 @@ def test_the_table_has_the_documented_schema_and_the_json_is_json(
 
 
 def test_the_json_has_the_contract_s_keys() -> None:
-    made = long_histogram([1, 2], null_count=3, nan_count=None)
+    made = replace(long_histogram([1, 2]), null_count=3)
     expected = [
         "column",
         "source",
