@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Step = Callable[[str], None]
 """Called with the name of a step as it begins or is done."""
 
-# What catalogs raise when they have certainly not taken a commit. After anything else it may have been taken.
+# Errors after which a catalog has certainly not taken the commit. After any other error it may have.
 _REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
 _MOST_WAIT_S = 5.0
 

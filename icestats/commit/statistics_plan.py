@@ -219,7 +219,7 @@ class _Warnings:
             self.lines.append(line)
 
     def can_list(self, field_ids: Sequence[int]) -> bool:
-        """Whether engines stand an entry of these fields: Spark fails on one with none, or with an unknown one."""
+        """Whether engines accept an entry of these fields: Spark fails on none, and on an unknown one."""
         gone = [field_id for field_id in field_ids if field_id not in self.columns]
         if gone:
             self.add(f"field {gone[0]} is not in the current schema: its blob is in the footer only (Spark would fail)")

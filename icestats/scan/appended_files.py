@@ -23,7 +23,7 @@ _HARMLESS_OPERATIONS = frozenset({"append", "replace"})
 
 @dataclass(frozen=True, slots=True)
 class AppendedFiles:
-    """The data files that came since a snapshot; or why they are not all that has changed."""
+    """The data files added since a snapshot; or why they are not the only change."""
 
     tasks: tuple[FileScanTask, ...] = ()
     row_count: int = 0
@@ -106,7 +106,7 @@ def _changed_deletes(io: FileIO, gone: Sequence[ManifestFile], came: Sequence[Ma
         )
         for manifests in (gone, came)
     )
-    return None if before == after else "rows have been deleted since: the delete files are others"
+    return None if before == after else "rows have been deleted since: the delete files have changed"
 
 
 def _data_entries(io: FileIO, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
@@ -135,5 +135,5 @@ def _added(gone: Sequence[ManifestEntry], came: Sequence[ManifestEntry]) -> Appe
     added = [file for path, file in after.items() if path not in before]
     odd = next((file for file in added if file.file_format != FileFormat.PARQUET), None)
     if odd is not None:
-        return AppendedFiles(reason=f"a file that came since is {odd.file_format.value}, not Parquet")
+        return AppendedFiles(reason=f"a file added since is {odd.file_format.value}, not Parquet")
     return AppendedFiles(tuple(FileScanTask(file) for file in added), sum(file.record_count for file in added))

@@ -199,4 +199,4 @@ def _check_selects(query: str, statements: Sequence[Any]) -> None:
     # PIVOT is made of several statements inside; so is what writes its rows.
     is_pivot = kind == "MULTI" and query.split(maxsplit=1)[0].lower() in _READING_WORDS
     if kind not in ("SELECT", "EXPLAIN") and not is_pivot:
-        raise CallError(f"the query {one_line(query)!r} does more than to read: expected a SELECT")
+        raise CallError(f"the query {one_line(query)!r} does more than read: expected a SELECT")

@@ -35,8 +35,8 @@ _HEAP_FULL = 52
 _UNRESOLVED = re.compile(r"unresolved dependency: ([^#\s]+)#([^;\s]+);([^:\s]+): not found")
 _OURS = "run it again in the new session that get_session() starts; its memory= is the heap, 2g by default"
 _THEIRS = (
-    "icestats did not start it and starts no other in its place: restart Python, or let stop_session() of "
-    "icestats.spark.session clear the dead session away and run it again in a new one"
+    "icestats did not start it, so it does not replace it: restart Python, or call stop_session() of "
+    "icestats.spark.session to clear the dead session, and run it again in a new one"
 )
 
 
@@ -206,7 +206,7 @@ def _explain_start(log: Path, error: Exception) -> str:
 
 
 def _forget(process: subprocess.Popen[bytes]) -> None:
-    """Forget a JVM that is about to be stopped, if it still runs: `read_ended` is not to give it."""
+    """Forget a JVM that is about to be stopped, if it still runs, so that `read_ended` does not return it."""
     _started[:] = [jvm for jvm in _started if jvm.process is not process or process.poll() is not None]
 
 
@@ -245,7 +245,7 @@ def explain_end(context: SparkContext, *, wait_s: float = 0.0) -> str | None:
 
 @contextmanager
 def unless_ended(context: SparkContext) -> Iterator[None]:
-    """Do what a block does in a JVM; where that has ended, leave the rest of the block out."""
+    """Run a block that talks to a JVM; where the JVM has ended, leave out the rest of the block."""
     try:
         yield
     except connection_errors():
@@ -254,7 +254,7 @@ def unless_ended(context: SparkContext) -> Iterator[None]:
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """Return what is raised of a JVM that has ended, and also for other reasons."""
+    """Return the errors that calls into an ended JVM raise; some have other causes too."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -264,7 +264,7 @@ def connection_errors() -> tuple[type[Exception], ...]:
 def hush_py4j() -> None:
     """Drop what Py4J logs of a call that the JVM's end cuts short: to the root logger, and so to the terminal.
 
-    It may come later too, from Py4J's own thread, which tells the JVM what Python has let go of.
+    It may come later too, from Py4J's own thread that tells the JVM which objects Python has freed.
     """
     logging.getLogger().addFilter(_is_no_cut_call)
 

@@ -35,8 +35,8 @@ class Contents(Facet):
         Parameters
         ----------
         progress : callable, optional
-            Called with the number of manifests that are done and of those that the local cache does not know; what it
-            raises stops the reading.
+            Called with the number of manifests that have been read and of all that the local cache does not know; an
+            exception from it stops the reading.
         """
         self._reader.fill_rollups(progress)
         return self
@@ -44,14 +44,14 @@ class Contents(Facet):
     def read_with_spark(
         self, spark: SparkSession | None = None, *, progress: Callable[[int, int], None] | None = None
     ) -> Self:
-        """Do as `read` does on Spark's executors, for a table whose metadata one machine should not read.
+        """Read the same as `read` on Spark's executors, for a table whose metadata is too large for one machine.
 
         Parameters
         ----------
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default the running one, or a new local one.
         progress : callable, optional
-            Called from another thread with finished and total tasks; what it raises cancels the job.
+            Called from another thread with finished and total tasks; an exception from it cancels the job.
         """
         from icestats.spark.session import get_session
 
@@ -194,7 +194,7 @@ class Contents(Facet):
         Raises
         ------
         CallError
-            The query is wrong, or does more than to read.
+            The query is wrong, or does more than read.
 
         Notes
         -----

@@ -1,4 +1,4 @@
-"""What every facet of a table stands on: the opened source, its snapshot, and what has been read of it."""
+"""What the facets of a table share: the opened source, its snapshot, and what has been read of it."""
 
 from __future__ import annotations
 

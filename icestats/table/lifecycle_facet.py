@@ -1,4 +1,4 @@
-"""The life of statistics after their commit: bringing them up to date, taking them back, cleaning up."""
+"""Committed statistics: bringing them up to date, removing them, cleaning up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StatisticsLifecycle(Facet):
-    """What becomes of statistics as the table goes on."""
+    """Refreshing and removing committed statistics."""
 
     def refresh_statistics(
         self,
@@ -29,23 +29,23 @@ class StatisticsLifecycle(Facet):
         spark: SparkSession | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> RefreshedStatistics:
-        """Make this snapshot's statistics from committed ones of an ancestor: read only the files that came since.
+        """Bring committed statistics up to this snapshot, reading only the files added since where possible.
 
         Parameters
         ----------
         columns : sequence of str, optional
             Top-level columns; by default those that have committed sketches.
         spark : pyspark.sql.SparkSession, optional
-            The session that reads. By default files of up to 128 MiB that came since are read in this process, without
-            Spark; for anything else the running session is used, or a new local one.
+            The session that reads. By default up to 128 MiB of new files are read in this process, without Spark; for
+            anything else the running session is used, or a new local one.
         progress : callable, optional
             Called with finished and total tasks of Spark's.
 
         Returns
         -------
         RefreshedStatistics
-            As `compute` returns, with the same `.commit()`; `print` it to see which columns were added to, and which
-            were scanned in full and why. Sketches have the sizes of the committed ones.
+            As `compute` returns, with the same `.commit()`; `print` it to see which columns were extended, and which
+            were scanned in full and why. Sketches keep the sizes of the committed ones.
 
         Raises
         ------
@@ -60,10 +60,10 @@ class StatisticsLifecycle(Facet):
 
         Notes
         -----
-        A column is added to where its Theta sketch, KLL sketch and column statistics are of one snapshot and of its
-        present type, and since then files were added and nothing else: by the operations of the snapshots, and by the
-        manifests. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and lengths
-        exactly, the sketches within their error.
+        A column is extended where its Theta sketch, KLL sketch and column statistics were made for one snapshot and for
+        its present type, and files were added since and nothing else happened, as the operations of the snapshots and
+        the manifests show. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and
+        lengths exactly, the sketches within their error.
         """
         from icestats.table.statistics import refresh_statistics
 
@@ -79,7 +79,7 @@ class StatisticsLifecycle(Facet):
         snapshot : int, optional
             Whose statistics; by default this table's snapshot.
         restore : bool
-            Whether to put back the entry that the last commit has replaced, where it can be found.
+            Whether to put back the entry that the last commit replaced, if it can be found.
         dry_run : bool
             Only say what would change.
 
@@ -97,7 +97,7 @@ class StatisticsLifecycle(Facet):
 
         Notes
         -----
-        Do this before a column with a listed NDV is dropped from the current snapshot: Spark's joins fail on it after.
+        Do this before you drop a column whose NDV is listed for the current snapshot: afterwards Spark's joins fail.
         """
         from icestats.commit.statistics_removal import commit_removal, prepare_removal
         from icestats.table.reports import RemovalReport
@@ -125,8 +125,8 @@ class StatisticsLifecycle(Facet):
         pyarrow.Table
             `commit.orphans.ORPHANS`: one row a Puffin or partition statistics file: its path, kind, size in bytes, time
             and age in seconds; when the last version of the metadata that refers to it was replaced; and the metadata
-            file, no version of this table's, that refers to it (a killed commit has left it, or another catalog has
-            this table too).
+            file that refers to it and is no version of this table's (left by a killed commit, or by another catalog
+            that has this table too).
 
         Raises
         ------
@@ -135,7 +135,7 @@ class StatisticsLifecycle(Facet):
 
         Notes
         -----
-        Looks into the folder of the table's metadata alone. The live metadata is what the catalog has now.
+        Only the folder of the table's metadata is searched. The live metadata is what the catalog has now.
         """
         from icestats.commit.orphans import find_orphans
 
@@ -154,13 +154,13 @@ class StatisticsLifecycle(Facet):
         Parameters
         ----------
         older_than : datetime.timedelta
-            Least age of a file to delete, and least time since metadata that refers to it was replaced.
+            Minimum age of a file to delete, and minimum time since metadata that refers to it was replaced.
         dry_run : bool
             Whether only to show what would be deleted.
         allow_recent : bool
-            Whether `older_than` may be less than a day: only where nobody commits or reads meanwhile.
+            Whether `older_than` may be less than a day. Safe only while nobody commits or reads.
         allow_referred : bool
-            Whether to delete files to which a metadata file refers that is no version of this table's: only where no
+            Whether to delete files that only metadata which is no version of this table's refers to. Safe only if no
             other catalog has this table.
 
         Returns

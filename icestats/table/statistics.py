@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from icestats.commit.puffin_writer import NewBlob
     from icestats.scan.scan_job import Sizes
     from icestats.scan.scan_plan import ScanPlan
+    from icestats.spark.statistics_refresh import Refresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,26 +230,19 @@ class RefreshedStatistics(Statistics):
     """Theta, KLL and column statistics of one snapshot, as `Statistics`; and how they came about."""
 
     def __init__(
-        self,
-        source: Source,
-        found: TableStatistics,
-        *,
-        added_to: Mapping[str, int],
-        scanned: Mapping[str, str],
-        added_file_count: int,
-        added_row_count: int,
-        unlisted: Collection[str] = (),
+        self, source: Source, found: TableStatistics, refresh: Refresh, unlisted: Collection[str] = ()
     ) -> None:
         super().__init__(source, found)
         self.unlisted = tuple(unlisted)
         """Columns of `added_to` whose NDV metadata.json did not list: `commit` leaves them out, unless told."""
-        self.added_to = dict(added_to)
+        self.added_to = refresh.added_to
         """Columns whose committed statistics were added to, by name: the snapshot that these are of."""
-        self.scanned = dict(scanned)
+        self.scanned = refresh.scanned
         """Columns that were read in all live files, by name: why."""
-        self.added_file_count = added_file_count
-        """Data files that came since, which were read for `added_to`."""
-        self.added_row_count = added_row_count
+        self.added_file_count = refresh.added_file_count
+        """Data files added since, which were read for `added_to`."""
+        self.added_row_count = refresh.added_row_count
+        """Rows of these files."""
 
     def commit(
         self,
@@ -282,7 +276,7 @@ class RefreshedStatistics(Statistics):
         if self.added_to:
             lines.append(
                 f"  {counted(self.added_file_count, 'file')} with {counted(self.added_row_count, 'row')} "
-                "came since and were read"
+                "were added since, and read"
             )
         by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, reason in self.scanned.items():
@@ -347,7 +341,7 @@ def refresh_statistics(
     snapshot = require_snapshot(reader)
     source, schema, blobs = reader.source, reader.schema, reader.blobs
     from icestats.scan.scan_plan import select_columns
-    from icestats.spark.statistics_refresh import refresh_table_statistics
+    from icestats.spark.statistics_refresh import Refresh
 
     fields = schema.top_level
     select_columns(fields, columns)
@@ -357,16 +351,9 @@ def refresh_statistics(
             f"{source.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
             "run table.compute().commit(), or `icestats compute --commit`, once"
         )
-    found, refreshed = refresh_table_statistics(spark, source, snapshot, schema, blobs, asked, progress=progress)
-    return RefreshedStatistics(
-        source,
-        found,
-        added_to=refreshed.added_to,
-        scanned=refreshed.scanned,
-        added_file_count=refreshed.added_file_count,
-        added_row_count=refreshed.added_row_count,
-        unlisted=_find_unlisted(found, refreshed.added_to, blobs),
-    )
+    refresh = Refresh(spark, source, snapshot, schema, progress)
+    found = refresh.run(blobs, asked)
+    return RefreshedStatistics(source, found, refresh, _find_unlisted(found, refresh.added_to, blobs))
 
 
 def _find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:

@@ -160,7 +160,7 @@ def test_a_refresh_reads_all_with_spark_where_the_new_files_are_not_all_that_cou
     spark.sql(f"alter table {name} set tblproperties ('write.format.default'='orc')")
     spark.sql(f"insert into {name} select * from {name} where id < 50")
     orc = icestats.load(name).refresh_statistics()
-    assert set(orc.scanned.values()) == {"a file that came since is ORC, not Parquet"}
+    assert set(orc.scanned.values()) == {"a file added since is ORC, not Parquet"}
     assert orc.found.scanned_by == "Spark"
     assert_describes(orc, rows_of(spark, "refreshed"))
 

@@ -1,4 +1,4 @@
-"""A refresh reads only what came since, and finds what a full scan finds."""
+"""A refresh reads only the files added since, and finds what a full scan finds."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_appended_files_alone_are_read_and_the_result_is_that_of_a_full_scan(spa
     refreshed = table.refresh_statistics()
     assert (refreshed.added_file_count, refreshed.added_row_count, refreshed.scanned) == (2, 600, {})
     assert set(refreshed.added_to) == {"id", "name", "price", "code"}
-    assert "2 files with 600 rows came since" in repr(refreshed)
+    assert "2 files with 600 rows were added since" in repr(refreshed)
     assert without_kll(refreshed) == without_kll(full)
     assert without_kll(table.refresh_statistics(spark=spark)) == without_kll(full), "by Spark as in this process"
     assert refreshed.found.row_count == 30_600

@@ -1,4 +1,4 @@
-"""Files that came since a snapshot are found exactly; anything else that was done is noticed."""
+"""Files added since a snapshot are found exactly; any other change is noticed."""
 
 from __future__ import annotations
 
