@@ -190,9 +190,7 @@ def remove_orphans(
         As for `find_orphans`.
     """
     if older_than < YOUNGEST and not allow_recent:
-        raise CallError(
-            f"older_than is {older_than}, expected at least a day: pass allow_recent=True if nobody commits or reads"
-        )
+        raise CallError(f"older_than is {older_than}, expected a day at least: allow_recent=True if nobody commits")
     if not dry_run and isinstance(table, StaticTable):
         raise CommitError(f"{table.metadata_location} is read-only: open the table through its catalog to delete files")
     files = TableFiles(table.io)
