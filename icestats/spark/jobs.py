@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from icestats.answers.text import one_line
 from icestats.errors import IcestatsError, SparkUnavailableError
@@ -15,6 +15,8 @@ from icestats.spark.jvm import connection_errors, explain_end, hush_py4j, unless
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Item = TypeVar("Item")
+
 _SHUT_DOWN = "SparkContext was shut down"
 _SHUTDOWN_S = 5.0
 _CANCELLED = re.compile(rf"cancelled (part of cancelled job group|because|as part of)|{_SHUT_DOWN}", re.I)
@@ -22,6 +24,23 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version: (\S+) than that in driver: (\S+?),")
 _NO_INTERPRETER = re.compile(r'Cannot run program "([^"]+)"')
 _PYTHON_ERROR = re.compile(r"^([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
+
+
+def cut_evenly(items: Sequence[Item], sizes: Sequence[int], count: int) -> list[list[Item]]:
+    """Cut items into at most so many parts of about the same size, in their order.
+
+    Examples
+    --------
+    >>> cut_evenly("abcde", [10, 10, 90, 5, 5], 2)
+    [['a', 'b'], ['c', 'd', 'e']]
+    """
+    total, before = sum(sizes), 0
+    parts: list[list[Item]] = [[] for _ in range(count)]
+    for item, size in zip(items, sizes, strict=True):
+        # By the middle of the item, so that a large one does not draw its neighbours to it.
+        parts[min(count - 1, (2 * before + size) * count // (2 * total))].append(item)
+        before += size
+    return [part for part in parts if part]
 
 
 @contextmanager

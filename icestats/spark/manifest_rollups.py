@@ -21,7 +21,7 @@ from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollups.rollup_cache import Reader
 from icestats.read.rollups.rollup_merge import merge_rollups
-from icestats.spark.jobs import cancel_jobs, explained_errors, watch_jobs
+from icestats.spark.jobs import cancel_jobs, cut_evenly, explained_errors, watch_jobs
 from icestats.spark.shipping import ship_package
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def spark_reader(spark: SparkSession, metadata: TableMetadata, storage: Storage,
     return read
 
 
-def bundle_manifests(manifests: Sequence[ManifestToRead], least_count: int) -> list[Sequence[ManifestToRead]]:
+def bundle_manifests(manifests: Sequence[ManifestToRead], least_count: int) -> list[list[ManifestToRead]]:
     """Cut manifests into bundles of about the same length, in their order: neighbours share partitions.
 
     Parameters
@@ -129,16 +129,8 @@ def bundle_manifests(manifests: Sequence[ManifestToRead], least_count: int) -> l
     >>> [[manifest.path for manifest in bundle] for bundle in bundle_manifests(paths, 2)]
     [['0', '1'], ['2', '3', '4']]
     """
-    total = sum(max(manifest.length, 1) for manifest in manifests)
-    count = min(len(manifests), max(least_count, -(-total // BUNDLE_BYTES)))
-    bundles: list[list[ManifestToRead]] = [[] for _ in range(count)]
-    before = 0
-    for manifest in manifests:
-        # By the middle of the manifest, so that a long one does not draw its neighbours to it.
-        length = max(manifest.length, 1)
-        bundles[min(count - 1, (2 * before + length) * count // (2 * total))].append(manifest)
-        before += length
-    return [bundle for bundle in bundles if bundle]
+    lengths = [max(manifest.length, 1) for manifest in manifests]
+    return cut_evenly(manifests, lengths, min(len(manifests), max(least_count, -(-sum(lengths) // BUNDLE_BYTES))))
 
 
 def _collect(spark: SparkSession, group: str, answers: Any, progress: Progress | None) -> list[Any]:

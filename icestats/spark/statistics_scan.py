@@ -31,7 +31,7 @@ from icestats.scan.scan_job import (
     scan_rows,
 )
 from icestats.scan.scan_plan import ScanPlan, build_statistics
-from icestats.spark.jobs import explained_errors, watch_jobs
+from icestats.spark.jobs import cut_evenly, explained_errors, watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, select_rows
 from icestats.spark.versions import find_version
@@ -177,7 +177,11 @@ def _bundle(plan: ScanPlan, parallelism: int) -> list[list[FileScanTask]]:
     total = sum(task.file.file_size_in_bytes for task in plan.tasks)
     count = min(len(plan.tasks), max(2 * parallelism, -(-total // TARGET_TASK_BYTES)))
     if plan.partitions is not None:
-        return _bundle_neighbours(plan.tasks, plan.partitions, count)
+        # The files of a partition stay together, so that few partitions are cut by the end of a bundle.
+        partitions = plan.partitions
+        places = {key: place for place, key in enumerate(dict.fromkeys(partitions.values()))}
+        ordered = sorted(plan.tasks, key=lambda task: places[partitions[task.file.file_path]])
+        return cut_evenly(ordered, [task.file.file_size_in_bytes + 1 for task in ordered], count)
     # Largest first, each to the emptiest bundle: as many bundles as keep every core busy to the end.
     bundles: list[list[FileScanTask]] = [[] for _ in range(count)]
     loads = [0] * count
@@ -186,19 +190,3 @@ def _bundle(plan: ScanPlan, parallelism: int) -> list[list[FileScanTask]]:
         bundles[emptiest].append(task)
         loads[emptiest] += task.file.file_size_in_bytes + 1
     return bundles
-
-
-def _bundle_neighbours(
-    tasks: Iterable[FileScanTask], partitions: Mapping[str, PartitionKey], count: int
-) -> list[list[FileScanTask]]:
-    # The files of a partition stay together, so that few partitions are cut by the end of a bundle.
-    places = {key: place for place, key in enumerate(dict.fromkeys(partitions.values()))}
-    ordered = sorted(tasks, key=lambda task: places[partitions[task.file.file_path]])
-    total = sum(task.file.file_size_in_bytes + 1 for task in ordered)
-    bundles: list[list[FileScanTask]] = [[] for _ in range(count)]
-    before = 0
-    for task in ordered:
-        size = task.file.file_size_in_bytes + 1
-        bundles[min(count - 1, (2 * before + size) * count // (2 * total))].append(task)
-        before += size
-    return [bundle for bundle in bundles if bundle]
