@@ -40,7 +40,7 @@ def prepare_partition_commit(table: Table, snapshot_id: int, data: bytes, file_f
 
 
 def commit_partition_statistics(
-    table: Table, file: PartitionStatisticsFile, data: bytes, *, on_step: Step | None = None, max_attempts: int = 20
+    table: Table, file: PartitionStatisticsFile, data: bytes, *, on_step: Step | None = None
 ) -> PartitionCommit:
     """Write a partition statistics file and register it for its snapshot.
 
@@ -55,8 +55,6 @@ def commit_partition_statistics(
     on_step : callable, optional
         Called with `writing`, `written`, `committing` and `committed`; again from `writing` on where others commit in
         between.
-    max_attempts : int
-        How often to try.
 
     Raises
     ------
@@ -71,10 +69,10 @@ def commit_partition_statistics(
     PyIceberg and Java accept a snapshot id that does not exist: it is looked for in what is committed against.
     """
     step = on_step or (lambda _: None)
-    for _ in count_attempts(table, max_attempts):
+    for _ in count_attempts(table):
         fresh = reload_with_snapshot(table, file.snapshot_id)
         before = find_path(fresh.metadata, file)
         if write_and_register(fresh, file, data, step) is not None:
             step("committed")
             return PartitionCommit(file, before)
-    raise explain_exhausted(table, max_attempts)
+    raise explain_exhausted(table)

@@ -30,6 +30,8 @@ Step = Callable[[str], None]
 
 # Errors after which a catalog has certainly not taken the commit. After any other error it may have.
 _REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
+MOST_ATTEMPTS = 20
+"""How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
 
 
@@ -105,7 +107,7 @@ def write_and_register(
     return table
 
 
-def count_attempts(table: Table, most: int) -> Iterator[int]:
+def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:
     """Yield the numbers of attempts from 1, with pauses as the table's commit properties say, less a random part."""
     shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
     for attempt in range(most):
@@ -115,7 +117,7 @@ def count_attempts(table: Table, most: int) -> Iterator[int]:
         yield attempt + 1
 
 
-def explain_exhausted(table: Table, most: int) -> CommitError:
+def explain_exhausted(table: Table, most: int = MOST_ATTEMPTS) -> CommitError:
     """Build the error after the last attempt."""
     return CommitError(
         f"others changed {table_name(table)} in each of {most} attempts: nothing was committed, try again"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from icestats.commit.entries import checks_requirements
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.registration import (
+    MOST_ATTEMPTS,
     Step,
     count_attempts,
     explain_exhausted,
@@ -99,7 +100,9 @@ def prepare_commit(
     return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed))
 
 
-def commit_statistics(plan: CommitPlan, *, on_step: Step | None = None, max_attempts: int = 20) -> CommitPlan:
+def commit_statistics(
+    plan: CommitPlan, *, on_step: Step | None = None, max_attempts: int = MOST_ATTEMPTS
+) -> CommitPlan:
     """Write a plan's file and register it for the snapshot.
 
     The table is loaded afresh. Where it is as it was, exactly the plan is carried out; where its statistics or its

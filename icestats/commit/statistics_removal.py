@@ -26,8 +26,6 @@ from icestats.read.puffin.puffin import read_puffin_footer
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-_MOST_ATTEMPTS = 20
-
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
@@ -147,7 +145,7 @@ def commit_removal(plan: RemovalPlan) -> None:
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
     """
-    for _ in count_attempts(plan.table, _MOST_ATTEMPTS):
+    for _ in count_attempts(plan.table):
         fresh = reload_table(plan.table)
         same_schema = fresh.metadata.current_schema_id == plan.table.metadata.current_schema_id
         if find_statistics(fresh, plan.snapshot_id) != plan.before or not (plan.after is None or same_schema):

@@ -19,6 +19,7 @@ Item = TypeVar("Item")
 
 _SHUT_DOWN = "SparkContext was shut down"
 _SHUTDOWN_S = 5.0
+_INTERVAL_S = 0.2
 _CANCELLED = re.compile(rf"cancelled (part of cancelled job group|because|as part of)|{_SHUT_DOWN}", re.I)
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version: (\S+) than that in driver: (\S+?),")
@@ -44,9 +45,7 @@ def cut_evenly(items: Sequence[Item], sizes: Sequence[int], count: int) -> list[
 
 
 @contextmanager
-def watch_jobs(
-    spark: SparkSession, group: str, callback: Callable[[int, int], object] | None = None, *, interval_s: float = 0.2
-) -> Iterator[None]:
+def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], object] | None = None) -> Iterator[None]:
     """Put the Spark jobs of a block into a job group, and tell how far they are.
 
     Parameters
@@ -58,8 +57,6 @@ def watch_jobs(
     callback : callable, optional
         Called from a thread of its own with the completed and the known tasks, whenever one of them changes, and
         once at the end of a block that did not fail.
-    interval_s : float
-        Seconds between two looks.
     """
     context = spark.sparkContext
     names = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
@@ -70,7 +67,7 @@ def watch_jobs(
 
     def watch(report: Callable[[int, int], object]) -> None:
         last = (0, 0)
-        while not finished.wait(interval_s):
+        while not finished.wait(_INTERVAL_S):
             now = last
             with unless_ended(context):
                 now = _count_tasks(spark, group, earlier)

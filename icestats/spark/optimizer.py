@@ -47,8 +47,6 @@ def explain_with_spark(
     schema: Schema,
     condition: str,
     columns: Sequence[str] | None,
-    *,
-    cbo: Sequence[bool] = (False, True),
 ) -> list[OptimizerStatistics]:
     """Ask Spark's optimizer, with its cost-based part off and on.
 
@@ -66,13 +64,11 @@ def explain_with_spark(
         Of a WHERE clause, in Spark's SQL.
     columns : sequence of str or None
         Quoted names of the projected columns; None: all.
-    cbo : sequence of bool
-        Which settings of ``spark.sql.cbo.enabled`` to ask with.
 
     Returns
     -------
     list of OptimizerStatistics
-        One a setting.
+        With ``spark.sql.cbo.enabled`` false, and true.
 
     Raises
     ------
@@ -86,7 +82,7 @@ def explain_with_spark(
     with _asked(spark, source), open_in_spark(spark, source, _REASON, version) as (session, name):
         query = f"select {selected} from {name} {version.clause} where {condition}"  # noqa: S608 - names and literals are quoted
         found = []
-        for enabled in cbo:
+        for enabled in (False, True):
             with active(session), _settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
                 found.append(_explain(session, query))
         return found

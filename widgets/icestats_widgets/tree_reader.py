@@ -68,10 +68,6 @@ class TreeWish:
             getattr(self, name) == getattr(other, name) for name in small
         )
 
-    def toggled(self, path: Path) -> TreeWish:
-        """Return the wish with a row opened, or closed."""
-        return replace(self, opened=self.opened - {path} if path in self.opened else self.opened | {path})
-
 
 class TreeReader:
     """Builds the tree, and keeps what it has read."""
