@@ -141,9 +141,9 @@ def build_histogram(
 
     Notes
     -----
-    The sketch does not know its snapshot, nulls and NaNs: they are None, and the caller fills them in with `replace`. Each
-    count is within `count_error` of the truth. n, the smallest and the largest value are exact. So are the counts as long
-    as the sketch holds every value (`rank_error` is 0.0).
+    The sketch does not know its snapshot, nulls and NaNs: they are None, and the caller fills them in with `replace`.
+    Each count is within `count_error` of the truth. n, the smallest and the largest value are exact. So are the counts
+    as long as the sketch holds every value (`rank_error` is 0.0).
 
     Examples
     --------
