@@ -128,7 +128,7 @@ def _measure_crowds(location: str, days: int) -> list[str]:
                 tables = [icestats.load(metadata_path(location)) for _ in range(crowd)]
                 for table in tables:
                     # Statistics that a coordinator has read once, for all plannings.
-                    table._reader.__dict__["rollups"] = rollups
+                    table._reader._rollups = rollups
                 lines.append(_measure_crowd(title, row_filter, tables, with_statistics))
                 print(lines[-1], file=sys.stderr)
     return lines

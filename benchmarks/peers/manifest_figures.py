@@ -46,7 +46,7 @@ def append(table: Table) -> None:
 
 def read(table: Table) -> Any:
     found = table.manifests()
-    if "rollups" in table._reader.__dict__:
+    if table._reader.known_rollups() is not None:
         raise SystemExit("the manifests were read, the blob was not used")
     return found
 

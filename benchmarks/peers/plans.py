@@ -76,7 +76,7 @@ def _load_registered(location: str) -> Table:
 
 def _ask(table: Table, row_filter: str) -> int:
     found = table.estimate(row_filter, sources=["manifests"])["manifests"]
-    if "rollups" in table._reader.__dict__:
+    if table._reader.known_rollups() is not None:
         raise SystemExit("the manifests were read, the blob was not used")
     rows: float = found.rows
     return round(rows)

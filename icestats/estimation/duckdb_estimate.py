@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from icestats.answers.text import one_line
-from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.questions import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.sql_text import build_sql
 from icestats.iceberg.storage import local_path

@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
-from icestats.estimation.formulas.group_evidence import Groups, as_floats, build_column_evidence, build_groups
-from icestats.estimation.formulas.kept_groups import GroupedEvidence, Question, keep_by_partition
+from icestats.estimation.formulas.group_evidence import GroupEvidence, as_floats, build_column_evidence, build_groups
+from icestats.estimation.formulas.kept_groups import GroupedEvidence, keep_by_partition
+from icestats.estimation.formulas.questions import Question
 from icestats.estimation.formulas.sketch_sources import DistinctValues, Distribution
 from icestats.estimation.partition_kll import PartitionDistributions
 from icestats.estimation.table_deletes import TableDeletes, build_table_deletes
 from icestats.iceberg.metadata import Field
-from icestats.plan.sets.partition_ranges import build_manifest_ranges, build_value_ranges
+from icestats.plan.evaluation.column_metrics import build_metrics
+from icestats.plan.evaluation.partition_groups import group_manifests, group_values
 from icestats.read.manifests.file_figures import read_file_figures
 from icestats.read.manifests.manifests import manifests_to_read
 from icestats.read.puffin.puffin import read_blob
@@ -75,7 +78,7 @@ class Evidence:
     @cached_property
     def manifest_bytes(self) -> int:
         """Bytes that hold the roll-up by manifest: the committed blob's where it is read from there, or manifests'."""
-        blobs = () if "rollups" in self.reader.__dict__ else self.reader.blobs
+        blobs = self.reader.blobs if self.reader.known_rollups() is None else ()
         committed = next((found.blob.length for found in blobs if found.blob.type == MANIFEST_STATISTICS), None)
         return committed or int(pc.sum(self._data_manifests["manifest_length"]).as_py() or 0)
 
@@ -83,7 +86,7 @@ class Evidence:
     def partition_bytes(self) -> int:
         """Bytes that hold the roll-up by partition: the partition statistics file's, or manifests'."""
         reader = self.reader
-        if "rollups" not in reader.__dict__ and reader.snapshot is not None:
+        if reader.known_rollups() is None and reader.snapshot is not None:
             for file in reader.source.metadata.partition_statistics:
                 if file.snapshot_id == reader.snapshot.snapshot_id:
                     return file.file_size_in_bytes
@@ -109,8 +112,8 @@ class Evidence:
             columns,
             field_ids,
         )
-        ranges = build_manifest_ranges(manifests, metadata.specs, reader.schema)
-        return GroupedEvidence(built, ranges, self.deletes.over(built.row_counts), self.manifest_bytes)
+        by_spec = group_manifests(manifests, metadata.specs, reader.schema)
+        return GroupedEvidence(built, by_spec, self.deletes.over(built.row_counts), self.manifest_bytes)
 
     def read_partitions(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the partitions with their roll-up."""
@@ -126,13 +129,13 @@ class Evidence:
             reader.schema.columns,
             field_ids,
         )
-        ranges = build_value_ranges(
+        by_spec = group_values(
             combine_chunks(partitions["partition"]),
             to_numpy(partitions["spec_id"]),
-            reader.source.metadata.specs,
+            reader.source.metadata,
             reader.schema,
         )
-        return GroupedEvidence(built, ranges, self.deletes.of_partitions(partitions), self.partition_bytes)
+        return GroupedEvidence(built, by_spec, self.deletes.of_partitions(partitions), self.partition_bytes)
 
     def _partition_cells(self) -> pa.Table:
         rollups, width = self.reader.partition_rollups, len(self.reader.schema.columns)
@@ -175,14 +178,13 @@ class Evidence:
         rows = as_floats(files["record_count"])
         columns = {}
         for field in fields:
-            known = {name: _of_column(files, name, field.field_id) for name in _FILE_STATISTICS}
-            columns[field.field_id] = build_column_evidence(field.type, rows, **known)
-        ranges = build_value_ranges(
-            combine_chunks(files["partition"]), to_numpy(files["spec_id"]), metadata.specs, reader.schema
-        )
-        groups = Groups("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
+            known = {name: _of_column(files, name, field.field_id) for name in (*PLANNING_STATISTICS, "column_size")}
+            metrics = build_metrics(field, to_numpy(files["record_count"]), known)
+            columns[field.field_id] = build_column_evidence(metrics, rows, known["column_size"])
+        by_spec = group_values(combine_chunks(files["partition"]), to_numpy(files["spec_id"]), metadata, reader.schema)
+        groups = GroupEvidence("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
         read = int(pc.sum(manifests["manifest_length"]).as_py() or 0) + (0 if deletes is None else deletes.bytes_read)
-        return GroupedEvidence(groups, ranges, self.deletes.of_files(files, deletes), read)
+        return GroupedEvidence(groups, by_spec, self.deletes.of_files(files, deletes), read)
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""
@@ -243,9 +245,6 @@ class Evidence:
         except MetadataError:
             return None
         return None if found is None else found.ndv
-
-
-_FILE_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper_bound", "column_size")
 
 
 def _of_column(files: pa.Table, statistic: str, field_id: int) -> pa.Array:

@@ -7,7 +7,7 @@ import time
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.join_formulas import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
-from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.questions import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
@@ -40,7 +40,7 @@ def count_join(
     begin = time.perf_counter()
     rows = count_join_rows(
         *(
-            (e.reader.source, e.reader.snapshot, e.reader.schema, q.expression, k.name)
+            (e.reader.source, e.reader.snapshot, e.reader.schema, q.row_filter, k.name)
             for e, q, k in zip((left, right), questions, keys, strict=True)
         )
     )

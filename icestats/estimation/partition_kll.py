@@ -14,8 +14,9 @@ from icestats.estimation.formulas.selectivity import Selectivity, build_selectiv
 from icestats.estimation.formulas.sketch_sources import Distribution, estimate_kll
 from icestats.estimation.formulas.sketched_sources import Sketched
 from icestats.iceberg.metadata import Field
-from icestats.plan.sets.partition_ranges import Longs, build_partition_keys
-from icestats.plan.sets.value_predicates import Leaf
+from icestats.iceberg.value_order import Longs
+from icestats.plan.evaluation.partition_groups import build_partition_keys
+from icestats.plan.values.value_predicates import Leaf
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
@@ -48,7 +49,7 @@ class PartitionDistributions:
         self._keys = build_partition_keys(
             combine_chunks(partitions["partition"]),
             to_numpy(partitions["spec_id"]),
-            reader.source.metadata.specs,
+            reader.source.metadata,
             reader.schema,
         )
 

@@ -11,14 +11,15 @@ import numpy as np
 from icestats.errors import CallError, MetadataError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.grouped_sources import estimate_each, estimate_together
-from icestats.estimation.formulas.kept_groups import Question
-from icestats.estimation.formulas.selectivity import Selectivity, combine
+from icestats.estimation.formulas.kept_groups import Basis, build_source_estimate
+from icestats.estimation.formulas.questions import Question
+from icestats.estimation.formulas.selectivity import Selectivity, combine_leaves
 from icestats.estimation.formulas.sketch_sources import choose_best, estimate_kll, estimate_ndv
 from icestats.estimation.formulas.sketched_sources import estimate_by_sketches, estimate_combined
-from icestats.estimation.formulas.source_estimates import SourceEstimate, build_source_estimate
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.formulas.uniform import estimate_uniform
 from icestats.iceberg.metadata import Field
-from icestats.plan.sets.value_predicates import Leaf, list_leaves
+from icestats.plan.values.value_predicates import Leaf
 
 SOURCES = (
     "data-files",
@@ -33,7 +34,7 @@ SOURCES = (
 )
 """The sources of statistics, in the order in which they are listed."""
 
-Asked = Callable[[Evidence, Question, str], SourceEstimate]
+_Asked = Callable[[Evidence, Question, str], SourceEstimate]
 
 
 def ask_sources(
@@ -116,24 +117,19 @@ def _ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
         size += distinct.size_bytes if distinct else 0
         return estimate_ndv(leaf, distinct, grouped.groups.columns.get(leaf.field_id))
 
-    selectivity = combine(question.predicate, 1, estimate_leaf)
-    leaves = list_leaves(question.predicate)
+    selectivity = combine_leaves(question.predicate, 1, estimate_leaf)
+    leaves = question.leaves
     if leaves and not any(_is_about_points(leaf) for leaf in leaves):
         reason = "no equality, IN, != or NOT IN in the filter: a number of distinct values says nothing of ranges"
         selectivity = Selectivity(np.full(1, np.nan), selectivity.lower, selectivity.upper, (reason,))
-    return build_source_estimate(
-        name,
-        grouped.groups,
-        selectivity,
-        grouped.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
+    basis = Basis(
         assumes="each distinct value has as many rows as another; ranges spread evenly between the table's bounds; "
         "columns independent",
         bound="certain: what the table's bounds and null counts leave possible",
         values_read=1 + 5 * len(leaves),
         bytes_read=size,
     )
+    return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
 def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
@@ -147,20 +143,15 @@ def _kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
             kept, size = kept + distribution.sketch.retained_count, size + distribution.size_bytes
         return estimate_kll(leaf, distribution)
 
-    selectivity = combine(question.predicate, 1, estimate_leaf)
-    return build_source_estimate(
-        name,
-        grouped.groups,
-        selectivity,
-        grouped.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
+    selectivity = combine_leaves(question.predicate, 1, estimate_leaf)
+    basis = Basis(
         assumes="ranks of the table's sketches; columns independent",
         bound="99 % confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities",
         values_read=kept,
         bytes_read=size,
         of_live_rows=True,
     )
+    return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
 def _kll_by_partition(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
@@ -193,7 +184,7 @@ def _is_about_points(leaf: Leaf) -> bool:
     return bool(leaf.values.points) or len(leaf.values.intervals) > 1
 
 
-_BY_NAME: dict[str, Asked] = {
+_BY_NAME: dict[str, _Asked] = {
     "data-files": _data_files,
     "manifests": _manifests,
     DOUBLE: _manifests,

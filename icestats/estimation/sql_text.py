@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import uuid
-from itertools import pairwise
 from typing import Any, Literal
 
 from icestats.iceberg.types import decode_json, encode_value, parse_type
-from icestats.plan.sets.value_predicates import All, Leaf, Tree
-from icestats.plan.sets.value_sets import Interval, ValueSet, build_prefix
+from icestats.plan.values.value_predicates import All, Leaf, Tree
+from icestats.plan.values.value_sets import Interval, build_prefix
 from icestats.stats.kll_items import item_value
 
 Dialect = Literal["spark", "duckdb"]
@@ -32,7 +31,7 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
 
     Examples
     --------
-    >>> from icestats.plan.sets.value_sets import TOP, above
+    >>> from icestats.plan.values.value_sets import TOP, above
     >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
     >>> build_sql(leaf, "spark")
     '`price` > 3.0D'
@@ -76,9 +75,8 @@ def _leaf_sql(leaf: Leaf, dialect: Dialect, exact: bool) -> str:
 
 def _interval_parts(leaf: Leaf, name: str, dialect: Dialect) -> list[str]:
     points = [_literal(leaf.type, p.low[1], dialect) for p in leaf.values.points]
-    gaps = _excluded_points(leaf.values)
-    if gaps:
-        shown = [_literal(leaf.type, item, dialect) for item in gaps]
+    if leaf.values.gaps:
+        shown = [_literal(leaf.type, gap.low[1], dialect) for gap in leaf.values.gaps]
         return [f"{name} <> {shown[0]}" if len(shown) == 1 else f"{name} not in ({', '.join(shown)})"]
     parts = [_range(leaf, interval, name, dialect) for interval in leaf.values.ranges]
     if len(points) == 1:
@@ -86,15 +84,6 @@ def _interval_parts(leaf: Leaf, name: str, dialect: Dialect) -> list[str]:
     elif points:
         parts.append(f"{name} in ({', '.join(points)})")
     return parts
-
-
-def _excluded_points(values: ValueSet) -> list[Any]:
-    intervals = values.intervals
-    if len(intervals) < 2 or len(intervals[0].low) > 1 or len(intervals[-1].high) > 1:
-        return []
-    pairs = list(pairwise(intervals))
-    is_whole = all(a.high[1] == b.low[1] and (a.high[2], b.low[2]) == (0, 1) for a, b in pairs)
-    return [a.high[1] for a, _ in pairs] if is_whole else []
 
 
 def _range(leaf: Leaf, interval: Interval, name: str, dialect: Dialect) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from icestats.answers.findings import Finding
-from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.questions import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate
-from icestats.plan.sets.value_predicates import Leaf, list_leaves
+from icestats.plan.values.value_predicates import Leaf
 from icestats.read.puffin.listed_statistics import find_listed_blobs, find_listed_traps
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -30,7 +30,7 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
     metadata, snapshot = reader.source.metadata, reader.snapshot
     yield from find_listed_traps(metadata, snapshot)
     listed = {field_id for blob in find_listed_blobs(metadata, snapshot) for field_id in blob.field_ids}
-    hit = [leaf for leaf in list_leaves(question.predicate) if leaf.field_id in listed and _is_zeroed(leaf)]
+    hit = [leaf for leaf in question.leaves if leaf.field_id in listed and _is_zeroed(leaf)]
     if hit:
         said = next((one for one in found if one.source == _CBO_NDV), None)
         evidence = f"{hit[0].column} is {hit[0].type} and has a listed NDV, but engines are given no bounds"

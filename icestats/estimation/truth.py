@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError
 from icestats.estimation.duckdb_estimate import explain_with_duckdb
-from icestats.estimation.formulas.kept_groups import Question
+from icestats.estimation.formulas.questions import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.sql_text import build_sql, quote_name
-from icestats.plan.filters.row_filter import FilterSchema
 from icestats.scan.actual_rows import count_rows
-from icestats.snapshot.plan_reader import plan_scan
+from icestats.snapshot.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession
     begin = time.perf_counter()
     by = "PyIceberg, over the files that the filter leaves"
     try:
-        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.expression)
+        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.row_filter)
     except UnsupportedError:
         from icestats.spark.optimizer import count_with_spark
         from icestats.spark.session import get_session
@@ -74,7 +73,6 @@ def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession
 
 def ask_engines(
     reader: SnapshotReader,
-    known: FilterSchema,
     question: Question,
     engines: Sequence[str],
     spark: SparkSession | None,
@@ -82,7 +80,7 @@ def ask_engines(
     """Ask the engines; one that fails, or is not there, is unknown and says why."""
     found: list[SourceEstimate] = []
     if "duckdb" in engines:
-        found += _timed(lambda: [_ask_duckdb(reader, known, question)])
+        found += _timed(lambda: [_ask_duckdb(reader, question)])
     if "spark" in engines:
         found += _timed(lambda: _ask_spark(reader, question, spark))
     return found
@@ -95,9 +93,9 @@ def _timed(ask: Callable[[], list[SourceEstimate]]) -> list[SourceEstimate]:
     return [replace(one, duration_ms=duration_ms) for one in found]
 
 
-def _ask_duckdb(reader: SnapshotReader, known: FilterSchema, question: Question) -> SourceEstimate:
+def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
     try:
-        paths = plan_scan(reader, known, question.expression).kept_file_paths()
+        paths = read_plan(reader, question.row_filter).kept_file_paths()
     except IcestatsError as error:
         return SourceEstimate("duckdb", reason=str(error))
     return explain_with_duckdb(question, paths)

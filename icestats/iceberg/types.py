@@ -165,6 +165,25 @@ _DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
 }
 
 
+_WIDTHS = {"boolean": 1, "int": 4, "date": 4, "float": 4, "long": 8, "time": 8, "double": 8, "uuid": 16}
+_WIDTHS |= dict.fromkeys(_TIMESTAMPS, 8)
+
+
+def find_width(type_text: str) -> int | None:
+    """Return how many bytes every single value of a type has; None where they differ, or the type is of a later spec.
+
+    Examples
+    --------
+    >>> [find_width(kind) for kind in ("date", "fixed[3]", "string")]
+    [4, 3, None]
+    """
+    try:
+        kind = parse_type(type_text)
+    except ValueError:
+        return None
+    return kind.length if kind.name == "fixed" else _WIDTHS.get(kind.name)
+
+
 def encode_value(type_text: str, value: Any) -> bytes:
     """Return a Python value as single-value bytes; the inverse of `decode_value`.
 

@@ -10,18 +10,17 @@ from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
-from icestats.plan.filters.filter_parser import parse_row_filter
+from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.snapshot_scan import open_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.schema import Schema as IcebergSchema
 
 _BATCH_ROWS = 1 << 18
 
 
-def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: str | BooleanExpression) -> int:
+def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter) -> int:
     """Count the live rows that satisfy a filter, in the files that it leaves; deletes are applied.
 
     Parameters
@@ -32,25 +31,19 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
         The snapshot; None: no rows.
     schema : Schema
         The schema that the snapshot is read with.
-    row_filter : str or pyiceberg.expressions.BooleanExpression
+    row_filter : RowFilter
         The filter.
 
     Raises
     ------
-    FilterError
-        The filter cannot be read, or does not fit the schema.
     UnsupportedError
         PyIceberg cannot read the files: equality deletes, ORC.
     """
     if snapshot is None:
         return 0
-    from pyiceberg.expressions.visitors import bind, rewrite_not
-
     scan = open_scan(source, snapshot, schema)
-    expression = rewrite_not(parse_row_filter(row_filter, scan.projection()))
-    bound = bind(scan.projection(), expression, case_sensitive=True)
     try:
-        return _count(scan.filter(expression).select(*_columns([bound], scan.projection())))
+        return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
     except TypeError:
         # PyIceberg compares null partition values of truncate with literals: read without planning by the filter.
         return count_rows_of_many(source, snapshot, schema, [row_filter])[0]
@@ -59,7 +52,7 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
 
 
 def count_rows_of_many(
-    source: Source, snapshot: Snapshot | None, schema: Schema, row_filters: Sequence[str | BooleanExpression]
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filters: Sequence[RowFilter]
 ) -> list[int]:
     """Count the live rows that satisfy each of some filters, reading their columns of the whole table once.
 
@@ -67,27 +60,24 @@ def count_rows_of_many(
     ----------
     source, snapshot, schema
         As in `count_rows`.
-    row_filters : sequence of str or pyiceberg.expressions.BooleanExpression
+    row_filters : sequence of RowFilter
         The filters.
 
     Raises
     ------
-    FilterError, UnsupportedError
+    UnsupportedError
         As in `count_rows`.
     """
     if snapshot is None or not row_filters:
         return [0] * len(row_filters)
-    from pyiceberg.expressions.visitors import bind, rewrite_not
     from pyiceberg.io.pyarrow import expression_to_pyarrow
 
     scan = open_scan(source, snapshot, schema)
     projection = scan.projection()
-    rewritten = [rewrite_not(parse_row_filter(one, projection)) for one in row_filters]
-    bound = [bind(projection, one, case_sensitive=True) for one in rewritten]
-    conditions = [expression_to_pyarrow(one, projection) for one in bound]
+    conditions = [expression_to_pyarrow(one.bound, projection) for one in row_filters]
     counts = [0] * len(conditions)
     try:
-        for table in _tables(scan.select(*_columns(bound, projection)).to_arrow_batch_reader()):
+        for table in _tables(scan.select(*_columns(row_filters, projection)).to_arrow_batch_reader()):
             for place, condition in enumerate(conditions):
                 counts[place] += table.filter(condition).num_rows
     except (NotImplementedError, ValueError, OSError) as error:
@@ -104,7 +94,7 @@ def _excludes(expression: Any) -> bool:
     return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith)
 
 
-JoinInput = tuple[Source, Snapshot | None, Schema, "BooleanExpression", str]
+JoinInput = tuple[Source, Snapshot | None, Schema, RowFilter, str]
 """Table, snapshot, schema, filter and key column of one side of a join."""
 
 
@@ -128,14 +118,12 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
     return int(pc.sum(pc.multiply(both["count"], both["other_count"])).as_py() or 0)
 
 
-def _key_counts(
-    source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: BooleanExpression, key: str
-) -> pa.Table:
+def _key_counts(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, key: str) -> pa.Table:
     import pyarrow as pa
 
     if snapshot is None:
         return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
-    scan = open_scan(source, snapshot, schema).filter(row_filter).select(key)
+    scan = open_scan(source, snapshot, schema).filter(row_filter.expression).select(key)
     try:
         column = combine_chunks(scan.to_arrow()[key]).drop_null()
     except (NotImplementedError, ValueError, OSError) as error:
@@ -144,16 +132,14 @@ def _key_counts(
     return pa.table({"key": counted.field("values"), "count": counted.field("counts")})
 
 
-def _count(scan: Any) -> int:
+def _count(scan: Any, row_filter: RowFilter) -> int:
     """Files that partition values answer for are counted by their metadata; others are read, several at a time."""
     from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.expressions.visitors import bind
     from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 
     rows, to_read = 0, []
-    bound = bind(scan.projection(), scan.row_filter, case_sensitive=True)
-    decides = not _excludes(bound)
-    for task in scan.plan_files():
+    decides = not _excludes(row_filter.bound)
+    for task in scan.filter(row_filter.expression).plan_files():
         if decides and task.residual == AlwaysTrue() and not task.delete_files:
             rows += task.file.record_count
         else:
@@ -161,7 +147,7 @@ def _count(scan: Any) -> int:
     if to_read:
         # Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
         reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
-        condition = expression_to_pyarrow(bound, scan.projection())
+        condition = expression_to_pyarrow(row_filter.bound, scan.projection())
         rows += sum(table.filter(condition).num_rows for table in _tables(reader.to_record_batches(to_read)))
     return int(rows)
 
@@ -182,10 +168,10 @@ def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting).combine_chunks()
 
 
-def _columns(bound: Sequence[BooleanExpression], schema: IcebergSchema) -> list[str]:
+def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema) -> list[str]:
     from pyiceberg.expressions.visitors import extract_field_ids
 
-    ids = {field_id for expression in bound for field_id in extract_field_ids(expression)}
+    ids = {field_id for one in row_filters for field_id in extract_field_ids(one.bound)}
     names = {(schema.find_column_name(field_id) or "").split(".")[0] for field_id in ids}
     return sorted(names) or [schema.fields[0].name]
 

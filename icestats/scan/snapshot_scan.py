@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from icestats.errors import SnapshotNotFoundError
@@ -9,7 +10,10 @@ from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Schema, Snapshot
 
 if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import DataScan
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 
 def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
@@ -37,8 +41,6 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
     """
     from pyiceberg.table import DataScan
 
-    from icestats.scan.distinct_manifests import DistinctSnapshot
-
     table = load_iceberg_table(source)
     metadata = table.metadata
     known = metadata.snapshot_by_id(snapshot.snapshot_id)
@@ -47,11 +49,31 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
     if all(one.schema_id != schema.schema_id for one in metadata.schemas):
         raise _gone(source, f"schema {schema.schema_id}")
     pinned = {
-        "snapshots": [DistinctSnapshot.model_validate(known, from_attributes=True)],
+        "snapshots": [_distinct_snapshot().model_validate(known, from_attributes=True)],
         "current_snapshot_id": snapshot.snapshot_id,
         "current_schema_id": schema.schema_id,
     }
     return DataScan(metadata.model_copy(update=pinned), table.io)
+
+
+@cache
+def _distinct_snapshot() -> type[IcebergSnapshot]:
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+
+    class DistinctSnapshot(IcebergSnapshot):
+        """A snapshot that gives a manifest once, however often its list names it.
+
+        So does Iceberg's Java library (`ManifestGroup`); PyIceberg 0.12 reads the files' rows as often.
+        """
+
+        def manifests(self, io: FileIO) -> list[ManifestFile]:
+            """Return the manifests, each where its list has it first."""
+            found: dict[str, ManifestFile] = {}
+            for manifest in super().manifests(io):
+                found.setdefault(manifest.manifest_path, manifest)
+            return list(found.values())
+
+    return DistinctSnapshot
 
 
 def _gone(source: Source, what: str) -> SnapshotNotFoundError:

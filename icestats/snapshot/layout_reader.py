@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from icestats.iceberg.catalog import reopen_source
-from icestats.plan.filters.row_filter import FilterSchema, RowFilter, build_row_filter
+from icestats.plan.filters.row_filter import RowFilter
 from icestats.plan.layout.file_set import FileSet, build_file_set, choose_columns
 from icestats.plan.layout.layout import Layout
 from icestats.plan.layout.layout_figures import build_field_layouts, build_spread, find_late_data
@@ -17,7 +17,7 @@ from icestats.plan.layout.maintenance import Maintenance
 from icestats.plan.layout.manifest_rewrite import ManifestRewrite, build_outcomes
 from icestats.plan.layout.regrouping import regroup
 from icestats.plan.layout.what_if import compare
-from icestats.plan.pruning.manifest_summaries import select_live_data
+from icestats.plan.pruning.funnel import select_live_data
 from icestats.read.manifests.file_figures import read_file_figures
 from icestats.read.manifests.manifests import manifests_to_read
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def read_layout(
-    reader: SnapshotReader, filter_schema: Callable[[], FilterSchema], columns: Sequence[str] | None
+    reader: SnapshotReader, bind: Callable[[str | BooleanExpression], RowFilter], columns: Sequence[str] | None
 ) -> Layout:
-    """Measure the layout of a snapshot; the columns are those of `Table.layout`."""
+    """Measure the layout of a snapshot; the columns are those of `Table.layout`, `bind` gives its bound filters."""
     metadata, schema = reader.source.metadata, reader.schema
     chosen = [field.field_id for field in choose_columns(metadata, schema, columns)]
-    files = read_file_set(reader, chosen)
-    maintenance = build_maintenance(reader)
+    files = _read_file_set(reader, chosen)
+    maintenance = _build_maintenance(reader)
     fields = build_field_layouts(files, schema)
     spread = build_spread(files, maintenance.file_size_bytes)
     late = find_late_data(files)
@@ -42,11 +42,11 @@ def read_layout(
     counts = pc.sum(pc.add(deletes["added_files_count"], deletes["existing_files_count"])).as_py() or 0
 
     def read(workload: Sequence[str | BooleanExpression], more: Sequence[int]) -> tuple[list[RowFilter], FileSet]:
-        filters = [build_row_filter(one, filter_schema()) for one in workload]
+        filters = [bind(one) for one in workload]
         wanted = dict.fromkeys([*more, *(field_id for found in filters for field_id in found.field_ids)])
         primitive = [i for i in wanted if (field := schema.get(i)) is not None and field.is_primitive]
-        known = set(primitive) <= set(files.column_figures)
-        return filters, files if known else read_file_set(reader, primitive)
+        known = set(primitive) <= set(files.column_metrics)
+        return filters, files if known else _read_file_set(reader, primitive)
 
     return Layout(
         table=reader.source.name,
@@ -64,8 +64,7 @@ def read_layout(
 
 def rewrite_manifests(
     reader: SnapshotReader,
-    filter_schema: Callable[[], FilterSchema],
-    workload: Sequence[str | BooleanExpression],
+    filters: Sequence[RowFilter],
     *,
     sort_by: str | None,
     manifest_size_bytes: int | None,
@@ -73,10 +72,9 @@ def rewrite_manifests(
     spark: SparkSession | None,
 ) -> ManifestRewrite:
     """Preview a rewrite of manifests, or run it; the parameters are those of `Table.rewrite_manifests`."""
-    maintenance = build_maintenance(reader)
-    filters = [build_row_filter(one, filter_schema()) for one in workload]
+    maintenance = _build_maintenance(reader)
     wanted = list(dict.fromkeys(field_id for found in filters for field_id in found.field_ids))
-    before = read_file_set(reader, wanted)
+    before = _read_file_set(reader, wanted)
     predicted = regroup(before, manifest_size_bytes or maintenance.manifest_size_bytes, sort_by)
     statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
     count = len(before.partition_fields)
@@ -89,7 +87,7 @@ def rewrite_manifests(
         counts = run_rewrite_manifests(reader.source, statements, spark)
         source = reopen_source(reader.source)
         now = SnapshotReader(source, source.metadata.find_snapshot(), source.metadata.schema)
-        files = read_file_set(now, wanted)
+        files = _read_file_set(now, wanted)
         after = compare(filters, files, files), build_field_layouts(files, now.schema)[:count]
     return ManifestRewrite(
         table=reader.source.name,
@@ -101,7 +99,7 @@ def rewrite_manifests(
     )
 
 
-def read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
+def _read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
     """Read all live data files of a snapshot, with the statistics of some columns."""
     source = reader.source
     manifests = select_live_data(reader.manifest_files)
@@ -111,7 +109,7 @@ def read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
     return build_file_set(files, manifests, source.metadata, reader.schema)
 
 
-def build_maintenance(reader: SnapshotReader) -> Maintenance:
+def _build_maintenance(reader: SnapshotReader) -> Maintenance:
     """Build what statements about the table are made of; a bare metadata.json gets names to fill in."""
     source = reader.source
     identifier = ".".join(source.identifier) if source.identifier else "<namespace>.<table>"

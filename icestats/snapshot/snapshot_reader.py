@@ -39,9 +39,9 @@ from icestats.snapshot.rollup_tables import build_column_table, build_manifests,
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 
 if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
+    from icestats.plan.filters.row_filter import RowFilter
 
 _LOG = logging.getLogger("icestats")
 
@@ -63,7 +63,10 @@ class SnapshotReader:
         self.source = source
         self.snapshot = snapshot
         self.schema = schema
-        self._by_column: dict[tuple[Field, ...], RollUps] = {}
+        self._rollups: RollUps | None = None
+        self._by_manifest: dict[tuple[Field, ...], RollUps] = {}
+        self._by_partition: RollUps | None = None
+        self._blobs: tuple[CommittedBlob, ...] | None = None
 
     @cached_property
     def manifest_files(self) -> pa.Table:
@@ -84,54 +87,54 @@ class SnapshotReader:
         path = None if self.snapshot is None else self.snapshot.manifest_list
         return 0 if path is None else self.source.storage.size(path)
 
-    @cached_property
+    @property
     def rollups(self) -> RollUps:
         """The roll-ups of the live files, from the local cache as far as it knows them."""
-        return self._read_rollups(None, None)
+        if self._rollups is None:
+            self._rollups = self._read_rollups(None, None)
+        return self._rollups
 
-    @cached_property
+    def known_rollups(self) -> RollUps | None:
+        """Return the roll-ups of the live files if they have been read from manifests or the local cache."""
+        return self._rollups
+
+    @property
     def manifest_rollups(self) -> RollUps:
         """The roll-up by manifest and over the table, from committed manifest statistics where there are some."""
-        if "rollups" in self.__dict__:
-            return self.rollups
-        found = self._read_committed(self.schema.columns, None)
-        return self.rollups if found is None else found
-
-    @property
-    def knows_manifest_rollups(self) -> bool:
-        """Whether the roll-up by manifest has been read, of some columns at least: others take little to decode."""
-        return self._knows_all_columns or bool(self._by_column)
-
-    @property
-    def _knows_all_columns(self) -> bool:
-        return "rollups" in self.__dict__ or "manifest_rollups" in self.__dict__
+        if self._rollups is not None:
+            return self._rollups
+        return self._read_committed(self.schema.columns, None) or self.rollups
 
     def read_manifest_rollups(self, field_ids: Collection[int]) -> tuple[RollUps, Sequence[Field]]:
         """Return the roll-up by manifest and over the table with some columns at least, and the columns that it has.
 
         Of committed manifest statistics no more columns are decoded than these, unless all have been already.
         """
-        columns = tuple(column for column in self.schema.columns if column.field_id in field_ids)
-        if self._knows_all_columns:
-            return self.manifest_rollups, self.schema.columns
-        for known, found in self._by_column.items():
-            if set(columns) <= set(known):
-                return found, known
-        read = self._read_committed(columns, None)
-        if read is None:
-            return self.manifest_rollups, self.schema.columns
-        self._by_column[columns] = read
-        return read, columns
+        if self._rollups is not None:
+            return self._rollups, self.schema.columns
+        return self.read_committed_rollups(field_ids) or (self.rollups, self.schema.columns)
 
-    def _read_committed(self, columns: Sequence[Field], progress: Progress | None) -> RollUps | None:
+    def read_committed_rollups(self, field_ids: Collection[int]) -> tuple[RollUps, Sequence[Field]] | None:
+        """Return the same from committed manifest statistics; None where the snapshot has none that can be used."""
+        wanted = tuple(column for column in self.schema.columns if column.field_id in field_ids)
+        columns = next((known for known in self._by_manifest if set(wanted) <= set(known)), wanted)
+        found = self._read_committed(columns, None)
+        return None if found is None else (found, columns)
+
+    def _read_committed(self, columns: tuple[Field, ...], progress: Progress | None) -> RollUps | None:
         metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
+        if columns in self._by_manifest:
+            return self._by_manifest[columns]
         if not metadata.statistics or not schema.columns:
             return None
 
         def read(wanted: Sequence[ManifestToRead]) -> RollUps:
             return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
 
-        return self._committed.read(self._nearest_blobs(), columns, read)
+        found = self._committed.read(self._nearest_blobs(), columns, read)
+        if found is not None:
+            self._by_manifest[columns] = found
+        return found
 
     @cached_property
     def _committed(self) -> CommittedRollups:
@@ -139,8 +142,8 @@ class SnapshotReader:
 
     def _nearest_blobs(self) -> Iterator[CommittedBlob]:
         """Yield blobs, the nearest first, reading no more footers than are asked for."""
-        if "blobs" in self.__dict__:
-            yield from self.blobs
+        if self._blobs is not None:
+            yield from self._blobs
             return
         try:
             yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot)
@@ -148,33 +151,30 @@ class SnapshotReader:
             # What shows statistics files says so too; the manifests are still there.
             _LOG.warning("committed manifest statistics are not used: %s", error)
 
-    @cached_property
+    @property
     def partition_rollups(self) -> RollUps:
         """The roll-up by partition, from the snapshot's partition statistics file where that holds it."""
-        if "rollups" in self.__dict__:
-            return self.rollups
-        found = self._read_committed_partitions()
-        return self.rollups if found is None else found
+        if self._rollups is not None:
+            return self._rollups
+        return self._read_committed_partitions() or self.rollups
 
     def _read_committed_partitions(self) -> RollUps | None:
         metadata, storage = self.source.metadata, self.source.storage
-        if self.snapshot is None or not metadata.partition_statistics:
-            return None
+        if self._by_partition is not None or self.snapshot is None or not metadata.partition_statistics:
+            return self._by_partition
         columns = self.schema.columns
         found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns)
         nothing = pa.schema([]).empty_table()
-        return None if found is None else RollUps(nothing, nothing, *found, nothing)
+        self._by_partition = None if found is None else RollUps(nothing, nothing, *found, nothing)
+        return self._by_partition
 
     def fill_rollups(self, progress: Progress | None, spark: SparkSession | None = None) -> None:
         """Read the roll-ups now unless that has been done, on Spark's executors where a session is given."""
-        if "rollups" in self.__dict__:
+        if self._rollups is not None:
             return
         by_partition = self._read_committed_partitions()
-        by_manifest = None if by_partition is None else self._read_committed(self.schema.columns, progress)
-        if by_partition is not None and by_manifest is not None:
-            self.__dict__ |= {"partition_rollups": by_partition, "manifest_rollups": by_manifest}
-            return
-        self.__dict__["rollups"] = self._read_rollups(progress, spark)
+        if by_partition is None or self._read_committed(self.schema.columns, progress) is None:
+            self._rollups = self._read_rollups(progress, spark)
 
     def _read_rollups(self, progress: Progress | None, spark: SparkSession | None) -> RollUps:
         metadata, storage, schema = self.source.metadata, self.source.storage, self.schema
@@ -187,10 +187,12 @@ class SnapshotReader:
             reader = spark_reader(spark, metadata, storage, schema)
         return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
 
-    @cached_property
+    @property
     def blobs(self) -> tuple[CommittedBlob, ...]:
         """The blobs of the registered statistics files, the nearest first."""
-        return tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
+        if self._blobs is None:
+            self._blobs = tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
+        return self._blobs
 
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
@@ -220,7 +222,7 @@ class SnapshotReader:
         *,
         bins: int,
         kind: Kind,
-        where: str | BooleanExpression | None = None,
+        where: RowFilter | None = None,
         lower: Any = None,
         upper: Any = None,
     ) -> Histogram:
@@ -238,7 +240,7 @@ class SnapshotReader:
     def read_partition_sketches(
         self,
         field: Field,
-        row_filter: str | BooleanExpression,
+        row_filter: RowFilter,
         *,
         partial: Literal["refuse", "include", "leave out"] = "refuse",
     ) -> MergedSketches:
@@ -248,7 +250,7 @@ class SnapshotReader:
         ----------
         field : Field
             A top-level column.
-        row_filter : str or pyiceberg.expressions.BooleanExpression
+        row_filter : RowFilter
             The filter.
         partial : {"refuse", "include", "leave out"}
             What to do with partitions of which the filter may select some rows only: raise FilterError; count them
@@ -264,7 +266,7 @@ class SnapshotReader:
         Raises
         ------
         FilterError
-            The filter cannot be read, does not fit the schema, or selects parts of partitions.
+            The filter selects parts of partitions.
         StatisticsMissingError
             No sketches by partition of the column have been committed for this snapshot or an ancestor of it.
         PuffinFormatError
@@ -275,16 +277,17 @@ class SnapshotReader:
         Theta depends on the values alone, so it is what a scan of these rows would make; KLL's ranks are within
         `kll.rank_error` at 99 %. Rows that have been written since that snapshot are in neither.
         """
-        from icestats.plan.sets.partition_selection import describe_partition_fields, select_partitions
+        from icestats.plan.evaluation.partition_selection import describe_partition_fields, select_partitions
 
         committed = read_partition_index(self.source.storage, self.blobs, field)
-        selection = select_partitions(self.source, self.schema, row_filter, committed.index.partitions)
+        specs = self.source.metadata.specs
+        selection = select_partitions(row_filter, specs, self.schema, committed.index.partitions)
         if selection.partial and partial == "refuse":
-            known = describe_partition_fields(self.source.metadata.specs, self.schema)
+            known = describe_partition_fields(specs, self.schema)
             raise FilterError(
-                f"the filter {str(row_filter)!r} selects parts of {len(selection.partial):,} partitions, whose "
+                f"the filter {row_filter.text!r} selects parts of {len(selection.partial):,} partitions, whose "
                 f"sketches tell of whole ones only: choose by {known}",
-                str(row_filter),
+                row_filter.text,
             )
         entries = selection.whole + (selection.partial if partial == "include" else ())
         return read_merged_sketches(self.source.storage, committed, entries, len(selection.partial))

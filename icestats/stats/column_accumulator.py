@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import PrimitiveType, encode_value, parse_type
-from icestats.iceberg.value_order import order_of
+from icestats.iceberg.value_order import find_extreme
 from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.hashing import hash_dense
@@ -182,8 +182,9 @@ class ColumnAccumulator:
     def _bound(self, low: Any, high: Any) -> None:
         ends = [end if isinstance(end, bytes) else encode_value(self._field.type, end) for end in (low, high)]
         ends += self._extremes or ()
-        order = order_of(self._field.type)
-        self._extremes = min(ends, key=order), max(ends, key=order)
+        values = pa.array(ends, pa.binary())
+        low, high = (find_extreme(values, self._field.type, highest=highest) for highest in (False, True))
+        self._extremes = None if low is None or high is None else (low, high)
 
     def merge(self, other: ColumnAccumulator) -> None:
         """Add what another accumulator of the same column has gathered. The other does not change.

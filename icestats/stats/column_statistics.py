@@ -18,7 +18,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icestats.iceberg.value_order import order_of
+import pyarrow as pa
+
+from icestats.iceberg.value_order import find_extreme
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 
@@ -85,8 +87,8 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
         value_count=base.value_count + added.value_count,
         null_value_count=base.null_value_count + added.null_value_count,
         nan_value_count=base.nan_value_count + added.nan_value_count,
-        min_value=_extreme(base.type, base.min_value, added.min_value, smallest=True),
-        max_value=_extreme(base.type, base.max_value, added.max_value, smallest=False),
+        min_value=_extreme(base.type, base.min_value, added.min_value, highest=False),
+        max_value=_extreme(base.type, base.max_value, added.max_value, highest=True),
         avg_length=_average_length(base, added),
         max_length=max((n for n in (base.max_length, added.max_length) if n is not None), default=None),
         theta=_merge_theta(base.theta, added.theta, lg_k),
@@ -161,11 +163,8 @@ def _average_length(base: ColumnStatistics, added: ColumnStatistics) -> float | 
     return total / filled if filled else None
 
 
-def _extreme(type_text: str, first: bytes | None, second: bytes | None, *, smallest: bool) -> bytes | None:
-    values = [value for value in (first, second) if value is not None]
-    if len(values) < 2:
-        return values[0] if values else None
-    return (min if smallest else max)(values, key=order_of(type_text))
+def _extreme(type_text: str, first: bytes | None, second: bytes | None, *, highest: bool) -> bytes | None:
+    return find_extreme(pa.array([first, second], pa.binary()), type_text, highest=highest)
 
 
 def _document(column: ColumnStatistics) -> dict[str, Any]:

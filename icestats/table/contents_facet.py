@@ -138,9 +138,9 @@ class Contents(Facet):
         files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
         if row_filter is None or self.snapshot is None:
             return files
-        from icestats.snapshot.plan_reader import plan_scan
+        from icestats.snapshot.plan_reader import read_plan
 
-        kept = plan_scan(self._reader, self._filter_schema, row_filter).kept_file_paths()
+        kept = read_plan(self._reader, self._bind(row_filter)).kept_file_paths()
         return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 
     def row_groups(self, files: pa.Table, *, columns: Sequence[str] = ()) -> pa.Table:

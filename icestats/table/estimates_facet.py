@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from icestats.estimation.answer import Estimates
     from icestats.estimation.evidence import Evidence
-    from icestats.estimation.formulas.questions import Questioner
+    from icestats.estimation.formulas.questions import Question
     from icestats.estimation.workload import Workload
 
 
@@ -28,11 +29,12 @@ class Estimating(Facet):
 
         return Evidence(self._reader)
 
-    @cached_property
-    def _questioner(self) -> Questioner:
-        from icestats.estimation.formulas.questions import Questioner
+    def _ask(
+        self, row_filter: str | BooleanExpression, columns: Sequence[str] | None = None, deletes: str = "deduct"
+    ) -> Question:
+        from icestats.estimation.formulas.questions import build_question
 
-        return Questioner(self._source, self.schema)
+        return build_question(self._bind(row_filter), self.schema, columns, deletes)
 
     def estimate(
         self,
@@ -87,26 +89,40 @@ class Estimating(Facet):
         >>> round(estimates["partitions"].rows)
         58665
         """
+        from icestats.estimation.truth import count_actual
+
+        question = self._ask(row_filter, columns, deletes)
+        found = self._estimate(question, sources, double_filtering, engines, spark)
+        if columns is not None:
+            found = replace(found, columns=tuple(columns))
+        if not actual:
+            return found
+        rows, counted = count_actual(self._reader, question, spark)
+        estimates = tuple(one.with_actual(rows) for one in (*found, counted))
+        return replace(found, estimates=estimates, actual=rows)
+
+    def _estimate(
+        self,
+        question: Question,
+        sources: Sequence[str] | None,
+        double_filtering: bool,
+        engines: bool | Sequence[str],
+        spark: SparkSession | None,
+    ) -> Estimates:
         from icestats.estimation.answer import Estimates
         from icestats.estimation.sources import ask_sources
         from icestats.estimation.traps import find_traps
-        from icestats.estimation.truth import ask_engines, choose_engines, count_actual
+        from icestats.estimation.truth import ask_engines, choose_engines
 
-        question = self._questioner.ask(row_filter, columns, deletes)
         asked = choose_engines(engines)
         found = ask_sources(self._evidence, question, sources, double_filtering=double_filtering)
-        found += ask_engines(self._reader, self._questioner.filter_schema, question, asked, spark)
-        rows = None
-        if actual:
-            rows, counted = count_actual(self._reader, question, spark)
-            found = [one.with_actual(rows) for one in (*found, counted)]
+        found += ask_engines(self._reader, question, asked, spark)
         return Estimates(
             table_name=self.name,
-            row_filter=question.row_filter,
-            columns=None if columns is None else tuple(columns),
-            deletes=deletes,
+            row_filter=question.row_filter.text,
+            columns=None,
+            deletes=question.deletes,
             estimates=tuple(found),
-            actual=rows,
             findings=tuple(find_traps(self._reader, question, found)),
         )
 
@@ -162,11 +178,9 @@ class Estimating(Facet):
         if n < 1:
             raise CallError(f"n is {n}: expected a whole number from 1")
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
-        answers = [
-            self.estimate(one, sources=sources, double_filtering=double_filtering, engines=engines, spark=spark)
-            for one in chosen
-        ]
-        counts = count_rows_of_many(self._source, self.snapshot, self.schema, chosen)
+        questions = [self._ask(one) for one in chosen]
+        answers = [self._estimate(one, sources, double_filtering, engines, spark) for one in questions]
+        counts = count_rows_of_many(self._source, self.snapshot, self.schema, [one.row_filter for one in questions])
         counted = [answer.with_actual(count) for answer, count in zip(answers, counts, strict=True)]
         return Workload(self.name, None if filters is not None else seed, tuple(counted))
 
@@ -221,10 +235,7 @@ class Estimating(Facet):
 
         names = (on, on) if isinstance(on, str) else on
         keys = self.schema.find(names[0]), other.schema.find(names[1])
-        questions = (
-            self._questioner.ask(row_filter, None, "deduct"),
-            other._questioner.ask(other_filter, None, "deduct"),
-        )
+        questions = self._ask(row_filter), other._ask(other_filter)
         sides = [
             build_side(table._evidence, question, key, table.name)
             for table, question, key in zip((self, other), questions, keys, strict=True)
@@ -234,7 +245,7 @@ class Estimating(Facet):
         if actual:
             rows, counted = count_join(self._evidence, other._evidence, questions, keys)
             found = [one.with_actual(rows) for one in (*found, counted)]
-        filters = [f"{name}: {q.row_filter}" for name, q in zip((self.name, other.name), questions, strict=True)]
+        filters = [f"{name}: {q.row_filter.text}" for name, q in zip((self.name, other.name), questions, strict=True)]
         return Estimates(
             table_name=f"{self.name} join {other.name}",
             row_filter=f"{sides[0].name} = {sides[1].name}, {'; '.join(filters)}",

@@ -10,7 +10,9 @@ from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
-    from icestats.plan.filters.row_filter import FilterSchema
+    from pyiceberg.expressions import BooleanExpression
+
+    from icestats.plan.filters.row_filter import FilterSchema, RowFilter
 
 
 class Facet:
@@ -30,6 +32,11 @@ class Facet:
         from icestats.plan.filters.row_filter import read_filter_schema
 
         return read_filter_schema(self._source, self.schema.schema_id)
+
+    def _bind(self, row_filter: str | BooleanExpression) -> RowFilter:
+        from icestats.plan.filters.row_filter import bind_row_filter
+
+        return bind_row_filter(row_filter, self._filter_schema)
 
     @property
     def name(self) -> str:

@@ -97,7 +97,7 @@ def compute_metadata_statistics(
 def _read_manifest_rollups(reader: SnapshotReader, *, alone: bool) -> RollUps:
     """Read without the roll-up by partition, where nobody asks for it and nothing would keep it."""
     metadata = reader.source.metadata
-    if not alone or cache_folder() is not None or metadata.statistics or "rollups" in reader.__dict__:
+    if not alone or cache_folder() is not None or metadata.statistics or reader.known_rollups() is not None:
         return reader.manifest_rollups
     manifests = manifests_to_read(reader.manifest_files)
     return read_rollups(manifests, metadata, reader.source.storage, reader.schema, by=("manifest",))

@@ -40,8 +40,8 @@ class Planning(Facet):
             Whether the files that are left are read too, for the number of rows that match. Without it there is a step
             of rows only where the metadata proves that every row of the files that are left matches.
         manifest_statistics : bool, optional
-            Whether manifests are judged by their columns' bounds too. By default if roll-ups have been read before, or
-            are committed or in the local cache and 64 MiB of manifests are left; True reads what is missing of them.
+            Whether manifests are judged by their columns' bounds too. By default where statistics of manifests are
+            committed and 64 MiB of manifests are left, whatever has been read before; True reads what is missing.
 
         Returns
         -------
@@ -69,12 +69,11 @@ class Planning(Facet):
         >>> all(step.kept + step.skipped == step.total for step in plan.steps)
         True
         """
-        from icestats.snapshot.plan_reader import plan_scan
+        from icestats.snapshot.plan_reader import read_plan
 
-        return plan_scan(
+        return read_plan(
             self._reader,
-            self._filter_schema,
-            row_filter,
+            self._bind(row_filter),
             row_groups=row_groups,
             rows=rows,
             manifest_statistics=manifest_statistics,
@@ -115,7 +114,7 @@ class Planning(Facet):
         """
         from icestats.snapshot.layout_reader import read_layout
 
-        return read_layout(self._reader, lambda: self._filter_schema, columns)
+        return read_layout(self._reader, self._bind, columns)
 
     def rewrite_manifests(
         self,
@@ -167,8 +166,7 @@ class Planning(Facet):
             raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
         return rewrite_manifests(
             self._reader,
-            lambda: self._filter_schema,
-            workload,
+            [self._bind(one) for one in workload],
             sort_by=sort_by,
             manifest_size_bytes=manifest_size_bytes,
             dry_run=dry_run,

@@ -79,11 +79,8 @@ class StatisticsFiles(Facet):
         field = self.schema.find(column)
         if bins < 1:
             raise CallError(f"bins is {bins}: expected a whole number from 1")
-        if where is not None:
-            from icestats.plan.filters.filter_parser import parse_row_filter
-
-            parse_row_filter(where, self._filter_schema.schema)
-        return self._reader.read_histogram(field, bins=bins, kind=kind, where=where, lower=lower, upper=upper)
+        chosen = None if where is None else self._bind(where)
+        return self._reader.read_histogram(field, bins=bins, kind=kind, where=chosen, lower=lower, upper=upper)
 
     def compute(
         self,

@@ -14,11 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icestats.iceberg.metadata import Field, PartitionField, Schema
+from icestats.plan.evaluation.column_metrics import table_metrics, value_metrics
 from icestats.plan.layout.depth import Depth
 from icestats.plan.layout.file_set import FileSet
 from icestats.plan.layout.layout_figures import build_field_layouts, build_spread, find_late_data
 from icestats.plan.layout.ranks import build_ranks
-from icestats.plan.pruning.figures import file_figures, value_figures
 
 File = tuple[int, float | None, tuple[int, int] | None, int, int]
 """Manifest, partition value, bounds of the column, rows, sequence number."""
@@ -45,8 +45,10 @@ COUNTS = ("value_count", "null_value_count", "nan_value_count")
 def build_files(files: list[File], type_text: str) -> FileSet:
     manifests, values, bounds, rows, sequence = zip(*files, strict=True)
     encode = ENCODINGS[type_text]
+    schema = Schema(0, (Field(1, "c", type_text, required=False, top_level=True),))
     table = pa.table(
         {
+            "record_count": rows,
             **{f"{name}_1": pa.nulls(len(files), pa.int64()) for name in COUNTS},
             "lower_bound_1": pa.array([None if b is None else encode(b[0]) for b in bounds], pa.binary()),
             "upper_bound_1": pa.array([None if b is None else encode(b[1]) for b in bounds], pa.binary()),
@@ -60,8 +62,8 @@ def build_files(files: list[File], type_text: str) -> FileSet:
         sizes=np.array(rows) * 10,
         sequence_numbers=np.array(sequence),
         partition_fields=(PartitionField(1000, 2, "part", "identity"),),
-        partition_figures={1000: value_figures(pa.array(values, pa.float64()), "double")},
-        column_figures={1: file_figures(table, 1, type_text)},
+        partition_metrics={1000: value_metrics(pa.array(values, pa.float64()), "double")},
+        column_metrics=table_metrics(table, schema, [1]),
     )
 
 

@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 
 import icestats
 from icestats.iceberg.types import encode_value
-from icestats.plan.sets.partition_selection import select_partitions
+from icestats.plan.evaluation.partition_selection import PartitionSelection, select_partitions
 from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
 
 ARROW = {
@@ -73,8 +73,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 update.remove_field(before)
             update.add_field(column, parse_transform(transform), name)
         before = name
-    found = icestats.load("db.t", catalog=properties)._source
-    yield found, table.schema()
+    yield icestats.load("db.t", catalog=properties), table.schema()
     catalog.close()
 
 
@@ -94,6 +93,11 @@ def internal(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return (value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
     return (value - dt.date(1970, 1, 1)).days if isinstance(value, dt.date) else value
+
+
+def select(source: Any, row_filter: Any, entry: PartitionEntry) -> PartitionSelection:
+    table = source[0]
+    return select_partitions(table._bind(row_filter), table.metadata.specs, table.schema, [entry])
 
 
 def literal(value: Any) -> Any:
@@ -129,7 +133,7 @@ def test_no_row_contradicts_what_is_said_of_its_partition(source: Any, data: st.
         expression = (StartsWith if kind == "starts" else NotStartsWith)(column, first)
     else:
         expression = kind(column, first)
-    selection = select_partitions(source[0], source[0].metadata.schema, expression, [partition_of(source, name, value)])
+    selection = select(source, expression, partition_of(source, name, value))
     if selection.whole:
         assert matches(source[1], expression, column, value)
     elif not selection.partial:
@@ -164,9 +168,7 @@ def test_whole_days_months_and_years_are_decided(
     source: Any, name: str, value: Any, row_filter: str, expected: str
 ) -> None:
     field = next(field for field, case in NAMES.items() if case == ("t", name))
-    selection = select_partitions(
-        source[0], source[0].metadata.schema, row_filter, [partition_of(source, field, value)]
-    )
+    selection = select(source, row_filter, partition_of(source, field, value))
     assert ("whole" if selection.whole else "partial" if selection.partial else "none") == expected
 
 
@@ -193,7 +195,5 @@ def test_whole_days_months_and_years_are_decided(
 )
 def test_what_one_value_proves_is_decided(source: Any, case: Any, value: Any, row_filter: str, expected: str) -> None:
     field = next(field for field, found in NAMES.items() if found == case)
-    selection = select_partitions(
-        source[0], source[0].metadata.schema, row_filter, [partition_of(source, field, value)]
-    )
+    selection = select(source, row_filter, partition_of(source, field, value))
     assert ("whole" if selection.whole else "partial" if selection.partial else "none") == expected

@@ -160,7 +160,7 @@ def test_a_dataframe_is_written_with_the_statistics_of_its_manifests(spark, name
         assert written.message == ""
         table = icestats.load(full)
         assert table.snapshot.snapshot_id == written.snapshot_id
-        assert "manifest_rollups" not in table._reader.__dict__
+        assert not table._reader._by_manifest
         assert table.manifests().equals(icestats.load(full).read().manifests())
         assert spark.sql(f"select count(*) from {full} where id = 1000").first()[0] == rows
     with pytest.raises(icestats.errors.CommitError, match="Spark could not write"):

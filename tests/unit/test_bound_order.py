@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.iceberg.types import encode_value
-from icestats.iceberg.value_order import find_extreme, find_width, order_of
+from icestats.iceberg.types import decode_value, encode_value, find_width, to_arrow_type
+from icestats.iceberg.value_order import build_keys, find_extreme, rank_values
 
 ASCENDING = {
     "boolean": [False, True],
@@ -41,7 +43,13 @@ def test_the_first_and_the_last_of_ascending_values_are_found(kind: str):
     assert find_extreme(mixed, kind, highest=True) == values[-1]
     assert find_extreme(mixed.slice(1, 1), kind, highest=True) == values[1]
     shuffled = [*values[1::2], *values[::2]]
-    assert sorted(shuffled, key=order_of(kind)) == values
+    keys = build_keys(kind, pa.array(shuffled, pa.binary()))
+    assert [shuffled[place] for place in np.argsort(keys.ranks()[0])] == values
+    groups = np.arange(len(shuffled)) % 2
+    for highest in (False, True):
+        for group, row in enumerate(keys.find_extremes(groups, 3, highest=highest).tolist()):
+            members = [value for value, own in zip(shuffled, groups, strict=True) if own == group]
+            assert [shuffled[row]] == sorted(members, key=values.index)[-highest:][:1] if members else row == -1
     width = find_width(kind)
     assert width is None or {len(value) for value in values} == {width}
 
@@ -51,6 +59,21 @@ def test_nothing_but_nulls_has_no_extreme_even_of_a_type_of_a_later_spec():
     assert find_width("timestamp_ps") is None
 
 
-def test_a_value_of_another_width_than_its_type_has_is_refused():
-    with pytest.raises(pa.ArrowInvalid):
-        find_extreme(pa.array([struct.pack("<i", 5)], pa.binary()), "long", highest=True)
+def test_a_narrower_value_of_before_a_promotion_is_compared_as_the_wider_type():
+    values = pa.array([struct.pack("<i", 5), struct.pack("<q", 4)], pa.binary())
+    assert find_extreme(values, "long", highest=True) == struct.pack("<i", 5)
+    assert find_extreme(pa.array([b"\x01\x02\x03"], pa.binary()), "long", highest=True) is None
+
+
+@pytest.mark.parametrize("kind", ASCENDING)
+def test_partition_values_order_as_their_bytes_do(kind: str):
+    values = [decode_value(kind, encode_value(kind, value)) for value in ASCENDING[kind]]
+    array = pa.array([values[-1], None, *values], to_arrow_type(kind))
+    assert rank_values(array).tolist() == [len(values) + 1, 1, *range(2, len(values) + 2)]
+
+
+def test_nan_is_no_bound_and_the_last_partition():
+    nan = struct.pack("<d", math.nan)
+    assert find_extreme(pa.array([nan, struct.pack("<d", 1.0)], pa.binary()), "double", highest=True) != nan
+    other = struct.unpack("<d", b"\x01\x00\x00\x00\x00\x00\xf8\xff")[0]
+    assert rank_values(pa.array([math.nan, math.inf, None, other])).tolist() == [3, 2, 1, 3]

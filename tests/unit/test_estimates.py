@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import uuid
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -18,10 +17,8 @@ from icestats.cli.command_line import cli
 from icestats.estimation.file_deletes import FileDeletes
 from icestats.estimation.formulas.source_estimates import q_error
 from icestats.estimation.sources import SOURCES
-from icestats.iceberg.metadata import Field, PartitionSpec
-from icestats.iceberg.metadata import PartitionField as SpecField
-from icestats.iceberg.metadata import Schema as TableSchema
-from icestats.plan.sets.partition_ranges import build_value_ranges
+from icestats.iceberg.value_order import literal_keys
+from icestats.plan.evaluation.column_metrics import value_metrics
 
 
 @pytest.fixture
@@ -220,9 +217,7 @@ def test_a_delete_file_is_about_the_data_file_that_it_names_and_no_newer_one():
 )
 def test_partition_values_are_taken_as_iceberg_stores_them(type_text: str, kind: pa.DataType, value, expected) -> None:
     """PyIceberg partitions by some of these only; Java by all."""
-    schema = TableSchema(0, (Field(1, "c", type_text, required=False, top_level=True),))
-    specs = {0: PartitionSpec(0, (SpecField(field_id=1000, source_id=1, name="c", transform="identity"),))}
-    partitions = pa.StructArray.from_arrays([pa.array([value, None], kind)], ["c"])
-    found = build_value_ranges(partitions, np.zeros(2, np.int64), specs, schema)[0].ranges[0]
-    assert found is not None
-    assert (found.lower[0], found.may_be_null.tolist()) == (expected, [False, True])
+    found = value_metrics(pa.array([value, None], kind), type_text)
+    least = literal_keys(type_text, expected)[0]
+    assert [found.lower.compare(operator, least).tolist() for operator in (">=", "<=")] == [[True, False]] * 2
+    assert found.may_be_null.tolist() == [False, True]

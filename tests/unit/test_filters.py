@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema
 from icestats.errors import FilterError
 from icestats.plan.filters.filter_parser import parse_row_filter
 from icestats.plan.filters.predicates import build_condition
-from icestats.plan.filters.row_filter import FilterSchema, build_row_filter
+from icestats.plan.filters.row_filter import FilterSchema, bind_row_filter
 
 TYPES = {
     "whole": t.LongType(),
@@ -104,7 +104,7 @@ def test_a_filter_of_nanoseconds_is_projected_to_partitions():
         {"source-id": 10, "field-id": 1002, "name": "bucket", "transform": "bucket[8]"},
     ]
     known = FilterSchema(SCHEMA, {0: PartitionSpec.model_validate({"spec-id": 0, "fields": fields})})
-    found = build_row_filter("nanos < '2026-09-10' and zoned_nanos = '2017-11-16T22:31:08.000001001Z'", known)
+    found = bind_row_filter("nanos < '2026-09-10' and zoned_nanos = '2017-11-16T22:31:08.000001001Z'", known)
     # The spec's test value of a bucket is that of the microsecond: Appendix B.
     bucket = (-1207196810 & 0x7FFFFFFF) % 8
     assert str(found.by_spec[0]) == f"day <= '2026-09-09' and hour <= '2026-09-09T23' and bucket = {bucket}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
 
 import pyarrow as pa
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, StringType
+from pyiceberg.typedef import Record
+from pyiceberg.types import IntegerType, NestedField, StringType, StructType
 
 import icestats
 from icestats.answers.schemas import (
@@ -91,16 +94,29 @@ def test_why_a_file_could_not_be_skipped_is_told_apart(table):
     assert reasons("true") == {"no predicate applies"}
 
 
-def test_statistics_of_manifests_are_taken_from_the_cache_where_many_bytes_are_left(small_table, monkeypatch, tmp_path):
-    """No manifest that they rule out is read; without a cache nothing is read for them."""
+@pytest.mark.parametrize("cache", ["off", "cache"])
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_plan_has_the_same_steps_whatever_was_read_before(
+    catalog_properties, small_table, monkeypatch, tmp_path, cache, committed
+):
+    """Only what the table itself offers decides: committed statistics of manifests, where many bytes are left."""
     monkeypatch.setattr("icestats.snapshot.plan_reader.LEAST_BYTES_SPARED", 0)
-    monkeypatch.setenv("ICESTATS_CACHE", str(tmp_path / "cache"))
-    location = str(local_path(small_table.metadata_location))
-    units = [step.unit for step in icestats.load(location).plan("id < 30").steps]
-    assert units.count("manifest") == 1
-    icestats.load(location).read()
-    steps = icestats.load(location).plan("id < 30").steps
-    assert [(step.total, step.kept) for step in steps if step.unit == "manifest"] == [(2, 2), (2, 1)]
+    monkeypatch.setenv("ICESTATS_CACHE", "off" if cache == "off" else str(tmp_path / cache))
+
+    def load():
+        return icestats.load("db.small", catalog=catalog_properties)
+
+    if committed:
+        load().compute(table=False, manifests=True).commit()
+    expected = [(2, 2), (2, 1)] if committed else [(2, 2)]
+    for call in (None, "manifests", "read", "partitions", "layout", "plan", "estimate"):
+        table = load()
+        if call is not None:
+            getattr(table, call)(*(["price > 2"] if call in ("plan", "estimate") else []))
+        for wanted in (None, True, None):
+            steps = table.plan("id < 30", manifest_statistics=wanted).steps
+            found = [(step.total, step.kept) for step in steps if step.unit == "manifest"]
+            assert found == ([(2, 2), (2, 1)] if wanted else expected), (call, wanted)
 
 
 def test_flat_figures_are_those_of_the_maps(small_table):
@@ -154,6 +170,34 @@ def test_what_a_table_holds_is_escaped_in_html_and_made_printable_in_text(catalo
     what_if = layout.what_if(["\"<b>\" = '<script>'"], sort_by="<b>")
     assert "<b>" not in layout._repr_html_()
     assert "<script>" not in what_if._repr_html_()
+
+
+@pytest.mark.parametrize(("value_count", "null_count"), [(3, 1), (2, 0), (3, 0), (None, 0)])
+def test_counts_of_a_field_may_leave_out_rows_whose_struct_is_null(catalog, value_count, null_count):
+    """As those of ORC files do: such rows are null too, and prove nothing where values are not counted."""
+    inner = NestedField(2, "a", IntegerType(), required=False)
+    schema = Schema(NestedField(1, "st", StructType(inner), required=False))
+    written = catalog.create_table("db.nested", schema)
+    bound = struct.pack("<i", 5)
+    file = DataFile.from_args(
+        content=DataFileContent.DATA, file_path="file:///nowhere.orc", file_format=FileFormat.ORC, partition=Record(),
+        record_count=3, file_size_in_bytes=100, null_value_counts={2: null_count},
+        value_counts=None if value_count is None else {2: value_count}, lower_bounds={2: bound},
+        upper_bounds={2: bound},
+    )  # fmt: skip
+    with written.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(file)
+    table = icestats.load(str(local_path(written.metadata_location)))
+
+    def proved(row_filter):
+        return [step.kept for step in table.plan(row_filter).steps if step.unit == "row"]
+
+    every = [3] if (value_count, null_count) == (3, 0) else []
+    assert proved("st.a is not null") == proved("st.a = 5") == every
+    assert len(table.plan("st.a is null").kept_file_paths()) == (0 if every else 1)
+    found = table.estimate("st.a is not null", sources=["data-files", "manifests", "table"])
+    expected = {(3, 1): (2, 2), (2, 0): (2, 2), (3, 0): (3, 3), (None, 0): (0, 3)}[value_count, null_count]
+    assert [(one.rows_lower, one.rows_upper) for one in found] == [expected] * 3
 
 
 def test_plan_as_json_follows_the_contract(run, small_table):

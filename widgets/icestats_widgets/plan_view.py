@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from traitlets import link
 
 from icestats.answers.text import counted, render_bytes, render_count
+from icestats.plan.pruning.funnel import PlanStep
 from icestats.plan.pruning.plan import Plan
-from icestats.plan.pruning.steps import PlanStep
 from icestats_widgets.cells import text_cell
 from icestats_widgets.filter_box import FilterBox
 from icestats_widgets.grid import Grid, ListedRows, Row

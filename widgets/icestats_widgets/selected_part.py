@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.schemas import COLUMN_MAPS
 from icestats.iceberg.metadata import Schema
-from icestats.read.manifests.partition_order import rank_values
+from icestats.iceberg.value_order import rank_values
 from icestats.table.table import Table
 from icestats_widgets.part_columns import build_part_columns
 from icestats_widgets.selection import Selection, manifest_fields, manifest_mask

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
-from icestats.estimation.formulas.selectivity import Floats
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import parse_type
-from icestats.plan.sets.items import Booleans, Items, build_items
+from icestats.iceberg.value_order import Floats, Keys, Longs, Mask
+from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics, cell_metrics
 from icestats.stats.rollup_cells import known_values
 
 
@@ -22,13 +20,8 @@ from icestats.stats.rollup_cells import known_values
 class ColumnEvidence:
     """One column in each group."""
 
-    type: str
-    lower: Items
-    """Items as `value_sets.build_item` has them, text as UTF-8 bytes; without meaning where `has_bounds` is false."""
-    upper: Items
-    has_bounds: Booleans
-    is_valueless: Booleans
-    """Known to hold nothing but null and NaN."""
+    metrics: ColumnMetrics
+    """Bounds are known in pairs, and of no group without values: neither null nor NaN."""
     null_share: Floats
     """Share of the group's rows; NaN: unknown."""
     nan_share: Floats
@@ -36,22 +29,32 @@ class ColumnEvidence:
     size_bytes: Floats
     """On disk; NaN: unknown."""
 
-    def take(self, groups: npt.NDArray[np.int64]) -> ColumnEvidence:
+    @property
+    def has_bounds(self) -> Mask:
+        """Whether the bounds are known."""
+        return self.metrics.has_bounds
+
+    @property
+    def is_valueless(self) -> Mask:
+        """Whether the group is known to hold nothing but null and NaN."""
+        return self.metrics.valueless
+
+    def take(self, groups: Longs) -> ColumnEvidence:
         """Return the evidence of some of the groups."""
         return ColumnEvidence(
-            self.type,
-            self.lower[groups],
-            self.upper[groups],
-            self.has_bounds[groups],
-            self.is_valueless[groups],
-            self.null_share[groups],
-            self.nan_share[groups],
-            self.size_bytes[groups],
+            self.metrics.take(groups), self.null_share[groups], self.nan_share[groups], self.size_bytes[groups]
         )
+
+    def roll_up(self, row_counts: Floats) -> ColumnEvidence:
+        """Return the evidence of all groups together, as one group; what one of them lacks is unknown."""
+        rows = max(float(row_counts.sum()), 1.0)
+        nulls, nans = (np.asarray([(s * row_counts).sum() / rows]) for s in (self.null_share, self.nan_share))
+        metrics = self.metrics.roll_up(np.zeros(len(row_counts), np.int64), 1)
+        return ColumnEvidence(metrics, nulls, nans, np.asarray([self.size_bytes.sum()]))
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupEvidence:
     """Groups of rows that make up a table, or a part of it."""
 
     unit: str
@@ -61,10 +64,10 @@ class Groups:
     columns: Mapping[int, ColumnEvidence]
     """By field id: the columns that were asked for."""
 
-    def take(self, groups: npt.NDArray[np.int64]) -> Groups:
+    def take(self, groups: Longs) -> GroupEvidence:
         """Return some of the groups."""
         columns = {field_id: column.take(groups) for field_id, column in self.columns.items()}
-        return Groups(self.unit, self.row_counts[groups], self.size_bytes[groups], columns)
+        return GroupEvidence(self.unit, self.row_counts[groups], self.size_bytes[groups], columns)
 
 
 def build_groups(
@@ -75,7 +78,7 @@ def build_groups(
     cells: pa.Table,
     columns: Sequence[Field],
     field_ids: Sequence[int],
-) -> Groups:
+) -> GroupEvidence:
     """Build groups from a roll-up.
 
     Parameters
@@ -99,38 +102,28 @@ def build_groups(
             continue
         place, field = places[field_id]
         column = cells.take(pa.array(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
-        known = {name: known_values(column, name, files)[0] for name in _CELL_STATISTICS}
-        found[field_id] = build_column_evidence(field.type, rows, **known)
-    return Groups(unit, rows, as_floats(size_bytes), found)
+        metrics = cell_metrics(column, field, files, rows.astype(np.int64))
+        found[field_id] = build_column_evidence(metrics, rows, known_values(column, "column_size", files)[0])
+    return GroupEvidence(unit, rows, as_floats(size_bytes), found)
 
 
-_CELL_STATISTICS = ("null_value_count", "nan_value_count", "lower_bound", "upper_bound", "column_size")
-
-
-def build_column_evidence(
-    type_text: str,
-    row_counts: Floats,
-    *,
-    null_value_count: pa.Array,
-    nan_value_count: pa.Array,
-    lower_bound: pa.Array,
-    upper_bound: pa.Array,
-    column_size: pa.Array,
-) -> ColumnEvidence:
-    """Build the evidence of a column from its statistics in each group; null is unknown."""
-    kind = parse_type(type_text)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        null_share = np.where(row_counts > 0, as_floats(null_value_count) / row_counts, 0.0)
-        nan_share = np.where(row_counts > 0, as_floats(nan_value_count) / row_counts, 0.0)
-    if kind.name not in ("float", "double"):
+def build_column_evidence(metrics: ColumnMetrics, row_counts: Floats, column_size: pa.Array) -> ColumnEvidence:
+    """Build the evidence of a column from its metrics in each group, and its size on disk; null is unknown."""
+    null_share = _share(metrics.null_counts, row_counts)
+    nan_share = _share(metrics.nan_counts, row_counts)
+    if metrics.type not in ("float", "double"):
         nan_share = np.zeros(len(row_counts))
-    lower, has_lower = build_items(type_text, lower_bound)
-    upper, has_upper = build_items(type_text, upper_bound)
     with np.errstate(invalid="ignore"):
-        is_valueless = (row_counts == 0) | (null_share + np.nan_to_num(nan_share, nan=0.0) >= 1.0)
-    has_bounds = has_lower & has_upper & ~is_valueless
-    sizes = as_floats(column_size)
-    return ColumnEvidence(type_text, lower, upper, has_bounds, is_valueless, null_share, nan_share, sizes)
+        valueless = (row_counts == 0) | (null_share + np.nan_to_num(nan_share, nan=0.0) >= 1.0)
+    known = metrics.has_bounds & ~valueless
+    lower, upper = Keys(metrics.lower.values, known), Keys(metrics.upper.values, known)
+    metrics = replace(metrics, lower=lower, upper=upper, valueless=valueless)
+    return ColumnEvidence(metrics, null_share, nan_share, as_floats(column_size))
+
+
+def _share(counts: Longs, row_counts: Floats) -> Floats:
+    known = np.where(counts == MISSING, np.nan, counts)
+    return np.where(row_counts > 0, known / np.maximum(row_counts, 1.0), 0.0)
 
 
 def as_floats(array: pa.Array | pa.ChunkedArray) -> Floats:

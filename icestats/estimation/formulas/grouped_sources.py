@@ -6,19 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from icestats.estimation.formulas.group_evidence import ColumnEvidence, Groups
 from icestats.estimation.formulas.kept_groups import (
+    Basis,
     GroupedEvidence,
     KeptGroups,
-    Question,
+    build_source_estimate,
     count_values,
     keep_by_partition,
 )
-from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, combine
-from icestats.estimation.formulas.source_estimates import SourceEstimate, build_source_estimate
+from icestats.estimation.formulas.questions import Question
+from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, combine_leaves
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.formulas.uniform import estimate_uniform
-from icestats.plan.sets.partition_ranges import LeafRanges
-from icestats.plan.sets.value_predicates import Leaf
+from icestats.plan.evaluation.partition_projection import LeafPartitions
+from icestats.plan.values.value_predicates import Leaf
 
 _HARD_BOUND = "certain: what the bounds and null counts of {unit} leave possible, Fréchet's inequalities for AND and OR"
 
@@ -50,18 +51,10 @@ def estimate_kept(
         What the estimate rests on.
     """
     count = len(kept.groups.row_counts)
-    return build_source_estimate(
-        source,
-        kept.groups,
-        combine(question.predicate, count, estimate_leaf),
-        kept.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
-        assumes=assumes,
-        bound=_HARD_BOUND.format(unit=_each(evidence.groups.unit)),
-        values_read=count_values(question, evidence, count),
-        bytes_read=evidence.bytes_read,
-    )
+    bound = _HARD_BOUND.format(unit=_each(evidence.groups.unit))
+    basis = Basis(assumes, bound, count_values(question, evidence, count), evidence.bytes_read)
+    selectivity = combine_leaves(question.predicate, count, estimate_leaf)
+    return build_source_estimate(source, question, kept, selectivity, basis)
 
 
 def estimate_each(source: str, question: Question, evidence: GroupedEvidence) -> SourceEstimate:
@@ -114,7 +107,8 @@ def estimate_together(
     """
     kept = keep_by_partition(question, evidence)
     count = len(kept.groups.row_counts)
-    rolled_up = {field_id: roll_up(column, kept.groups) for field_id, column in kept.groups.columns.items()}
+    columns = kept.groups.columns.items() if count else ()
+    rolled_up = {field_id: column.roll_up(kept.groups.row_counts) for field_id, column in columns}
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         one = estimate_uniform(leaf, rolled_up.get(leaf.field_id), 1)
@@ -130,26 +124,7 @@ def estimate_together(
     return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
 
 
-def roll_up(column: ColumnEvidence, groups: Groups) -> ColumnEvidence | None:
-    """Roll a column's evidence up over groups, to one group; what one of them lacks is unknown, None: no groups."""
-    if not len(groups.row_counts):
-        return None
-    bounded = column.has_bounds
-    is_whole = bool((bounded | column.is_valueless).all()) and bool(bounded.any())
-    lower, upper = column.lower[:1], column.upper[:1]
-    if is_whole:
-        # NumPy has no order of objects along an axis; Python has.
-        least, most = (min, max) if column.lower.dtype == object else (np.min, np.max)
-        lower = np.asarray([least(column.lower[bounded])], column.lower.dtype)
-        upper = np.asarray([most(column.upper[bounded])], column.upper.dtype)
-    rows = max(float(groups.row_counts.sum()), 1.0)
-    nulls, nans = (np.asarray([(s * groups.row_counts).sum() / rows]) for s in (column.null_share, column.nan_share))
-    valueless = np.asarray([bool(column.is_valueless.all())])
-    sizes = np.asarray([column.size_bytes.sum()])
-    return ColumnEvidence(column.type, lower, upper, np.asarray([is_whole]), valueless, nulls, nans, sizes)
-
-
-def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafRanges) -> Selectivity:
+def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -> Selectivity:
     """Correct what a group's statistics say of a predicate by what its partition values say."""
     estimate = uniform.estimate
     if leaf.values.points and not leaf.values.ranges:
@@ -160,7 +135,7 @@ def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafRanges) -> Se
     return build_selectivity(estimate, lower, np.where(ranges.must, 1.0, upper), uniform.reasons)
 
 
-def _not_again(leaf: Leaf, uniform: Selectivity, ranges: LeafRanges) -> Selectivity:
+def _not_again(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -> Selectivity:
     """A predicate that drops groups holds for all rows of those that are left, so the proposal."""
     estimate = uniform.estimate
     if leaf.values.points and not leaf.values.ranges:

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from icestats.plan.sets.value_predicates import All, Leaf, Tree
+from icestats.plan.values.value_predicates import All, Leaf, Tree
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def build_constant(share: float, groups: int) -> Selectivity:
     return Selectivity(shares, shares, shares)
 
 
-def combine(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf], Selectivity]) -> Selectivity:
+def combine_leaves(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf], Selectivity]) -> Selectivity:
     """Combine the selectivities of a tree's leaves.
 
     Parameters
@@ -73,7 +73,7 @@ def combine(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf], Select
     """
     if isinstance(predicate, Leaf):
         return estimate_leaf(predicate)
-    parts = [combine(part, groups, estimate_leaf) for part in predicate.parts]
+    parts = [combine_leaves(part, groups, estimate_leaf) for part in predicate.parts]
     return combine_all(parts, groups) if isinstance(predicate, All) else combine_some(parts, groups)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from icestats.estimation.formulas.group_evidence import ColumnEvidence
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.estimation.formulas.uniform import estimate_uniform
-from icestats.plan.sets.interval_tests import close
-from icestats.plan.sets.value_predicates import Leaf
-from icestats.plan.sets.value_sets import BOTTOM, TOP, Cut, Interval, ValueSet, above, below, is_discrete
+from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.values.value_sets import BOTTOM, TOP, Cut, Interval, ValueSet, above, below, close, is_discrete
 from icestats.stats.kll import KllSketch
 
 
@@ -112,7 +111,7 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, evidence: ColumnEv
     """
     uniform = estimate_uniform(leaf, evidence, 1)
     # `!=` and `not in` are all but some points.
-    points = leaf.values.points or _excluded(leaf.values)
+    points = leaf.values.points or leaf.values.gaps
     if not points:
         return uniform
     if distinct is None or evidence is None:
@@ -131,15 +130,6 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, evidence: ColumnEv
 
 def _part(leaf: Leaf, intervals: tuple[Interval, ...], evidence: ColumnEvidence) -> Selectivity:
     return estimate_uniform(replace(leaf, values=ValueSet(intervals)), evidence, 1)
-
-
-def _excluded(values: ValueSet) -> tuple[Interval, ...]:
-    """The points that are missing from an otherwise whole set, as `!=` and `not in` leave them out."""
-    cuts = sorted(cut for interval in values.intervals for cut in (interval.low, interval.high))
-    if len(values.intervals) < 2 or cuts[0] != BOTTOM or cuts[-1] != TOP:
-        return ()
-    gaps = [Interval(low, high) for low, high in zip(cuts[1:-1:2], cuts[2:-1:2], strict=True)]
-    return tuple(gaps) if all(gap.is_point for gap in gaps) else ()
 
 
 def choose_best(candidates: Sequence[Selectivity]) -> Selectivity:

@@ -9,17 +9,20 @@ import numpy as np
 
 from icestats.estimation.formulas.grouped_sources import apply_partitions, estimate_kept
 from icestats.estimation.formulas.kept_groups import (
+    Basis,
     GroupedEvidence,
     KeptGroups,
-    Question,
+    build_source_estimate,
     count_values,
     keep_by_partition,
 )
-from icestats.estimation.formulas.selectivity import Floats, Selectivity, build_selectivity, combine
-from icestats.estimation.formulas.source_estimates import SourceEstimate, build_source_estimate
+from icestats.estimation.formulas.questions import Question
+from icestats.estimation.formulas.selectivity import Floats, Selectivity, build_selectivity, combine_leaves
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.formulas.uniform import estimate_uniform
-from icestats.plan.sets.partition_ranges import Longs, explain_leaf
-from icestats.plan.sets.value_predicates import Leaf
+from icestats.iceberg.value_order import Longs
+from icestats.plan.evaluation.partition_projection import judge_leaf
+from icestats.plan.values.value_predicates import Leaf
 
 _HALVINGS = 60
 
@@ -70,20 +73,15 @@ def estimate_by_sketches(
         read.append(read_sketches(leaf, kept.places[undecided]))
         return _among(kept, leaf, undecided, read[-1].selectivity)
 
-    selectivity = combine(question.predicate, len(kept.groups.row_counts), estimate_leaf)
-    found = build_source_estimate(
-        source,
-        kept.groups,
-        selectivity,
-        kept.deletes,
-        how_deletes=question.deletes,
-        columns=question.columns,
+    selectivity = combine_leaves(question.predicate, len(kept.groups.row_counts), estimate_leaf)
+    basis = Basis(
         assumes="ranks of each partition's sketch, partition values where they decide; columns independent within it",
         bound="99 % confidence (the sketches' rank errors), Fréchet's inequalities",
         values_read=count_values(question, evidence, 0) + sum(one.values_read for one in read),
         bytes_read=sum(one.bytes_read for one in read),
         of_live_rows=True,
     )
+    found = build_source_estimate(source, question, kept, selectivity, basis)
     return _with_independent_errors(found, kept, selectivity) if len(read) <= 1 else found
 
 
@@ -170,7 +168,7 @@ def _as_in_table(
     """The table's matching rows, spread over groups as evenly as each group's own bounds allow."""
     count = len(evidence.groups.row_counts)
     uniform = estimate_uniform(leaf, evidence.groups.columns.get(leaf.field_id), count)
-    own = apply_partitions(leaf, uniform, explain_leaf(leaf, evidence.ranges, count, question.schema))
+    own = apply_partitions(leaf, uniform, judge_leaf(leaf, evidence.by_spec, count, question.row_filter.schema))
     spread = spread_evenly(float(table.estimate[0]), evidence.groups.row_counts, own.lower, own.upper)[kept.places]
     return build_selectivity(spread, own.lower[kept.places], own.upper[kept.places], table.reasons)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from icestats.estimation.formulas.group_evidence import ColumnEvidence
-from icestats.estimation.formulas.selectivity import Floats, Selectivity, build_selectivity
+from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.iceberg.types import parse_type
-from icestats.plan.sets.interval_tests import close, covers, meets
-from icestats.plan.sets.items import Booleans
-from icestats.plan.sets.value_predicates import Leaf
-from icestats.plan.sets.value_sets import BOTTOM, TOP, Interval, is_discrete
+from icestats.iceberg.value_order import Floats, Mask, to_floats
+from icestats.plan.evaluation.interval_rules import covers, meets_any
+from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.values.value_sets import BOTTOM, TOP, Interval, ValueSet, close, is_discrete
 
 _WITHOUT_WIDTH = frozenset({"string", "uuid", "fixed", "binary"})
 
@@ -55,30 +55,30 @@ def estimate_uniform(leaf: Leaf, evidence: ColumnEvidence | None, groups: int) -
     return build_selectivity(estimate, lower, upper, (_reason(leaf, evidence, estimate),))
 
 
-def _spread(leaf: Leaf, evidence: ColumnEvidence, groups: int) -> tuple[Floats, Booleans, Booleans]:
+def _spread(leaf: Leaf, evidence: ColumnEvidence, groups: int) -> tuple[Floats, Mask, Mask]:
     """Of a group's values (neither null nor NaN): the estimated share, whether all, whether any can be in the set."""
     shares, covered, touched = np.zeros(groups), np.zeros(groups, np.bool_), np.zeros(groups, np.bool_)
     for interval in leaf.values.intervals:
         if interval.low == BOTTOM and interval.high == TOP:
             return np.ones(groups), ~covered, ~touched
         closed = close(interval) if is_discrete(leaf.type) else interval
-        inside = covers(closed, evidence.lower, evidence.upper)
-        meeting = meets(closed, evidence.lower, evidence.upper)
+        inside = covers(closed, evidence.metrics)
+        meeting = meets_any(ValueSet((closed,)), evidence.metrics)
         part = np.where(inside, 1.0, np.where(meeting, _width(closed, evidence, leaf.type), 0.0))
         shares = shares + np.where(evidence.has_bounds, part, np.nan)
-        covered |= inside & evidence.has_bounds
-        touched |= meeting | ~evidence.has_bounds
+        covered |= inside
+        touched |= meeting
     empty = evidence.is_valueless
     return np.where(empty, 0.0, np.minimum(shares, 1.0)), covered & ~empty, touched & ~empty
 
 
 def _width(interval: Interval, evidence: ColumnEvidence, type_text: str) -> Floats:
     if parse_type(type_text).name in _WITHOUT_WIDTH:
-        return np.full(len(evidence.lower), np.nan)
+        return np.full(len(evidence.null_share), np.nan)
     step = 1.0 if is_discrete(type_text) else 0.0
     if interval.is_point and not step:
-        return np.full(len(evidence.lower), np.nan)
-    lower, upper = evidence.lower.astype(np.float64), evidence.upper.astype(np.float64)
+        return np.full(len(evidence.null_share), np.nan)
+    lower, upper = (to_floats(type_text, keys) for keys in (evidence.metrics.lower, evidence.metrics.upper))
     low = lower if len(interval.low) == 1 else np.maximum(lower, float(interval.low[1]))
     high = upper if len(interval.high) == 1 else np.minimum(upper, float(interval.high[1]))
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -120,9 +120,14 @@ def build_condition(expression: BooleanExpression, schema: IcebergSchema) -> Con
     UnsupportedError
         The expression holds something that PyIceberg's filter language has not.
     """
+    return _build(bind_expression(expression, schema), schema)
+
+
+def bind_expression(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
+    """Bind an expression to a schema, as PyIceberg does, negations pushed down to the predicates."""
     from pyiceberg.expressions.visitors import bind, rewrite_not
 
-    return _build(bind(schema, rewrite_not(expression), case_sensitive=True), schema)
+    return bind(schema, rewrite_not(expression), case_sensitive=True)
 
 
 def _build(expression: Any, schema: IcebergSchema) -> Condition:

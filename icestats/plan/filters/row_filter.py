@@ -1,10 +1,11 @@
-"""A row filter as planning uses it: bound to the schema, and projected to each partition spec."""
+"""A row filter, bound once to a table's schema: what every answer about it starts from."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from icestats.answers.text import one_line
@@ -13,7 +14,15 @@ from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import PartitionField, PartitionSpec
 from icestats.iceberg.metadata_json import read_document
 from icestats.plan.filters.filter_parser import parse_row_filter
-from icestats.plan.filters.predicates import Condition, Junction, Predicate, build_condition, find_predicates, join
+from icestats.plan.filters.predicates import (
+    Condition,
+    Junction,
+    Predicate,
+    bind_expression,
+    build_condition,
+    find_predicates,
+    join,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -25,28 +34,66 @@ _UNTOLD = frozenset({"!=", "not in"})
 
 
 @dataclass(frozen=True, slots=True)
-class RowFilter:
-    """A filter, and what it says of partitions."""
-
-    text: str
-    condition: Condition
-    by_spec: Mapping[int, Condition]
-    """For each partition spec the condition on its partition values that every matching row meets."""
-    unprojected: Mapping[int, Mapping[Predicate, str]]
-    """For each spec the predicates that its partitions say nothing about, and why."""
-    field_ids: tuple[int, ...]
-    """The columns that the filter is about."""
-    is_folded: bool
-    """A comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
-
-
-@dataclass(frozen=True, slots=True)
 class FilterSchema:
     """What filters of a table are bound to."""
 
     schema: IcebergSchema
     """The schema that the snapshot is read with."""
     specs: Mapping[int, IcebergSpec]
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """A filter that fits a schema, and what it says of the table's partitions."""
+
+    text: str
+    expression: BooleanExpression
+    """As PyIceberg scans with it: unbound, its literals as they were meant."""
+    condition: Condition
+    bound_to: FilterSchema
+
+    @property
+    def schema(self) -> IcebergSchema:
+        """The schema that the filter is bound to."""
+        return self.bound_to.schema
+
+    @cached_property
+    def bound(self) -> BooleanExpression:
+        """The expression as PyIceberg binds it, negations pushed down to the predicates."""
+        return bind_expression(self.expression, self.schema)
+
+    @cached_property
+    def field_ids(self) -> tuple[int, ...]:
+        """The columns that the filter is about."""
+        return tuple(dict.fromkeys(predicate.field_id for predicate in find_predicates(self.condition)))
+
+    @cached_property
+    def by_spec(self) -> Mapping[int, Condition]:
+        """For each partition spec the condition on its partition values that every matching row meets."""
+        return {spec_id: self._project(spec) for spec_id, spec in self.bound_to.specs.items()}
+
+    @cached_property
+    def unprojected(self) -> Mapping[int, Mapping[Predicate, str]]:
+        """For each spec the predicates that its partitions say nothing about, and why."""
+        predicates = tuple(find_predicates(self.condition))
+        return {spec_id: _find_unprojected(predicates, _spec(spec)) for spec_id, spec in self.bound_to.specs.items()}
+
+    @cached_property
+    def is_folded(self) -> bool:
+        """Whether a comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
+        return _is_folded(self.expression, self.schema)
+
+    @cached_property
+    def without_nulls(self) -> Condition:
+        """The condition as SQL has it, where no comparison with null is true; a PyIceberg scan keeps nulls for some."""
+        return build_condition(_exclude_null(self.expression), self.schema)
+
+    def _project(self, spec: IcebergSpec) -> Condition:
+        from pyiceberg.expressions.visitors import inclusive_projection
+
+        projected = inclusive_projection(self.schema, spec)(self.expression)
+        transforms = {field.field_id: str(field.transform) for field in spec.fields}
+        return _with_transforms(build_condition(projected, _partition_schema(spec, self.schema)), transforms)
 
 
 def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
@@ -96,8 +143,8 @@ def _read_schema(document: dict[str, Any]) -> IcebergSchema:
         return Schema(*known, schema_id=document.get("schema-id", 0))
 
 
-def build_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -> RowFilter:
-    """Bind a filter to a schema, and project it to each of the table's partition specs.
+def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -> RowFilter:
+    """Read a filter and bind it to a schema.
 
     Parameters
     ----------
@@ -111,26 +158,22 @@ def build_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -
     FilterError
         The filter cannot be read, or does not fit the schema.
     """
-    from pyiceberg.expressions.visitors import inclusive_projection
+    expression = parse_row_filter(row_filter, known.schema)
+    condition = build_condition(expression, known.schema)
+    return RowFilter(row_filter if isinstance(row_filter, str) else str(condition), expression, condition, known)
 
-    schema = known.schema
-    expression = parse_row_filter(row_filter, schema)
-    condition = build_condition(expression, schema)
-    by_spec: dict[int, Condition] = {}
-    for spec_id, spec in known.specs.items():
-        projected = inclusive_projection(schema, spec)(expression)
-        transforms = {field.field_id: str(field.transform) for field in spec.fields}
-        by_spec[spec_id] = _with_transforms(build_condition(projected, _partition_schema(spec, schema)), transforms)
-    specs = {spec_id: _spec(spec) for spec_id, spec in known.specs.items()}
-    predicates = tuple(find_predicates(condition))
-    return RowFilter(
-        text=row_filter if isinstance(row_filter, str) else str(condition),
-        condition=condition,
-        by_spec=by_spec,
-        unprojected={spec_id: _find_unprojected(predicates, spec) for spec_id, spec in specs.items()},
-        field_ids=tuple(dict.fromkeys(predicate.field_id for predicate in predicates)),
-        is_folded=_is_folded(expression, schema),
-    )
+
+def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
+    """Add `is not null` to what a PyIceberg scan keeps nulls for."""
+    from pyiceberg import expressions as e
+    from pyiceberg.expressions.visitors import rewrite_not
+
+    expression = rewrite_not(expression)
+    if isinstance(expression, e.And | e.Or):
+        return type(expression)(_exclude_null(expression.left), _exclude_null(expression.right))
+    if isinstance(expression, e.NotIn | e.NotEqualTo | e.NotStartsWith):
+        return e.And(expression, e.NotNull(term=expression.term))
+    return expression
 
 
 def _is_folded(expression: BooleanExpression, schema: IcebergSchema) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from icestats.iceberg.value_order import Longs
 from icestats.plan.layout.ranks import sum_weights
-from icestats.plan.pruning.keys import Longs
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from icestats.answers.arrays import to_numpy
 from icestats.iceberg.metadata import Schema
+from icestats.iceberg.value_order import Longs
+from icestats.plan.evaluation.column_metrics import ColumnMetrics
 from icestats.plan.layout.depth import Depth, build_depth
-from icestats.plan.layout.file_set import FileSet, aggregate
+from icestats.plan.layout.file_set import FileSet
 from icestats.plan.layout.ranks import build_ranks, count_members, sum_weights
-from icestats.plan.pruning.figures import ColumnFigures
-from icestats.plan.pruning.keys import Longs
 from icestats.read.manifests.manifest_pool import default_threads
 
 _TIMES = ("day", "hour", "month", "year")
@@ -77,24 +77,24 @@ def build_field_layouts(files: FileSet, schema: Schema) -> tuple[FieldLayout, ..
 
     Keys are drawn as rows are: each bound of a file stands for half of its rows.
     """
-    asked: list[tuple[ColumnFigures, str, Literal["partition field", "column"], str]] = [
-        (files.partition_figures[field.field_id], field.name, "partition field", field.transform)
+    asked: list[tuple[ColumnMetrics, str, Literal["partition field", "column"], str]] = [
+        (files.partition_metrics[field.field_id], field.name, "partition field", field.transform)
         for field in files.partition_fields
     ]
-    for field_id, figures in files.column_figures.items():
+    for field_id, metrics in files.column_metrics.items():
         column = schema.get(field_id)
-        asked.append((figures, column.name if column else f"#{field_id}", "column", "identity"))
+        asked.append((metrics, column.name if column else f"#{field_id}", "column", "identity"))
     _ = files.partitions
     with ThreadPoolExecutor(default_threads(), thread_name_prefix="icestats-layout") as pool:
         return tuple(pool.map(lambda one: _measure(files, *one), asked))
 
 
 def _measure(
-    files: FileSet, figures: ColumnFigures, name: str, kind: Literal["partition field", "column"], transform: str
+    files: FileSet, metrics: ColumnMetrics, name: str, kind: Literal["partition field", "column"], transform: str
 ) -> FieldLayout:
-    above = aggregate(figures, files.manifest_index, files.manifests.num_rows)
-    lower, upper, low_group, high_group = figures.lower.ranks(figures.upper, above.lower, above.upper)
-    known = figures.lower.known & figures.upper.known
+    above = metrics.roll_up(files.manifest_index, files.manifests.num_rows)
+    lower, upper, low_group, high_group = metrics.lower.ranks(metrics.upper, above.lower, above.upper)
+    known = metrics.lower.known & metrics.upper.known
     count = int(known.sum())
     # Distinct bounds are numbered in ascending order; the first half of the numbers are of lower bounds.
     numbers, keys = build_ranks(np.concatenate([lower[known], upper[known]]))
@@ -109,11 +109,11 @@ def _measure(
         unknown_count=len(have_bounds) - int(have_bounds.sum()) - valueless,
         valueless_count=valueless,
     )
-    valueless = int((figures.valueless & ~known).sum())
+    valueless = int((metrics.valueless & ~known).sum())
     return FieldLayout(
         name=name,
         kind=kind,
-        type=figures.type,
+        type=metrics.type,
         transform=transform,
         manifests=manifests,
         files=build_depth(
@@ -154,11 +154,11 @@ def predict_manifest_depth(files: FileSet, field_id: int, manifest_size_bytes: i
     manifest_count : int
         All manifests.
     """
-    figures = files.partition_figures[field_id]
-    known = figures.lower.known
+    metrics = files.partition_metrics[field_id]
+    known = metrics.lower.known
     lengths = int(to_numpy(files.manifests["manifest_length"]).sum())
     entry_bytes = lengths / max(len(files), 1)
-    place = build_ranks(figures.lower.ranks()[0][known])[0]
+    place = build_ranks(metrics.lower.ranks()[0][known])[0]
     manifests = np.ceil(np.bincount(place) * entry_bytes / manifest_size_bytes)
     weights = np.bincount(place, weights=files.record_counts[known])
     mean = float((manifests * weights).sum() / weights.sum()) if weights.sum() else 1.0
@@ -196,9 +196,9 @@ def find_late_data(files: FileSet) -> LateData | None:
     field = next((f for f in files.partition_fields if f.transform in _TIMES), None)
     if field is None or not len(files):
         return None
-    figures = files.partition_figures[field.field_id]
-    known = figures.lower.known
-    values, numbers = figures.lower.values[known], files.sequence_numbers[known]
+    metrics = files.partition_metrics[field.field_id]
+    known = metrics.lower.known
+    values, numbers = metrics.lower.values[known], files.sequence_numbers[known]
     if not len(values):
         return None
     place, sequence = build_ranks(numbers)

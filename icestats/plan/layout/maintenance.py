@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-MANIFEST_SIZE = "commit.manifest.target-size-bytes"
-FILE_SIZE = "write.target-file-size-bytes"
-_DEFAULTS = {MANIFEST_SIZE: 8 << 20, FILE_SIZE: 512 << 20}
+_MANIFEST_SIZE = "commit.manifest.target-size-bytes"
+_FILE_SIZE = "write.target-file-size-bytes"
+_DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Maintenance:
     @property
     def manifest_size_bytes(self) -> int:
         """The size that manifests of the table are to have."""
-        return self._size(MANIFEST_SIZE)
+        return self._size(_MANIFEST_SIZE)
 
     @property
     def file_size_bytes(self) -> int:
         """The size that data files of the table are to have."""
-        return self._size(FILE_SIZE)
+        return self._size(_FILE_SIZE)
 
     def rewrite_manifests(self, sort_by: str | None = None, manifest_size_bytes: int | None = None) -> str:
         """Return what regroups files in manifests.
@@ -41,7 +41,7 @@ class Maintenance:
         call = f"CALL {_name(self.catalog)}.system.rewrite_manifests(table => {_quote(self.identifier)}{order})"
         if manifest_size_bytes is None or manifest_size_bytes == self.manifest_size_bytes:
             return call
-        return f"{self.set_property(MANIFEST_SIZE, str(manifest_size_bytes))};\n{call}"
+        return f"{self.set_property(_MANIFEST_SIZE, str(manifest_size_bytes))};\n{call}"
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""

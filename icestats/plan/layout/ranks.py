@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from icestats.plan.pruning.keys import Longs
+from icestats.iceberg.value_order import Longs
 
 _NARROW = 4
 """Integers are counted instead of sorted where they span this many times as many values as there are of them."""

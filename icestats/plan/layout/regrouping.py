@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.errors import CallError
-from icestats.plan.layout.file_set import FileSet, aggregate
+from icestats.iceberg.value_order import Keys, Longs
+from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
+from icestats.plan.layout.file_set import FileSet
 from icestats.plan.layout.ranks import order_within
-from icestats.plan.pruning.figures import MISSING, ColumnFigures
-from icestats.plan.pruning.keys import Keys, Longs
 
 _POINTS = 8
 """The rows of a file are taken to lie at this many places, evenly from its lower to its upper bound."""
@@ -59,9 +59,9 @@ def _partition_keys(files: FileSet, name: str) -> Longs:
     if field is None:
         known = ", ".join(field.name for field in files.partition_fields) or "none"
         raise CallError(f"no partition field {name!r}: the table has {known}")
-    figures = files.partition_figures[field.field_id]
-    ranks = figures.lower.ranks()[0]
-    return np.where(figures.lower.known, ranks, ranks.min(initial=0) - 1)
+    metrics = files.partition_metrics[field.field_id]
+    ranks = metrics.lower.ranks()[0]
+    return np.where(metrics.lower.known, ranks, ranks.min(initial=0) - 1)
 
 
 def _manifest_bytes(files: FileSet) -> dict[int, int]:
@@ -103,23 +103,23 @@ def sort_files(files: FileSet, field_id: int, manifest_size_bytes: int) -> FileS
     number of rows. Of other columns the new files are taken to have the bounds of their whole partition, which is the
     least favourable case. Files without bounds of the column stay as they are.
     """
-    figures = files.column_figures[field_id]
-    usable = np.flatnonzero(figures.lower.known & figures.upper.known & (files.record_counts > 0))
+    metrics = files.column_metrics[field_id]
+    usable = np.flatnonzero(metrics.lower.known & metrics.upper.known & (files.record_counts > 0))
     if not usable.size:
         return regroup(files, manifest_size_bytes)
     # A partition's files are numbered as they are; its sorted rows are dealt out to those numbers in order.
     partitions = np.unique(files.partitions[usable], return_inverse=True)[1]
-    lower, upper, members, values = _deal(files, figures, usable, partitions)
-    sorted_figures = _replace_bounds(figures, members, _keys_at(values, lower), _keys_at(values, upper))
+    lower, upper, members, values = _deal(files, metrics, usable, partitions)
+    sorted_metrics = _replace_bounds(metrics, members, _keys_at(values, lower), _keys_at(values, upper))
     partition_of = np.zeros(len(files), np.int64)
     partition_of[usable] = partitions
     count = int(partitions.max()) + 1
     others = {}
-    for other_id, other in files.column_figures.items():
-        whole = aggregate(other.take(usable), partitions, count)
+    for other_id, other in files.column_metrics.items():
+        whole = other.take(usable).roll_up(partitions, count)
         others[other_id] = _replace_bounds(other, usable, whole.lower.take(partitions), whole.upper.take(partitions))
     new = replace(
-        files, column_figures={**others, field_id: sorted_figures}, record_counts=_even(files, usable, partitions)
+        files, column_metrics={**others, field_id: sorted_metrics}, record_counts=_even(files, usable, partitions)
     )
     return regroup(new, manifest_size_bytes)
 
@@ -132,11 +132,11 @@ def _even(files: FileSet, usable: Longs, partitions: Longs) -> Longs:
 
 
 def _deal(
-    files: FileSet, figures: ColumnFigures, usable: Longs, partitions: Longs
+    files: FileSet, metrics: ColumnMetrics, usable: Longs, partitions: Longs
 ) -> tuple[np.ndarray, np.ndarray, Longs, Keys]:
     """Return the lower and upper positions of each new file, which old file it takes the place of, and the values."""
     together = Keys(
-        _concatenated(figures.lower.take(usable), figures.upper.take(usable)), np.ones(2 * len(usable), np.bool_)
+        _concatenated(metrics.lower.take(usable), metrics.upper.take(usable)), np.ones(2 * len(usable), np.bool_)
     )
     ranks = together.ranks()[0].astype(np.float64)
     low, high = ranks[: len(usable)], ranks[len(usable) :]
@@ -176,19 +176,19 @@ def _keys_at(values: Keys, positions: np.ndarray) -> Keys:
     return Keys(order.take(pa.array(ranks)), known)
 
 
-def _replace_bounds(figures: ColumnFigures, rows: Longs, lower: Keys, upper: Keys) -> ColumnFigures:
-    """Return the figures with other bounds in some rows, where counts of nulls and NaN are no longer known."""
-    unknown = np.full(len(figures.valueless), MISSING)
+def _replace_bounds(metrics: ColumnMetrics, rows: Longs, lower: Keys, upper: Keys) -> ColumnMetrics:
+    """Return the metrics with other bounds in some rows, where counts of nulls and NaN are no longer known."""
+    unknown = np.full(len(metrics.valueless), MISSING)
     kept = np.ones(len(unknown), np.bool_)
     kept[rows] = False
     return replace(
-        figures,
-        value_counts=np.where(kept, figures.value_counts, unknown),
-        null_counts=np.where(kept, figures.null_counts, unknown),
-        nan_counts=np.where(kept, figures.nan_counts, unknown),
-        lower=_put(figures.lower, rows, lower),
-        upper=_put(figures.upper, rows, upper),
-        valueless=figures.valueless & kept,
+        metrics,
+        value_counts=np.where(kept, metrics.value_counts, unknown),
+        null_counts=np.where(kept, metrics.null_counts, unknown),
+        nan_counts=np.where(kept, metrics.nan_counts, unknown),
+        lower=_put(metrics.lower, rows, lower),
+        upper=_put(metrics.upper, rows, upper),
+        valueless=metrics.valueless & kept,
     )
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 from icestats.answers.arrays import to_numpy
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import WHAT_IF
+from icestats.iceberg.value_order import Longs, Mask
+from icestats.plan.evaluation.column_metrics import ColumnMetrics
+from icestats.plan.evaluation.evaluator import evaluate
 from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.layout.file_set import FileSet, aggregate
-from icestats.plan.pruning.evaluation import evaluate
-from icestats.plan.pruning.figures import ColumnFigures
-from icestats.plan.pruning.keys import Longs, Mask
-from icestats.plan.pruning.steps import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
+from icestats.plan.layout.file_set import FileSet
+from icestats.plan.pruning.funnel import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ def _texts(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 def compare(filters: Sequence[RowFilter], now: FileSet, then: FileSet) -> tuple[Comparison, ...]:
     """Count for each filter what each step leaves, of the files as they are and as they would be."""
-    return tuple(Comparison(found.text, count_steps(found, now), count_steps(found, then)) for found in filters)
+    return tuple(Comparison(found.text, _count_steps(found, now), _count_steps(found, then)) for found in filters)
 
 
-def count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
+def _count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
     """Run the funnel over files in memory, with manifest-level statistics rolled up from the files themselves.
 
     Parameters
@@ -114,16 +114,16 @@ def count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
     manifest_count = files.manifests.num_rows
     every = np.arange(manifest_count)
     summaries = {
-        field_id: aggregate(found, files.manifest_index, manifest_count)
-        for field_id, found in files.partition_figures.items()
+        field_id: found.roll_up(files.manifest_index, manifest_count)
+        for field_id, found in files.partition_metrics.items()
     }
     by_summary = _judge_partitions(row_filter, files, summaries, files.manifest_index, manifest_count)
-    columns = {i: f for i, f in files.column_figures.items() if i in row_filter.field_ids}
-    rolled = {field_id: aggregate(f, files.manifest_index, manifest_count) for field_id, f in columns.items()}
+    columns = {i: f for i, f in files.column_metrics.items() if i in row_filter.field_ids}
+    rolled = {field_id: f.roll_up(files.manifest_index, manifest_count) for field_id, f in columns.items()}
     by_rollup = by_summary & evaluate(row_filter.condition, rolled, manifest_count).kept
     opened = by_rollup[files.manifest_index]
     itself = np.arange(len(files))
-    by_tuple = opened & _judge_partitions(row_filter, files, files.partition_figures, itself, len(files))
+    by_tuple = opened & _judge_partitions(row_filter, files, files.partition_metrics, itself, len(files))
     matching = evaluate(row_filter.condition, columns, len(files)).kept & (files.record_counts > 0)
     return (
         _count_manifests(SUMMARIES, files, manifest_count, every[by_summary]),
@@ -134,15 +134,15 @@ def count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
 
 
 def _judge_partitions(
-    row_filter: RowFilter, files: FileSet, figures: Mapping[int, ColumnFigures], groups: Longs, count: int
+    row_filter: RowFilter, files: FileSet, metrics: Mapping[int, ColumnMetrics], groups: Longs, count: int
 ) -> Mask:
     """Say which groups of files the projected filters keep; each group is of one spec."""
     kept = np.ones(count, np.bool_)
     for spec_id in np.unique(files.spec_ids).tolist():
-        verdict = evaluate(row_filter.by_spec[spec_id], figures, count).kept
+        found = evaluate(row_filter.by_spec[spec_id], metrics, count).kept
         mine = np.zeros(count, np.bool_)
         mine[groups[files.spec_ids == spec_id]] = True
-        kept[mine] = verdict[mine]
+        kept[mine] = found[mine]
     return kept
 
 

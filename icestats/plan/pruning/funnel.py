@@ -1,4 +1,4 @@
-"""The funnel: manifests by partition summaries, manifests by column bounds, files by partition, files by column bounds.
+"""The steps of the funnel: what is known of manifests, files and row groups rules out, one step behind the other.
 
 Source: Iceberg spec, "Scan Planning"; the manifest-level statistics proposal, "During Scan Planning".
 """
@@ -6,9 +6,9 @@ Source: Iceberg spec, "Scan Planning"; the manifest-level statistics proposal, "
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,27 +16,55 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
-from icestats.iceberg.partition_columns import find_partition_columns
-from icestats.iceberg.partition_values import partition_field_type
+from icestats.iceberg.value_order import Longs
+from icestats.plan.evaluation.column_metrics import cell_metrics, table_metrics
+from icestats.plan.evaluation.evaluator import Evaluation, evaluate
+from icestats.plan.evaluation.partition_groups import SpecGroups, group_manifests, group_values
 from icestats.plan.filters.predicates import Constant, find_predicates
 from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.pruning.evaluation import Evaluation, evaluate
-from icestats.plan.pruning.figures import ColumnFigures, file_figures, value_figures
-from icestats.plan.pruning.keys import Longs
-from icestats.plan.pruning.manifest_summaries import (
-    build_rollup_figures,
-    build_summary_figures,
-    select_live_data,
-    specs_of,
-)
-from icestats.plan.pruning.steps import BOUNDS, ROLLUPS, ROW_GROUPS, SUMMARIES, TUPLES, PlanStep
 from icestats.read.manifests.manifests import RollUps
 
-ReadFiles = Callable[[pa.Table, Sequence[int]], pa.Table]
-"""Reads `file_figures_schema` of manifests (`schemas.MANIFEST_FILES`) with the statistics of some columns."""
+Unit = Literal["manifest", "file", "row group", "row"]
 
-FindRollups = Callable[[pa.Table], tuple[RollUps, Sequence[Field]] | None]
-"""Gives the roll-ups of manifests (`schemas.MANIFEST_FILES`), of others too, with the columns they have, or None."""
+SUMMARIES = "manifests by partition summaries"
+ROLLUPS = "manifests by column bounds"
+TUPLES = "data files by partition tuple"
+BOUNDS = "data files by column bounds"
+ROW_GROUPS = "row groups by column bounds"
+ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One step of a plan. None is unknown, never 0."""
+
+    step: str
+    unit: Unit
+    total: int
+    """What the step before has left, of this unit."""
+    kept: int | None
+    kept_bytes: int | None
+    """Of manifests: their own length. Of files and row groups: their size on disk."""
+    kept_rows: int | None
+    """Records in what is kept, row-level deletes not deducted."""
+    duration_ms: float
+    """With the reading that the step needs."""
+    values_read: int = 0
+    """Statistics that the step looked at."""
+    bytes_read: int = 0
+    """Of metadata files, read for this step."""
+    note: str = ""
+
+    @property
+    def skipped(self) -> int | None:
+        """What the step rules out."""
+        return None if self.kept is None else self.total - self.kept
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the step as JSON has it."""
+        found = asdict(self)
+        return {"step": found.pop("step"), "unit": found.pop("unit"), "total": found.pop("total"),
+                "kept": found.pop("kept"), "skipped": self.skipped, **found}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,107 +78,117 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step has left of its table, and why."""
+
+    step: PlanStep
+    kept: Longs
+    """Rows of the table."""
+    judgements: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Funnel:
     """What each step has left, and why."""
 
-    steps: tuple[PlanStep, ...]
     manifests: pa.Table
     """`schemas.MANIFEST_FILES`: the manifests of data that have live files."""
-    kept_manifests: Longs
-    manifest_judgements: tuple[Judgement, ...]
+    by_manifest: tuple[StepResult, ...]
     files: pa.Table
-    """`file_figures_schema`: the live files of `kept_manifests`; `manifest_index` is a place in those."""
-    kept_files: Longs
-    file_judgements: tuple[Judgement, ...]
+    """`file_figures_schema`: the live files of the kept manifests; `manifest_index` is a place in those."""
+    by_file: tuple[StepResult, ...]
+    row_groups: pa.Table | None = None
+    """`row_group_figures_schema`: of the kept files; None: they were not asked for."""
+    by_row_group: StepResult | None = None
+    rows: PlanStep | None = None
+    """None: how many rows match is not known."""
+
+    @property
+    def kept_manifests(self) -> Longs:
+        """The manifests that are opened."""
+        return self.by_manifest[-1].kept
+
+    @property
+    def kept_files(self) -> Longs:
+        """The files that are read."""
+        return self.by_file[-1].kept
+
+    @property
+    def steps(self) -> tuple[PlanStep, ...]:
+        """All steps, in their order."""
+        found = [result.step for result in (*self.by_manifest, *self.by_file)]
+        found += [] if self.by_row_group is None else [self.by_row_group.step]
+        return (*found, *(() if self.rows is None else (self.rows,)))
 
 
-def run_funnel(
-    row_filter: RowFilter,
-    manifest_files: pa.Table,
-    metadata: TableMetadata,
-    schema: Schema,
-    *,
-    find_rollups: FindRollups,
-    read_files: ReadFiles,
-    list_bytes: int = 0,
-) -> Funnel:
-    """Run all steps.
+def select_live_data(manifest_files: pa.Table) -> pa.Table:
+    """Return the manifests of data, those without a live file among them, which engines need not open, left out."""
+    data = manifest_files.filter(pc.equal(manifest_files["content"], "data"))
+    live = pc.add(data["added_files_count"], data["existing_files_count"])
+    return data.filter(pc.fill_null(pc.greater(live, 0), True))
 
-    Parameters
-    ----------
-    row_filter : RowFilter
-        The filter.
-    manifest_files : pyarrow.Table
-        `schemas.MANIFEST_FILES` of the snapshot.
-    metadata : TableMetadata
-        Partition specs and schemas.
-    schema : Schema
-        The schema that the snapshot is read with.
-    find_rollups : callable
-        Gives the statistics of those manifests that summaries leave, as far as they are known; None: the step by column
-        bounds is left out.
-    read_files : callable
-        Reads the files of those manifests that are left.
-    list_bytes : int, optional
-        The length of the manifest list.
-    """
-    manifests = select_live_data(manifest_files)
-    steps, judgements = [], []
-    kept = np.arange(manifests.num_rows)
-    step, kept, found = _by_summaries(row_filter, manifests, kept, metadata, schema)
-    steps.append(_with_bytes(step, list_bytes))
-    judgements += found
-    rollups = find_rollups(manifests.take(pa.array(kept))) if row_filter.field_ids else None
-    if rollups is not None:
-        step, kept, found = _by_rollups(row_filter, manifests, kept, *rollups)
-        steps.append(step)
-        judgements += found
+
+def judge_summaries(
+    row_filter: RowFilter, manifests: pa.Table, metadata: TableMetadata, schema: Schema, bytes_read: int = 0
+) -> StepResult:
+    """Judge manifests by their partition summaries; `bytes_read` is the length of the manifest list."""
     started = time.perf_counter()
-    left = manifests.take(pa.array(kept))
-    files = read_files(left, row_filter.field_ids)
-    read_ms = _milliseconds(started)
-    rows = np.arange(files.num_rows)
-    step, rows, by_tuple = _by_tuples(row_filter, files, rows, metadata, schema)
-    steps.append(_with_bytes(step, pc.sum(left["manifest_length"]).as_py() or 0, read_ms))
-    step, rows, by_bounds = _by_bounds(row_filter, files, rows, schema)
-    steps.append(step)
-    return Funnel(tuple(steps), manifests, kept, tuple(judgements), files, rows, (*by_tuple, *by_bounds))
+    by_spec = group_manifests(manifests, metadata.specs, schema, lambda spec_id: _find_fields(row_filter, spec_id))
+    found = _judge_partitions(SUMMARIES, row_filter, by_spec)
+    rows = _keep(found)
+    values = 4 * sum(len(one.metrics) * len(one.groups) for one in by_spec)
+    step = _manifest_step(SUMMARIES, manifests, manifests.num_rows, rows, started, values)
+    return StepResult(replace(step, bytes_read=bytes_read), rows, found)
 
 
-def _by_summaries(
-    row_filter: RowFilter, manifests: pa.Table, kept: Longs, metadata: TableMetadata, schema: Schema
-) -> tuple[PlanStep, Longs, list[Judgement]]:
-    started = time.perf_counter()
-    found, left, values = [], [np.zeros(0, np.int64)], 0
-    partitions = combine_chunks(manifests["partitions"])
-    for spec_id, rows in specs_of(manifests).items():
-        # Of a spec that the table does not have nothing is ruled out: reading the manifest says what is wrong.
-        condition = row_filter.by_spec.get(spec_id, Constant(True))
-        wanted = [predicate.field_id for predicate in find_predicates(condition)]
-        taken = partitions.take(pa.array(rows))
-        figures = build_summary_figures(taken, metadata.specs[spec_id], schema, wanted) if wanted else {}
-        evaluation = evaluate(condition, figures, len(rows))
-        found.append(Judgement(SUMMARIES, rows, spec_id, evaluation))
-        left.append(rows[evaluation.kept])
-        values += 4 * len(figures) * len(rows)
-    rows = np.sort(np.concatenate(left))
-    return _manifest_step(SUMMARIES, manifests, len(kept), rows, started, values), rows, found
+def _find_fields(row_filter: RowFilter, spec_id: int) -> set[int]:
+    return {predicate.field_id for predicate in find_predicates(row_filter.by_spec.get(spec_id, Constant(True)))}
 
 
-def _by_rollups(
+def _judge_partitions(step: str, row_filter: RowFilter, by_spec: Sequence[SpecGroups]) -> tuple[Judgement, ...]:
+    # Of a spec that the table does not have nothing is ruled out: reading the manifest says what is wrong.
+    return tuple(
+        Judgement(
+            step,
+            one.groups,
+            one.spec.spec_id,
+            evaluate(row_filter.by_spec.get(one.spec.spec_id, Constant(True)), one.metrics, len(one.groups)),
+        )
+        for one in by_spec
+    )
+
+
+def _keep(judgements: Sequence[Judgement]) -> Longs:
+    left = [judgement.rows[judgement.evaluation.kept] for judgement in judgements]
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *left]))
+
+
+def judge_rollups(
     row_filter: RowFilter, manifests: pa.Table, kept: Longs, rollups: RollUps, columns: Sequence[Field]
-) -> tuple[PlanStep, Longs, list[Judgement]]:
+) -> StepResult:
+    """Judge the manifests that are left by the bounds of `columns`, as far as `rollups` knows these manifests."""
     started = time.perf_counter()
     paths = combine_chunks(manifests["manifest_path"]).take(pa.array(kept))
-    places, figures = build_rollup_figures(rollups, columns, paths, row_filter.field_ids)
-    evaluation = evaluate(row_filter.condition, figures, len(places))
-    rows = kept[places]
+    where = pc.index_in(paths, combine_chunks(rollups.manifests["manifest_path"]))
+    known = ~to_numpy(pc.is_null(where))
+    places = to_numpy(where, null=0).astype(np.int64)[known]
+    groups = rollups.manifests.take(pa.array(places))
+    counts = to_numpy(groups["live_file_count"]), to_numpy(groups["record_count"])
+    metrics = {
+        field.field_id: cell_metrics(
+            rollups.manifest_cells.take(pa.array(places * len(columns) + place)), field, *counts
+        )
+        for place, field in enumerate(columns)
+        if field.field_id in row_filter.field_ids
+    }
+    evaluation = evaluate(row_filter.condition, metrics, len(places))
+    rows = kept[known]
     skipped = rows[~evaluation.kept]
     left = kept[~np.isin(kept, skipped)]
     # All specs are judged alike: by the filter itself.
-    found = [Judgement(ROLLUPS, rows, -1, evaluation)]
-    values = 5 * len(figures) * len(places)
-    return _manifest_step(ROLLUPS, manifests, len(kept), left, started, values), left, found
+    values = 5 * len(metrics) * len(places)
+    step = _manifest_step(ROLLUPS, manifests, len(kept), left, started, values)
+    return StepResult(step, left, (Judgement(ROLLUPS, rows, -1, evaluation),))
 
 
 def _manifest_step(step: str, manifests: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
@@ -168,45 +206,34 @@ def _manifest_step(step: str, manifests: pa.Table, total: int, rows: Longs, star
     )
 
 
-def _by_tuples(
-    row_filter: RowFilter, files: pa.Table, rows: Longs, metadata: TableMetadata, schema: Schema
-) -> tuple[PlanStep, Longs, list[Judgement]]:
-    started = time.perf_counter()
-    places = partition_places(metadata, schema)
-    partition: Any = combine_chunks(files["partition"])
-    spec_ids = to_numpy(files["spec_id"])
-    found, left, values = [], [np.zeros(0, np.int64)], 0
-    for spec_id in np.unique(spec_ids).tolist():
-        mine = np.flatnonzero(spec_ids == spec_id)
-        condition = row_filter.by_spec[spec_id]
-        wanted = {predicate.field_id for predicate in find_predicates(condition)}
-        fields = [field for field in metadata.specs[spec_id].fields if field.field_id in wanted]
-        taken = partition if len(mine) == files.num_rows else partition.take(pa.array(mine))
-        figures = {
-            field.field_id: value_figures(
-                taken.field(places[field.field_id]), partition_field_type(field, schema) or ""
-            )
-            for field in fields
-        }
-        evaluation = evaluate(condition, figures, len(mine))
-        found.append(Judgement(TUPLES, mine, spec_id, evaluation))
-        left.append(mine[evaluation.kept])
-        values += len(figures) * len(mine)
-    rows_left = np.sort(np.concatenate(left))
-    return _file_step(TUPLES, files, len(rows), rows_left, started, values), rows_left, found
+def judge_tuples(
+    row_filter: RowFilter, files: pa.Table, metadata: TableMetadata, schema: Schema, started: float, bytes_read: int
+) -> StepResult:
+    """Judge files by their partition; `started` is when their manifests' reading began, of `bytes_read`."""
+    by_spec = group_values(
+        combine_chunks(files["partition"]),
+        to_numpy(files["spec_id"]),
+        metadata,
+        schema,
+        lambda spec_id: _find_fields(row_filter, spec_id),
+    )
+    found = _judge_partitions(TUPLES, row_filter, by_spec)
+    rows = _keep(found)
+    values = sum(len(one.metrics) * len(one.groups) for one in by_spec)
+    step = _file_step(TUPLES, files, files.num_rows, rows, started, values)
+    return StepResult(replace(step, bytes_read=bytes_read), rows, found)
 
 
-def _by_bounds(
-    row_filter: RowFilter, files: pa.Table, rows: Longs, schema: Schema
-) -> tuple[PlanStep, Longs, list[Judgement]]:
+def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, schema: Schema) -> StepResult:
+    """Judge the files that are left by the bounds of their columns."""
     started = time.perf_counter()
     taken = files.take(pa.array(rows))
-    figures = column_figures(row_filter, taken, schema)
-    evaluation = evaluate(row_filter.condition, figures, len(rows))
+    metrics = table_metrics(taken, schema, row_filter.field_ids)
+    evaluation = evaluate(row_filter.condition, metrics, len(rows))
     # A file without records holds no row that matches.
     left = rows[evaluation.kept & (to_numpy(taken["record_count"]) > 0)]
-    step = _file_step(BOUNDS, files, len(rows), left, started, 5 * len(figures) * len(rows))
-    return step, left, [Judgement(BOUNDS, rows, -1, evaluation)]
+    step = _file_step(BOUNDS, files, len(rows), left, started, 5 * len(metrics) * len(rows))
+    return StepResult(step, left, (Judgement(BOUNDS, rows, -1, evaluation),))
 
 
 def _file_step(step: str, files: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
@@ -223,33 +250,16 @@ def _file_step(step: str, files: pa.Table, total: int, rows: Longs, started: flo
     )
 
 
-def _with_bytes(step: PlanStep, bytes_read: int, more_ms: float = 0.0) -> PlanStep:
-    return replace(step, bytes_read=bytes_read, duration_ms=step.duration_ms + more_ms)
-
-
 def _milliseconds(started: float) -> float:
     return (time.perf_counter() - started) * 1000.0
 
 
 def judge_row_groups(
     row_filter: RowFilter, row_groups: pa.Table, schema: Schema, started: float, bytes_read: int
-) -> tuple[PlanStep, Evaluation]:
-    """Judge the row groups of the files that are left; `started` is when their reading began.
-
-    Parameters
-    ----------
-    row_filter : RowFilter
-        The filter.
-    row_groups : pyarrow.Table
-        `row_group_figures_schema`.
-    schema : Schema
-        The schema that the snapshot is read with.
-    started : float
-        Of `time.perf_counter`.
-    bytes_read : int
-        How much of footers was read.
-    """
-    evaluation = evaluate(row_filter.condition, column_figures(row_filter, row_groups, schema), row_groups.num_rows)
+) -> StepResult:
+    """Judge the row groups of the files that are left; `started` is when their footers' reading began."""
+    metrics = table_metrics(row_groups, schema, row_filter.field_ids)
+    evaluation = evaluate(row_filter.condition, metrics, row_groups.num_rows)
     left = row_groups.filter(pa.array(evaluation.kept))
     step = PlanStep(
         step=ROW_GROUPS,
@@ -259,22 +269,8 @@ def judge_row_groups(
         kept_bytes=pc.sum(left["size_bytes"]).as_py() or 0,
         kept_rows=pc.sum(left["row_count"]).as_py() or 0,
         duration_ms=_milliseconds(started),
-        values_read=5 * len(evaluation.figures) * row_groups.num_rows,
+        values_read=5 * len(metrics) * row_groups.num_rows,
         bytes_read=bytes_read,
     )
-    return step, evaluation
-
-
-def column_figures(row_filter: RowFilter, table: pa.Table, schema: Schema) -> dict[int, ColumnFigures]:
-    """Return the figures of the filter's columns from a table that has them flat: of files or of row groups."""
-    return {
-        field_id: file_figures(table, field_id, field.type)
-        for field_id in row_filter.field_ids
-        if (field := schema.get(field_id)) is not None and field.is_primitive
-    }
-
-
-def partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[int, int]:
-    """Return the place of each partition field, by field id, in the `partition` of files."""
-    columns = find_partition_columns(metadata.specs, [schema, metadata.schema, *metadata.schemas.values()])
-    return {column.field_id: place for place, column in enumerate(columns)}
+    judgement = Judgement(ROW_GROUPS, np.arange(row_groups.num_rows), -1, evaluation)
+    return StepResult(step, np.flatnonzero(evaluation.kept), (judgement,))

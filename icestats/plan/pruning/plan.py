@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,13 +13,11 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
 from icestats.errors import CallError
+from icestats.iceberg.value_order import Longs, Mask
+from icestats.plan.evaluation.explanations import Explanation, explain, join_explanations
 from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.pruning.evaluation import Evaluation
-from icestats.plan.pruning.explanations import Explanation, explain, join
-from icestats.plan.pruning.funnel import Funnel, Judgement
-from icestats.plan.pruning.keys import Longs, Mask
+from icestats.plan.pruning.funnel import BOUNDS, ROW_GROUPS, Funnel, Judgement, PlanStep, StepResult
 from icestats.plan.pruning.plan_text import render_plan_html, render_plan_text
-from icestats.plan.pruning.steps import BOUNDS, ROW_GROUPS, PlanStep
 
 Which = Literal["kept", "skipped", "all", "none"]
 
@@ -34,19 +32,36 @@ class Plan:
     table: str
     """The name or location that the table was loaded by."""
     snapshot_id: int | None
-    row_filter: str
-    """The filter, as text."""
-    steps: tuple[PlanStep, ...]
-    """From all manifests with live data files to what is read. `kept` + `skipped` = `total` at each step, and `total`
-    is what the step before has left."""
-    partition_filters: Mapping[int, str]
-    """For each partition spec the filter that every matching row's partition meets; `true` where there is none."""
-    unprojected: Mapping[int, Mapping[str, str]]
-    """For each partition spec the predicates that its partitions say nothing about, and why."""
     _row_filter: RowFilter = field(repr=False, compare=False)
     _funnel: Funnel = field(repr=False, compare=False)
     _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
-    _row_groups: tuple[pa.Table, Evaluation] | None = field(default=None, repr=False, compare=False)
+    """Gives for data files (`file_figures_schema`) the paths of the delete files that apply."""
+
+    @property
+    def row_filter(self) -> str:
+        """The filter, as text."""
+        return self._row_filter.text
+
+    @property
+    def steps(self) -> tuple[PlanStep, ...]:
+        """From all manifests with live data files to what is read.
+
+        `kept` + `skipped` = `total` at each step, and `total` is what the step before has left.
+        """
+        return self._funnel.steps
+
+    @property
+    def partition_filters(self) -> Mapping[int, str]:
+        """For each partition spec the filter that every matching row's partition meets; `true` where there is none."""
+        return {spec_id: str(condition) for spec_id, condition in self._row_filter.by_spec.items()}
+
+    @property
+    def unprojected(self) -> Mapping[int, Mapping[str, str]]:
+        """For each partition spec the predicates that its partitions say nothing about, and why."""
+        return {
+            spec_id: {str(predicate): reason for predicate, reason in found.items()}
+            for spec_id, found in self._row_filter.unprojected.items()
+        }
 
     def step(self, name: str) -> PlanStep:
         """Return a step by its name.
@@ -81,7 +96,7 @@ class Plan:
         """
         funnel = self._funnel
         steps, parts = self._explain_manifests()
-        found = [join(explanations) for explanations in parts]
+        found = [join_explanations(explanations) for explanations in parts]
         manifests = funnel.manifests
         counts = {
             name: pc.add(manifests[f"added_{what}_count"], manifests[f"existing_{what}_count"])
@@ -129,9 +144,10 @@ class Plan:
         CallError
             The plan was made without row groups.
         """
-        if self._row_groups is None:
+        groups, found = self._funnel.row_groups, self._funnel.by_row_group
+        if groups is None or found is None:
             raise CallError("the plan was made without row groups: make it with row_groups=True")
-        groups, evaluation = self._row_groups
+        evaluation = found.judgements[0].evaluation
         paths = combine_chunks(self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)))
         columns = {
             "file_path": paths.take(groups["file_index"]),
@@ -181,7 +197,7 @@ class Plan:
         count = self._funnel.manifests.num_rows
         steps = [""] * count
         parts: list[list[Explanation]] = [[] for _ in range(count)]
-        for judgement in self._funnel.manifest_judgements:
+        for judgement in _judgements(self._funnel.by_manifest):
             for place, row in enumerate(judgement.rows.tolist()):
                 explanation = self._explain(judgement, place)
                 steps[row] = judgement.step
@@ -218,7 +234,7 @@ class Plan:
         found: dict[int, tuple[str, Explanation]] = {}
         wanted = np.zeros(self._funnel.files.num_rows, np.bool_)
         wanted[rows] = True
-        for judgement in self._funnel.file_judgements:
+        for judgement in _judgements(self._funnel.by_file):
             for place in np.flatnonzero(wanted[judgement.rows]).tolist():
                 if judgement.step == BOUNDS or not judgement.evaluation.kept[place]:
                     found[int(judgement.rows[place])] = (judgement.step, explain(judgement.evaluation, place))
@@ -228,49 +244,9 @@ class Plan:
         return explain(judgement.evaluation, place, self._row_filter.unprojected.get(judgement.spec_id))
 
 
-def build_plan(
-    table: str,
-    snapshot_id: int | None,
-    row_filter: RowFilter,
-    funnel: Funnel,
-    find_deletes: Callable[[pa.Table], list[list[str]]],
-    more_steps: tuple[PlanStep, ...] = (),
-    row_groups: tuple[pa.Table, Evaluation] | None = None,
-) -> Plan:
-    """Build the plan that a funnel is the result of.
-
-    Parameters
-    ----------
-    table : str
-        What the table is called.
-    snapshot_id : int or None
-        The snapshot.
-    row_filter : RowFilter
-        The filter.
-    funnel : Funnel
-        What each step has left.
-    find_deletes : callable
-        Gives for data files (`file_figures_schema`) the paths of the delete files that apply.
-    more_steps : tuple of PlanStep, optional
-        Steps behind those of the funnel.
-    row_groups : tuple of pyarrow.Table and Evaluation, optional
-        The row groups of the kept files (`row_group_figures_schema`), and what the filter says of them.
-    """
-    return Plan(
-        table=table,
-        snapshot_id=snapshot_id,
-        row_filter=row_filter.text,
-        steps=(*funnel.steps, *more_steps),
-        partition_filters={spec_id: str(condition) for spec_id, condition in row_filter.by_spec.items()},
-        unprojected={
-            spec_id: {str(predicate): reason for predicate, reason in found.items()}
-            for spec_id, found in row_filter.unprojected.items()
-        },
-        _row_filter=row_filter,
-        _funnel=funnel,
-        _find_deletes=find_deletes,
-        _row_groups=row_groups,
-    )
+def _judgements(results: Sequence[StepResult]) -> Iterator[Judgement]:
+    for result in results:
+        yield from result.judgements
 
 
 def _texts(found: list[Explanation]) -> dict[str, list[str]]:

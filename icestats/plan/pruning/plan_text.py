@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.text import printable, render_bytes, render_count
-from icestats.plan.pruning.steps import PlanStep
+from icestats.plan.pruning.funnel import PlanStep
 
 _WIDTH = 24
 _HEAD = ("step", "of", "kept", "skipped", "share kept", "size kept", "records kept", "ms")

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from icestats.answers.arrays import to_numpy
 from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.iceberg.value_order import rank_values
 from icestats.read.kernel import kernel_layout as k
 from icestats.read.kernel.kernel_layout import Words
 from icestats.read.manifests.group_store import GroupStore
@@ -58,21 +57,6 @@ def _decode_all(
     groups = np.concatenate([np.zeros(0, np.int64), *numbers])
     spec_ids = np.repeat(np.array([v.spec_id for v in variants], np.int64), [len(found) for found in numbers])
     return groups, arrays, spec_ids
-
-
-def rank_values(array: pa.Array) -> Words:
-    """Return the dense rank of each value, nulls first, floating-point values as Java orders them."""
-    if pa.types.is_null(array.type):
-        return np.zeros(len(array), np.int64)
-    if pa.types.is_floating(array.type):
-        # -0.0 before 0.0, NaN last.
-        bits = array.cast(pa.float64()).view(pa.int64())
-        words = to_numpy(bits, null=0)
-        words = np.where(words < 0, words ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), words)
-        array = pa.array(words, mask=to_numpy(pc.is_null(array)))
-    codes = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
-    ranks: Words = to_numpy(codes).astype(np.int64)
-    return ranks
 
 
 def _merge_repeated(store: GroupStore, groups: Words, first: np.ndarray) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.value_order import find_width
+from icestats.iceberg.types import find_width
 from icestats.read.avro.avro_file import parse_schema, read_header
 from icestats.read.avro.avro_records import read_blocks
 from icestats.read.avro.avro_tokens import Octets, Words, expand_ranges

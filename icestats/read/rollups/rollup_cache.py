@@ -137,17 +137,6 @@ def _read_both(
         return known.result(), new
 
 
-def find_cached_rollups(manifests: Sequence[ManifestToRead], metadata: TableMetadata, schema: Schema) -> RollUps | None:
-    """Return the cached roll-ups of the most manifests among all of a snapshot; None where the cache knows none."""
-    folder = cache_folder()
-    if folder is None or not manifests:
-        return None
-    wanted = frozenset(map(_key, manifests))
-    entries = _find_entries(folder / _fingerprint(metadata, schema), wanted, metadata)
-    loaded = (_load_entry(path, metadata) for path, _ in entries)
-    return next((found for found in loaded if found is not None), None)
-
-
 def _key(manifest: ManifestToRead) -> _Key:
     # A table that was dropped and made again may have the same names, but not the same snapshots.
     return manifest.path, manifest.length, manifest.added_snapshot_id

@@ -5,21 +5,19 @@ Every figure of a roll-up is a sum, a count or an extreme, so parts may be merge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.value_order import find_extreme, order_of
+from icestats.iceberg.value_order import build_keys, find_extreme, rank_values
 from icestats.read.manifests.manifests import RollUps
-from icestats.read.manifests.partition_order import rank_values
 
 _Places = npt.NDArray[np.int64]
 
@@ -187,8 +185,8 @@ def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[
     }
     for name in _SUMMED_CELLS:
         merged[name] = pa.array(_sums(to_numpy(cells[name]).reshape(shape), key, count).ravel())
-    for name, pick in (("lower_bound", min), ("upper_bound", max)):
-        merged[name] = _merge_bounds(combine_chunks(cells[name]), key, count, columns, pick)
+    for name in ("lower_bound", "upper_bound"):
+        merged[name] = _merge_bounds(combine_chunks(cells[name]), key, count, columns, highest=name == "upper_bound")
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
@@ -218,23 +216,12 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
-def _merge_bounds(
-    bounds: pa.Array, key: _Places, count: int, columns: Sequence[Field], pick: Callable[..., int]
-) -> pa.Array:
+def _merge_bounds(bounds: pa.Array, key: _Places, count: int, columns: Sequence[Field], *, highest: bool) -> pa.Array:
     width = len(columns)
-    orders = [order_of(column.type) for column in columns]
-    present = ~to_numpy(pc.is_null(bounds)).reshape(len(key), width)
-    rows = np.arange(len(key))[:, None] * width + np.arange(width)
-    first = _first_rows(key, count)
-    # The first of each group; then only what another one disputes is decoded and compared.
-    chosen = np.where(present[first], rows[first], -1)
-    for row in _other_rows(key, first):
-        group = chosen[key[row]]
-        disputed = np.flatnonzero(present[row] & (group >= 0))
-        group[present[row] & (group < 0)] = rows[row][present[row] & (group < 0)]
-        for column in disputed:
-            rivals = (int(group[column]), int(rows[row, column]))
-            order = orders[column]
-            group[column] = pick(rivals, key=lambda index, order=order: order(bounds[index].as_py()))
+    first = np.arange(len(key)) * width
+    chosen = np.full((count, width), -1, np.int64)
+    for place, column in enumerate(columns):
+        rows = build_keys(column.type, bounds.take(pa.array(first + place))).find_extremes(key, count, highest=highest)
+        chosen[:, place] = np.where(rows < 0, -1, rows * width + place)
     flat = chosen.ravel()
-    return bounds.take(pa.array(np.where(flat < 0, 0, flat), mask=flat < 0))
+    return bounds.take(pa.array(flat, mask=flat < 0))

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from icestats.plan.filters.predicates import Condition, Constant, Predicate
-from icestats.plan.sets.value_sets import (
+from icestats.plan.values.value_sets import (
     BOTTOM,
     NOTHING,
     NUMBERS,
@@ -81,7 +81,7 @@ def build_tree(condition: Condition) -> Tree:
     if isinstance(condition, Constant):
         return All(()) if condition.holds else Some(())
     if isinstance(condition, Predicate):
-        return Leaf(condition.field_id, condition.name, condition.type, _values(condition), str(condition))
+        return Leaf(condition.field_id, condition.name, condition.type, build_values(condition)[0], str(condition))
     is_and = condition.operator == "and"
     return _merged([part for child in condition.children for part in _flat(build_tree(child), is_and)], is_and)
 
@@ -146,11 +146,26 @@ _BUILDERS: dict[str, Callable[[list[Any]], ValueSet]] = {
 }
 
 
-def _values(predicate: Predicate) -> ValueSet:
+def build_values(predicate: Predicate) -> tuple[ValueSet, ...]:
+    """Build the set of the values that satisfy a predicate, as a PyIceberg scan takes it.
+
+    Returns
+    -------
+    tuple of ValueSet
+        Two where a `float` column is compared with what no `float` is: engines compare either with the `float` next to
+        it, as PyIceberg does (the first set), or with the literal itself.
+    """
     operator = predicate.operator
     if operator in _UNARY:
-        return _UNARY[operator]
-    items = [build_item(predicate.type, literal) for literal in predicate.literals]
+        return (_UNARY[operator],)
+    as_stored = [build_item(predicate.type, literal) for literal in predicate.literals]
+    sets = [_build_set(operator, as_stored)]
+    if predicate.type == "float" and as_stored != list(predicate.literals):
+        sets.append(_build_set(operator, list(predicate.literals)))
+    return tuple(sets)
+
+
+def _build_set(operator: str, items: list[Any]) -> ValueSet:
     # No value equals NaN.
     items = [item for item in items if not (isinstance(item, float) and math.isnan(item))]
     if operator in _RANGES:

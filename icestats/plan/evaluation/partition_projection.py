@@ -1,4 +1,4 @@
-"""Predicates projected to partition fields, inclusively and strictly.
+"""What predicates on columns say of groups by their partition values, projected inclusively and strictly.
 
 Source: Iceberg spec, "Partition Transforms" and "Scan Planning".
 """
@@ -6,13 +6,30 @@ Source: Iceberg spec, "Partition Transforms" and "Scan Planning".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from icestats.iceberg.metadata import PartitionField
-from icestats.plan.sets.interval_tests import close
-from icestats.plan.sets.value_predicates import Leaf
-from icestats.plan.sets.value_sets import BOTTOM, TOP, Cut, Interval, above, below, is_discrete
+from icestats.iceberg.value_order import Floats, Longs, Mask
+from icestats.plan.evaluation.interval_rules import may_match, must_match
+from icestats.plan.evaluation.partition_groups import SpecGroups
+from icestats.plan.values.value_predicates import All, Leaf, Tree
+from icestats.plan.values.value_sets import (
+    BOTTOM,
+    NUMBERS,
+    TOP,
+    Cut,
+    Interval,
+    ValueSet,
+    above,
+    below,
+    close,
+    is_discrete,
+)
 from icestats.stats.kll_items import item_value
 
 if TYPE_CHECKING:
@@ -22,30 +39,86 @@ if TYPE_CHECKING:
 _KNOWN = re.compile(r"identity|year|month|day|hour|(bucket|truncate)\[\d+\]")
 
 
-def can_project(field: PartitionField) -> bool:
-    """Whether the values of a partition field tell of its column's: not those of `void`, nor of a later spec."""
-    return _KNOWN.fullmatch(field.transform) is not None
+@dataclass(frozen=True, slots=True)
+class LeafPartitions:
+    """What a predicate on a column says of each group by its partition values."""
+
+    may: Mask
+    """Rows may match."""
+    must: Mask
+    """All rows match."""
+    is_used: Mask
+    """The group's spec has an order-preserving field of the column: the predicate drops groups."""
+    bucket_share: Floats
+    """Share of the column's buckets that the group spans; 1.0 where it is not bucketed."""
+
+    def take(self, groups: Longs) -> LeafPartitions:
+        """Return some groups."""
+        return LeafPartitions(self.may[groups], self.must[groups], self.is_used[groups], self.bucket_share[groups])
 
 
-def bucket_count(field: PartitionField) -> int | None:
+def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: IcebergSchema) -> LeafPartitions:
+    """Judge each group by a predicate.
+
+    Parameters
+    ----------
+    leaf : Leaf
+        The predicate.
+    by_spec : sequence of SpecGroups
+        The groups' partition values.
+    count : int
+        How many groups there are.
+    schema : pyiceberg.schema.Schema
+        Transforms need the type of the column.
+    """
+    may, must = np.ones(count, np.bool_), np.zeros(count, np.bool_)
+    is_used, bucket_share = np.zeros(count, np.bool_), np.ones(count)
+    for one in by_spec:
+        own = one.groups
+        for field in one.spec.fields:
+            known = one.metrics.get(field.field_id)
+            if field.source_id != leaf.field_id or known is None or _KNOWN.fullmatch(field.transform) is None:
+                continue
+            null, nan = leaf.values.has_null, leaf.values.has_nan
+            inclusive, strict = (ValueSet(tuple(found), null, nan) for found in _project(leaf, field, schema))
+            may[own] &= may_match(inclusive, known)
+            must[own] |= must_match(strict, known)
+            buckets = _bucket_count(field)
+            if buckets is None:
+                is_used[own] = True
+            else:
+                spanned = np.where(known.has_bounds, known.upper.values - known.lower.values + 1.0, buckets) / buckets
+                bucket_share[own] = np.minimum(bucket_share[own], spanned)
+    return LeafPartitions(may, must, is_used, bucket_share)
+
+
+def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafPartitions], count: int) -> Mask:
+    """Say which groups may hold matching rows, by their partition values alone."""
+    if isinstance(predicate, Leaf):
+        return leaves[predicate].may
+    parts = [keep_groups(part, leaves, count) for part in predicate.parts]
+    if isinstance(predicate, All):
+        return reduce(np.logical_and, parts, np.ones(count, np.bool_))
+    return reduce(np.logical_or, parts, np.zeros(count, np.bool_))
+
+
+def _bucket_count(field: PartitionField) -> int | None:
     """Return how many buckets a partition field has; None where it is no bucket."""
     match = re.fullmatch(r"bucket\[(\d+)\]", field.transform)
     return None if match is None else int(match[1])
 
 
-def project_leaf(
-    leaf: Leaf, field: PartitionField, schema: IcebergSchema
-) -> tuple[list[Interval] | None, list[Interval]]:
-    """Return the partition values that matching rows may have (None: any), and those that only matching rows have."""
+def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[Sequence[Interval], Sequence[Interval]]:
+    """Return the partition values that matching rows may have, and those that only matching rows have."""
     intervals = leaf.values.intervals
     if field.transform == "identity":
-        same = [close(i) if is_discrete(leaf.type) else i for i in intervals]
+        same = [close(i) for i in intervals] if is_discrete(leaf.type) else intervals
         return same, same
     transform = _transform(leaf, field, schema)
-    if bucket_count(field) is not None:
+    if _bucket_count(field) is not None:
         if leaf.values.ranges:
             # Null is in a bucket of its own: what holds for all values holds for each of the others.
-            return None, [i for i in intervals if (i.low, i.high) == (BOTTOM, TOP)]
+            return NUMBERS.intervals, [i for i in intervals if (i.low, i.high) == (BOTTOM, TOP)]
         values = [transform(point.low[1]) for point in leaf.values.points]
         return [Interval(below(value), above(value)) for value in values], []
     if is_discrete(leaf.type):

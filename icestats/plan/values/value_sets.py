@@ -10,6 +10,8 @@ import math
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Context
+from itertools import pairwise
 from typing import Any, Final
 
 from icestats.iceberg.types import parse_type, to_integer
@@ -17,6 +19,7 @@ from icestats.iceberg.types import parse_type, to_integer
 Cut = tuple[Any, ...]
 """A place between values: `(0, value, 0)` just below a value, `(0, value, 1)` just above it; tuples in that order."""
 
+_DIGITS = Context(prec=80)
 BOTTOM: Final[Cut] = (-1,)
 TOP: Final[Cut] = (1,)
 
@@ -62,6 +65,21 @@ class ValueSet:
         """The intervals that hold more than one."""
         return tuple(interval for interval in self.intervals if not interval.is_point)
 
+    @property
+    def gaps(self) -> tuple[Interval, ...]:
+        """The values that are missing where the set has all others, as for `!=` and `not in`; else none.
+
+        Examples
+        --------
+        >>> build_gaps([5], has_null=False).gaps
+        (Interval(low=(0, 5, 0), high=(0, 5, 1)),)
+        """
+        whole = self.intervals
+        if len(whole) < 2 or (whole[0].low, whole[-1].high) != (BOTTOM, TOP):
+            return ()
+        between = tuple(Interval(one.high, other.low) for one, other in pairwise(whole))
+        return between if all(gap.is_point for gap in between) else ()
+
     def union(self, other: ValueSet) -> ValueSet:
         """Return the values of either.
 
@@ -88,7 +106,6 @@ class ValueSet:
         )
 
 
-EVERYTHING: Final = ValueSet((Interval(BOTTOM, TOP),), has_null=True, has_nan=True)
 NOTHING: Final = ValueSet(())
 VALUES: Final = ValueSet((Interval(BOTTOM, TOP),), has_nan=True)
 """All that is not null."""
@@ -111,8 +128,8 @@ def build_gaps(values: Iterable[Any], *, has_null: bool) -> ValueSet:
     return ValueSet((*gaps, Interval(low, TOP)), has_null=has_null, has_nan=True)
 
 
-def build_prefix(prefix: str) -> ValueSet:
-    """Build the set of the texts that start with a prefix.
+def build_prefix(prefix: str | bytes) -> ValueSet:
+    """Build the set of the texts, or bytes, that start with a prefix.
 
     Examples
     --------
@@ -123,8 +140,8 @@ def build_prefix(prefix: str) -> ValueSet:
     return ValueSet((Interval(below(prefix), TOP if after is None else below(after)),))
 
 
-def build_other_prefixes(prefix: str) -> ValueSet:
-    """Build the set of the texts that do not start with a prefix."""
+def build_other_prefixes(prefix: str | bytes) -> ValueSet:
+    """Build the set of the texts, or bytes, that do not start with a prefix."""
     if not prefix:
         return NOTHING
     after = _after_prefix(prefix)
@@ -132,7 +149,10 @@ def build_other_prefixes(prefix: str) -> ValueSet:
     return ValueSet((Interval(BOTTOM, below(prefix)), *rest))
 
 
-def _after_prefix(prefix: str) -> str | None:
+def _after_prefix(prefix: str | bytes) -> str | bytes | None:
+    if isinstance(prefix, bytes):
+        start = prefix.rstrip(b"\xff")
+        return start[:-1] + bytes([start[-1] + 1]) if start else None
     last = chr(0x10FFFF)
     kept = prefix.rstrip(last)
     if not kept:
@@ -170,7 +190,7 @@ def build_item(type_text: str, value: Any) -> Any:
     """
     kind = parse_type(type_text)
     if kind.name == "decimal":
-        return int(value.scaleb(kind.scale))
+        return int(value.scaleb(kind.scale, _DIGITS))
     if kind.name == "float":
         return _single_precision(value)
     if kind.name == "double":
@@ -187,6 +207,19 @@ def _single_precision(value: float) -> float:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
+
+
+def close(interval: Interval) -> Interval:
+    """Return the same whole numbers with both ends inside.
+
+    Examples
+    --------
+    >>> close(Interval(above(3), below(7)))
+    Interval(low=(0, 4, 0), high=(0, 6, 1))
+    """
+    low = below(interval.low[1] + interval.low[2]) if len(interval.low) == 3 else interval.low
+    high = above(interval.high[1] - 1 + interval.high[2]) if len(interval.high) == 3 else interval.high
+    return Interval(low, high)
 
 
 def is_discrete(type_text: str) -> bool:

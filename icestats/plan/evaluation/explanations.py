@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
+from icestats.plan.evaluation.evaluator import MOST_LITERALS, Evaluation, Why, deciding_predicates
 from icestats.plan.filters.literals import display_bytes, display_value
 from icestats.plan.filters.predicates import Predicate
-from icestats.plan.pruning.evaluation import Evaluation, deciding_predicates
-from icestats.plan.pruning.figures import MISSING, ColumnFigures
-from icestats.plan.pruning.verdicts import MOST_LITERALS, Why
 
 _REASONS = {
     Why.BELOW: "all values are below",
@@ -62,10 +61,10 @@ def explain(evaluation: Evaluation, row: int, unprojected: Mapping[Predicate, st
     parts = [_explain(predicate, evaluation, row) for predicate in deciding_predicates(evaluation, row)]
     if evaluation.kept[row]:
         parts += [_part(str(predicate), _kind(why), why) for predicate, why in (unprojected or {}).items()]
-    return join(parts)
+    return join_explanations(parts)
 
 
-def join(parts: Iterable[Explanation]) -> Explanation:
+def join_explanations(parts: Iterable[Explanation]) -> Explanation:
     """Join explanations; of no predicate at all it is said that none applies."""
     found = list(dict.fromkeys(parts))
     if not found:
@@ -88,26 +87,26 @@ def _kind(reason: str) -> str:
 
 def _explain(predicate: Predicate, evaluation: Evaluation, row: int) -> Explanation:
     why = Why(int(evaluation.codes[predicate][row]))
-    figures = evaluation.figures.get(predicate.field_id)
-    if figures is None:
+    metrics = evaluation.metrics.get(predicate.field_id)
+    if metrics is None:
         return _part(str(predicate), _REASONS[why], f"no statistics of {predicate.name}")
-    evidence = _Evidence(predicate, figures, row).text(why)
-    reason = "the value does not match" if figures.is_exact and why < 0 else _REASONS[why]
+    evidence = _Evidence(predicate, metrics, row).text(why)
+    reason = "the value does not match" if metrics.is_exact and why < 0 else _REASONS[why]
     return _part(str(predicate), reason, evidence)
 
 
 class _Evidence:
-    """The bounds, counts and literals behind one verdict."""
+    """The bounds, counts and literals behind one answer."""
 
-    def __init__(self, predicate: Predicate, figures: ColumnFigures, row: int) -> None:
+    def __init__(self, predicate: Predicate, metrics: ColumnMetrics, row: int) -> None:
         self._predicate = predicate
-        self._figures = figures
+        self._metrics = metrics
         self._row = row
 
     def text(self, why: Why) -> str:
         """Return the evidence as text."""
-        if self._figures.is_exact:
-            return f"{self._predicate.name} is {self._bound(self._figures.lower_bytes)}"
+        if self._metrics.is_exact:
+            return f"{self._predicate.name} is {self._bound(self._metrics.lower_bytes)}"
         if why in (Why.BELOW, Why.ABOVE):
             return self._outside(why)
         if why is Why.OVERLAP:
@@ -115,7 +114,7 @@ class _Evidence:
         return self._other(why)
 
     def _other(self, why: Why) -> str:
-        figures, row = self._figures, self._row
+        metrics, row = self._metrics, self._row
         count = len(self._predicate.literals)
         texts: dict[Why, Callable[[], str]] = {
             Why.NONE_WITHIN: lambda: f"none of {count} literals is within {self._range()}",
@@ -125,15 +124,15 @@ class _Evidence:
             Why.ALL_START: lambda: f"{self._range()} start with {self._literal()}",
             Why.MISSING: self._missing,
             Why.NOT_DECIDABLE: lambda: f"{self._range()} may hold other values",
-            Why.NULLS: lambda: _count(int(figures.null_counts[row]), "nulls"),
-            Why.NANS: lambda: _count(int(figures.nan_counts[row]), "NaN"),
+            Why.NULLS: lambda: _count(int(metrics.null_counts[row]), "nulls"),
+            Why.NANS: lambda: _count(int(metrics.nan_counts[row]), "NaN"),
             Why.MANY_LITERALS: lambda: f"{count:,} literals: engines compare no more than {MOST_LITERALS} with bounds",
-            Why.VALUES: lambda: f"{_known(figures.value_counts[row])} values, {_known(figures.null_counts[row])} nulls",
+            Why.VALUES: lambda: f"{_known(metrics.value_counts[row])} values, {_known(metrics.null_counts[row])} nulls",
         }
         return texts[why]()
 
     def _outside(self, why: Why) -> str:
-        bound = self._bound(self._figures.upper_bytes if why is Why.BELOW else self._figures.lower_bytes)
+        bound = self._bound(self._metrics.upper_bytes if why is Why.BELOW else self._metrics.lower_bytes)
         relation = _OPPOSITES.get(self._predicate.operator, "below" if why is Why.BELOW else "above")
         side = "upper" if why is Why.BELOW else "lower"
         return f"the {side} bound {bound} is {relation} {self._literal()}"
@@ -142,11 +141,11 @@ class _Evidence:
         operator = self._predicate.operator
         if operator in ("<", "<="):
             return (
-                f"the lower bound {self._bound(self._figures.lower_bytes)} is {_RELATIONS[operator]} {self._literal()}"
+                f"the lower bound {self._bound(self._metrics.lower_bytes)} is {_RELATIONS[operator]} {self._literal()}"
             )
         if operator in (">", ">="):
             return (
-                f"the upper bound {self._bound(self._figures.upper_bytes)} is {_RELATIONS[operator]} {self._literal()}"
+                f"the upper bound {self._bound(self._metrics.upper_bytes)} is {_RELATIONS[operator]} {self._literal()}"
             )
         if operator == "in":
             return f"one of {len(self._predicate.literals)} literals is within {self._range()}"
@@ -160,29 +159,29 @@ class _Evidence:
             return "no NaN count"
         lacking = [
             side
-            for side, keys in (("lower", self._figures.lower), ("upper", self._figures.upper))
+            for side, keys in (("lower", self._metrics.lower), ("upper", self._metrics.upper))
             if not keys.known[self._row]
         ]
         return f"no {' and no '.join(lacking)} bound"
 
     def _nothing(self) -> str:
-        if self._figures.all_null[self._row]:
+        if self._metrics.all_null[self._row]:
             return "every value is null"
-        return "every value is NaN" if self._figures.all_nan[self._row] else "every value is null or NaN"
+        return "every value is NaN" if self._metrics.all_nan[self._row] else "every value is null or NaN"
 
     def _literal(self) -> str:
         return display_value(self._predicate.type, self._predicate.literals[0], self._predicate.transform)
 
     def _range(self) -> str:
-        return f"{self._bound(self._figures.lower_bytes)} to {self._bound(self._figures.upper_bytes)}"
+        return f"{self._bound(self._metrics.lower_bytes)} to {self._bound(self._metrics.upper_bytes)}"
 
     def _bound(self, bounds: pa.Array) -> str:
         value: Any = bounds[self._row]
         if not value.is_valid:
-            return "null" if self._figures.is_exact else "unknown"
-        if self._figures.is_exact:
-            return _display_scalar(self._figures.type, value, self._predicate.transform)
-        return display_bytes(self._figures.type, value.as_py(), self._predicate.transform)
+            return "null" if self._metrics.is_exact else "unknown"
+        if self._metrics.is_exact:
+            return _display_scalar(self._metrics.type, value, self._predicate.transform)
+        return display_bytes(self._metrics.type, value.as_py(), self._predicate.transform)
 
 
 def _display_scalar(type_text: str, scalar: pa.Scalar, transform: str) -> str:

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import PartitionSpec, Schema
-from icestats.plan.filters.filter_parser import parse_row_filter
-from icestats.plan.filters.predicates import Condition, Constant, Predicate, build_condition
-from icestats.plan.filters.row_filter import read_filter_schema
-from icestats.plan.sets.interval_tests import Booleans
-from icestats.plan.sets.partition_ranges import SpecRanges, build_key_ranges, explain_leaf
-from icestats.plan.sets.value_predicates import Leaf, build_tree
+from icestats.iceberg.value_order import Mask
+from icestats.plan.evaluation.partition_groups import SpecGroups, group_keys
+from icestats.plan.evaluation.partition_projection import judge_leaf
+from icestats.plan.filters.predicates import Condition, Constant, Predicate
+from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.values.value_predicates import Leaf, build_tree
 from icestats.stats.partition_sketches import PartitionEntry
 
 if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.schema import Schema as IcebergSchema
 
 
@@ -38,35 +36,28 @@ class PartitionSelection:
 
 
 def select_partitions(
-    source: Source, schema: Schema, row_filter: str | BooleanExpression, partitions: Sequence[PartitionEntry]
+    row_filter: RowFilter, specs: Mapping[int, PartitionSpec], schema: Schema, partitions: Sequence[PartitionEntry]
 ) -> PartitionSelection:
     """Return which partitions a row filter selects.
 
     Parameters
     ----------
-    source : Source
-        The table.
+    row_filter : RowFilter
+        The filter.
+    specs : mapping of int to PartitionSpec
+        The table's partition specs.
     schema : Schema
         The schema that the snapshot is read with.
-    row_filter : str or pyiceberg.expressions.BooleanExpression
-        The filter.
     partitions : sequence of PartitionEntry
         The partitions to choose from.
-
-    Raises
-    ------
-    FilterError
-        The filter cannot be read, or does not fit the schema.
 
     Notes
     -----
     Never wrong, rather undecided: a partition is `whole` or left out only where its values prove it. NaN is undecided
     (engines order it differently), and so are times before 1970, which early writers rounded the wrong way.
     """
-    bound = read_filter_schema(source, schema.schema_id).schema
-    condition = build_condition(_exclude_null(parse_row_filter(row_filter, bound)), bound)
-    ranges = build_key_ranges([entry.key for entry in partitions], source.metadata.specs, schema)
-    may, must = _judge(condition, _Partitions(len(partitions), ranges, bound))
+    by_spec = group_keys([entry.key for entry in partitions], specs, schema)
+    may, must = _judge(row_filter.without_nulls, _Partitions(len(partitions), by_spec, row_filter.schema))
     return PartitionSelection(
         tuple(partitions[i] for i in np.flatnonzero(must).tolist()),
         tuple(partitions[i] for i in np.flatnonzero(may & ~must).tolist()),
@@ -92,29 +83,16 @@ def describe_partition_fields(specs: Mapping[int, PartitionSpec], schema: Schema
     return ", ".join(dict.fromkeys(texts)) or "nothing"
 
 
-def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
-    """A scan with PyIceberg returns nulls for `not in`; in SQL no comparison with null is true."""
-    from pyiceberg import expressions as e
-    from pyiceberg.expressions.visitors import rewrite_not
-
-    expression = rewrite_not(expression)
-    if isinstance(expression, e.And | e.Or):
-        return type(expression)(_exclude_null(expression.left), _exclude_null(expression.right))
-    if isinstance(expression, e.NotIn | e.NotEqualTo | e.NotStartsWith):
-        return e.And(expression, e.NotNull(term=expression.term))
-    return expression
-
-
 @dataclass(frozen=True, slots=True)
 class _Partitions:
     """The partitions' values."""
 
     count: int
-    ranges: Sequence[SpecRanges]
+    by_spec: Sequence[SpecGroups]
     schema: IcebergSchema
 
 
-def _judge(condition: Condition, partitions: _Partitions) -> tuple[Booleans, Booleans]:
+def _judge(condition: Condition, partitions: _Partitions) -> tuple[Mask, Mask]:
     """Say of each partition whether rows may be selected, and whether every one is."""
     if isinstance(condition, Constant):
         holds = np.full(partitions.count, condition.holds)
@@ -126,21 +104,22 @@ def _judge(condition: Condition, partitions: _Partitions) -> tuple[Booleans, Boo
     return reduce(combine, mays), reduce(combine, musts)
 
 
-def _judge_predicate(predicate: Predicate, partitions: _Partitions) -> tuple[Booleans, Booleans]:
+def _judge_predicate(predicate: Predicate, partitions: _Partitions) -> tuple[Mask, Mask]:
     leaf = build_tree(predicate)
     if not isinstance(leaf, Leaf):
         raise TypeError(f"{predicate} is no predicate on a column")
-    found = explain_leaf(leaf, partitions.ranges, partitions.count, partitions.schema)
+    found = judge_leaf(leaf, partitions.by_spec, partitions.count, partitions.schema)
     nan = _find_nan(predicate.field_id, partitions)
     if predicate.operator.startswith("is "):
         return found.may, found.must | (nan & leaf.values.has_nan)
     return found.may | nan, found.must & ~nan
 
 
-def _find_nan(field_id: int, partitions: _Partitions) -> Booleans:
+def _find_nan(field_id: int, partitions: _Partitions) -> Mask:
     nan = np.zeros(partitions.count, np.bool_)
-    for ranges in partitions.ranges:
-        for field, known in zip(ranges.spec.fields, ranges.ranges, strict=True):
+    for found in partitions.by_spec:
+        for field in found.spec.fields:
+            known = found.metrics.get(field.field_id)
             if field.source_id == field_id and field.transform == "identity" and known is not None:
-                nan[ranges.groups] |= known.may_be_nan
+                nan[found.groups] |= known.may_be_nan
     return nan

@@ -1,0 +1,180 @@
+"""Groups of rows by the partition spec that they were written with: manifests, partitions, data files.
+
+Source: Iceberg spec, "Manifest Lists", `field_summary`; "Partition Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
+from icestats.iceberg.partition_columns import find_partition_columns
+from icestats.iceberg.partition_values import partition_field_type
+from icestats.iceberg.types import encode_value
+from icestats.iceberg.value_order import Longs
+from icestats.plan.evaluation.column_metrics import (
+    ColumnMetrics,
+    single_value_metrics,
+    summary_metrics,
+    value_metrics,
+)
+from icestats.stats.partition_sketches import PartitionKey
+
+
+@dataclass(frozen=True, slots=True)
+class SpecGroups:
+    """The groups that were written with one spec."""
+
+    spec: PartitionSpec
+    groups: Longs
+    """Which of all groups they are."""
+    metrics: Mapping[int, ColumnMetrics]
+    """Of the values of partition fields, by field id; nothing is known of a field that is not there."""
+
+
+def group_manifests(
+    manifest_files: pa.Table,
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
+    wanted: Callable[[int], Collection[int]] | None = None,
+) -> list[SpecGroups]:
+    """Group manifests, with what the manifest list says of their partitions.
+
+    Parameters
+    ----------
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES`.
+    specs : mapping of int to PartitionSpec
+        The table's specs; of a manifest of another one nothing is known.
+    schema : Schema
+        The schema that partition fields get their types from.
+    wanted : callable, optional
+        Gives the ids of a spec's partition fields that metrics are wanted of; by default all.
+    """
+    partitions = combine_chunks(manifest_files["partitions"])
+
+    def read(rows: Longs, spec: PartitionSpec, fields: Collection[int]) -> dict[int, ColumnMetrics]:
+        own = partitions.take(pa.array(rows))
+        starts = to_numpy(own.offsets).astype(np.int64)[:-1]
+        lengths = np.where(to_numpy(pc.is_null(own)), 0, np.diff(to_numpy(own.offsets)))
+        found = {}
+        for place, (field, type_text) in enumerate(_typed(spec, schema)):
+            if field.field_id in fields and type_text is not None:
+                there = lengths > place
+                found[field.field_id] = summary_metrics(
+                    own.values.take(pa.array(np.where(there, starts + place, 0), mask=~there)), type_text
+                )
+        return found
+
+    return _group(to_numpy(manifest_files["partition_spec_id"]), specs, read, wanted)
+
+
+def group_values(
+    partitions: pa.StructArray,
+    spec_ids: Longs,
+    metadata: TableMetadata,
+    schema: Schema,
+    wanted: Callable[[int], Collection[int]] | None = None,
+) -> list[SpecGroups]:
+    """Group partitions or data files, which have one value a partition field.
+
+    Parameters
+    ----------
+    partitions : pyarrow.StructArray
+        The partition values: the fields of all specs, by field id.
+    spec_ids : numpy.ndarray
+        The spec of each.
+    metadata : TableMetadata
+        The table's specs and schemas.
+    schema, wanted
+        As in `group_manifests`.
+    """
+    places = find_partition_places(metadata, schema)
+
+    def read(rows: Longs, spec: PartitionSpec, fields: Collection[int]) -> dict[int, ColumnMetrics]:
+        own = partitions if len(rows) == len(partitions) else partitions.take(pa.array(rows))
+        return {
+            field.field_id: value_metrics(own.field(places[field.field_id]), type_text)
+            for field, type_text in _typed(spec, schema)
+            if field.field_id in fields and type_text is not None
+        }
+
+    return _group(spec_ids, metadata.specs, read, wanted)
+
+
+def group_keys(keys: Sequence[PartitionKey], specs: Mapping[int, PartitionSpec], schema: Schema) -> list[SpecGroups]:
+    """Group the partitions that sketches are of."""
+
+    def read(rows: Longs, spec: PartitionSpec, fields: Collection[int]) -> dict[int, ColumnMetrics]:
+        values = [dict(keys[row].values) for row in rows.tolist()]
+        return {
+            field.field_id: single_value_metrics(
+                pa.array([row[field.field_id] for row in values], pa.binary()), type_text
+            )
+            for field, type_text in _typed(spec, schema)
+            if field.field_id in fields and type_text and all(field.field_id in row for row in values)
+        }
+
+    return _group(np.array([key.spec_id for key in keys], np.int64), specs, read, None)
+
+
+def _group(
+    spec_ids: Longs,
+    specs: Mapping[int, PartitionSpec],
+    read: Callable[[Longs, PartitionSpec, Collection[int]], dict[int, ColumnMetrics]],
+    wanted: Callable[[int], Collection[int]] | None,
+) -> list[SpecGroups]:
+    found = []
+    for spec_id in np.unique(spec_ids).tolist():
+        spec, rows = specs.get(spec_id, PartitionSpec(spec_id, ())), np.flatnonzero(spec_ids == spec_id)
+        fields = [field.field_id for field in spec.fields] if wanted is None else wanted(spec_id)
+        found.append(SpecGroups(spec, rows, read(rows, spec, fields) if fields else {}))
+    return found
+
+
+def _typed(spec: PartitionSpec, schema: Schema) -> Iterator[tuple[PartitionField, str | None]]:
+    return ((field, partition_field_type(field, schema)) for field in spec.fields)
+
+
+def find_partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[int, int]:
+    """Return the place of each partition field, by field id, in the partition values of files and partitions."""
+    columns = find_partition_columns(metadata.specs, [schema, metadata.schema, *metadata.schemas.values()])
+    return {column.field_id: place for place, column in enumerate(columns)}
+
+
+def build_partition_keys(
+    partitions: pa.StructArray, spec_ids: Longs, metadata: TableMetadata, schema: Schema
+) -> list[PartitionKey | None]:
+    """Build the keys that sketches by partition are found by; None where a partition field's column is gone."""
+    places = find_partition_places(metadata, schema)
+    columns: dict[tuple[int, str], list[bytes | None]] = {}
+    keys: list[PartitionKey | None] = []
+    for row, spec_id in enumerate(spec_ids.tolist()):
+        values: list[tuple[int, bytes | None]] = []
+        fields = list(_typed(metadata.specs[spec_id], schema))
+        for field, type_text in fields:
+            if type_text is None:
+                break
+            if (field.field_id, type_text) not in columns:
+                array = partitions.field(places[field.field_id])
+                columns[field.field_id, type_text] = _encode(array.dictionary_encode(), type_text)
+            values.append((field.field_id, columns[field.field_id, type_text][row]))
+        is_known = all(type_text is not None for _, type_text in fields)
+        keys.append(PartitionKey(spec_id, tuple(values)) if is_known else None)
+    return keys
+
+
+def _encode(values: pa.DictionaryArray, type_text: str) -> list[bytes | None]:
+    distinct = values.dictionary
+    if pa.types.is_timestamp(distinct.type):
+        # The number that Iceberg stores, of nanoseconds too.
+        distinct = distinct.view(pa.int64())
+    plain = [None if value is None else encode_value(type_text, value) for value in distinct.to_pylist()]
+    encoded: list[bytes | None] = pa.array(plain, pa.binary()).take(values.indices).to_pylist()
+    return encoded
