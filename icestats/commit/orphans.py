@@ -58,8 +58,8 @@ REMOVED_ORPHANS = ORPHANS.append(pa.field("removed", pa.bool_(), nullable=False)
 """As `ORPHANS`; whether the file has been deleted; why it is kept, null where it was or, in a dry run, would be."""
 
 YOUNGEST = timedelta(days=1)
-"""Least age of a file to delete, unless told: a commit on its way has a file that nothing refers to yet, and readers
-may still work with a version of the metadata that has just been replaced."""
+"""Least age of a file to delete, unless told: a running commit has a file that nothing refers to yet, and readers may
+still use a version of the metadata that has just been replaced."""
 
 
 @dataclass(frozen=True, slots=True)

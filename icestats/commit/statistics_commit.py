@@ -4,8 +4,8 @@ Catalogs that PyIceberg itself commits to (SQL, Hive, Glue) swap one metadata fi
 exact: the swap fails where the snapshot, its statistics or the schema changed since they were read, and the plan is
 made anew from what is there. A REST catalog's server decides alone, and the last writer wins: there the commit reads,
 in the metadata log, what its own entry has replaced; where that is not what it carried over, the blobs lost are put
-back by a second commit. In between, readers see the statistics without them. Other writers are not held to any of
-this: one that replaces the entry blindly, as PyIceberg's own `update_statistics` does, still loses what was committed.
+back by a second commit. In between, readers see the statistics without them. Other writers need not
+do the same: one that replaces the entry blindly, as PyIceberg's own `update_statistics` does, still loses it.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def prepare_scan(
     CallError
         Statistics by partition are asked for, and the table is not partitioned.
     SnapshotNotFoundError
-        The table has the snapshot no more.
+        The table no longer has the snapshot.
     UnsupportedError
         `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
     """

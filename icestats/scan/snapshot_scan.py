@@ -31,7 +31,7 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
     Raises
     ------
     SnapshotNotFoundError
-        The table has the snapshot, or the schema, no more.
+        The table no longer has the snapshot or the schema.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Jobs of Spark: how far they are, cancelling them, and what Spark says of one that failed, in one line."""
+"""Jobs of Spark: their progress, cancelling them, and why one failed, in one line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cut_evenly(items: Sequence[Item], sizes: Sequence[int], count: int) -> list[
 
 @contextmanager
 def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], object] | None = None) -> Iterator[None]:
-    """Put the Spark jobs of a block into a job group, and tell how far they are.
+    """Put the Spark jobs of a block into a job group, and report their progress.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
 def cancel_jobs(spark: SparkSession, group: str) -> None:
     """Cancel the running jobs of a group; the call that waits for them raises Spark's own error.
 
-    Of a JVM that has ended there is nothing to cancel.
+    Nothing happens where the JVM has ended.
 
     Parameters
     ----------

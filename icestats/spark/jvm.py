@@ -82,7 +82,7 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
     Raises
     ------
     SparkUnavailableError
-        No Java that fits, the jars cannot be had, or Spark does not start; the message names the log file.
+        There is no suitable Java, the jars are not available, or Spark does not start; the message names the log file.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -1,4 +1,4 @@
-"""Roll-ups of manifests by Spark, for tables whose metadata one machine should not read.
+"""Roll-ups of manifests by Spark, for tables whose metadata is too large for one machine.
 
 Each task reads some manifests with the same function as one machine does, and gives their roll-up back as Arrow IPC
 streams; the driver merges them.
@@ -71,7 +71,7 @@ def read_rollups_with_spark(
     schema : Schema
         Its columns are rolled up.
     progress : callable, optional
-        Called from another thread with finished and total tasks; what it raises cancels the job and is raised.
+        Called from another thread with finished and total tasks; an exception from it cancels the job and is raised.
 
     Returns
     -------

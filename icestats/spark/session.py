@@ -65,8 +65,8 @@ def get_session(
     Raises
     ------
     SparkUnavailableError
-        No Java that fits, the jars cannot be had, Spark does not start, the active session has no Iceberg, or it is one
-        of somebody else whose JVM has ended.
+        There is no suitable Java, the jars are not available, Spark does not start, the active session has no Iceberg,
+        or somebody else started it and its JVM has ended.
     """
     with _lock:
         try:

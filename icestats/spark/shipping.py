@@ -1,4 +1,4 @@
-"""The package for executors that have none: sent once a Spark context, as source files that they unpack."""
+"""icestats for executors that lack it: sent once per Spark context, as source files that they unpack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _lock = threading.Lock()
 def ship_package(spark: SparkSession) -> None:
     """Send this very icestats to the executors of a context, unless they are threads of the driver.
 
-    Call it before a job whose functions are of icestats; the second call and every further one does nothing.
+    Call it before a job that runs functions of icestats; every call after the first does nothing.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def compute_metadata_statistics(
 
 
 def _read_manifest_rollups(reader: SnapshotReader, *, alone: bool) -> RollUps:
-    """Read without the roll-up by partition, where nobody asks for it and nothing would keep it."""
+    """Leave out the roll-up by partition where it is not asked for and would not be kept."""
     metadata = reader.source.metadata
     if not alone or cache_folder() is not None or metadata.statistics or reader.known_rollups() is not None:
         return reader.manifest_rollups

@@ -227,7 +227,7 @@ class Statistics:
 
 
 class RefreshedStatistics(Statistics):
-    """Theta, KLL and column statistics of one snapshot, as `Statistics`; and how they came about."""
+    """Theta, KLL and column statistics of one snapshot, as `Statistics`; and how they were made."""
 
     def __init__(
         self, source: Source, found: TableStatistics, refresh: Refresh, unlisted: Collection[str] = ()

@@ -1,7 +1,7 @@
 """Writing data so that the statistics of manifests never go stale: a commit of data, then one of its new manifests.
 
-Source: the manifest-level statistics proposal, "During Commits". What is known of the table's
-manifests already is taken from the committed statistics, so that only those of the commit are read.
+Source: the manifest-level statistics proposal, "During Commits". Figures of older manifests come
+from the committed statistics, so that only the new manifests are read.
 """
 
 from __future__ import annotations
