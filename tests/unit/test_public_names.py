@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,8 @@ PUBLIC = {
     ],
     "writers": ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"],
 }
+LEFT = {"Groups", "cache_folder", "join", "merge_partitions", "read_long", "roll_up"}
+"""Names that still stand twice."""
 MODULES = [path for path in Path(icestats.__file__).parent.rglob("*.py") if not path.name.startswith("__")]
 
 
@@ -49,6 +53,17 @@ def test_the_public_names_are_these(name):
     assert sorted(module.__all__) == sorted(PUBLIC[name])
     assert all(hasattr(module, public) for public in PUBLIC[name])
     assert set(module.__all__) <= set(dir(module))
+
+
+def test_a_public_function_or_class_is_defined_in_one_module():
+    """Who looks for a name finds one definition; what only one module uses begins with an underscore."""
+    places = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name[0] != "_":
+                places[node.name].append(path.name)
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in twice.items() if name not in LEFT} == {}
 
 
 def test_no_two_modules_have_one_name():
