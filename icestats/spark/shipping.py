@@ -33,7 +33,7 @@ def ship_package(spark: SparkSession) -> None:
     Spark unpacks the archive beside the files of the job, from where Python imports it before one that is installed:
     driver and executors have the same version. It is not imported from a zip, as compiled code is kept only of
     sources that are files. What icestats depends on is not sent: the executors' Python, which `PYSPARK_PYTHON` or
-    `spark.pyspark.python` names, has to have numpy, pandas, pyarrow, numba, llvmlite, platformdirs, deflate,
+    `spark.pyspark.python` names, has to have numpy, pandas, pyarrow, numba, platformdirs, deflate,
     cramjam, zstandard, fastavro, datasketches and pyiceberg; a job that lacks one fails with a SparkUnavailableError
     that names it.
     """

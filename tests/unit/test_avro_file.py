@@ -113,14 +113,13 @@ def test_an_inflater_changes_nothing(blocks, room_size):
 
 def test_libdeflate_is_used_where_the_package_exports_it() -> None:
     """As it does on Linux; elsewhere blocks are inflated one by one."""
-    places = np.array([[0, 0, len(deflate(b"abc")), 1]], np.int64)
-    data, blocks = BlockInflater().inflate(deflate(b"abc"), places, 1)
+    data, blocks = BlockInflater().inflate(deflate(b"abc"), [(0, 0, len(deflate(b"abc")), 1)], 1)
     assert (data.tobytes(), blocks.tolist()) == (b"abc", [[0, 3, 1]])
 
 
 def test_without_libdeflate_no_block_is_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_inflater, "_find_library", lambda: None)
-    assert not len(BlockInflater().inflate(deflate(b"abc"), np.array([[0, 0, 5, 1]]), 1)[1])
+    assert not len(BlockInflater().inflate(deflate(b"abc"), [(0, 0, 5, 1)], 1)[1])
     data = container("deflate", (1, deflate(b"abc")))
     assert inflated(data, BlockInflater()) == inflated(data)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from icestats.read.avro.avro_names import resolve_names
 from icestats.read.avro.decoding_program import (
     METRIC,
     NUMBER,
@@ -16,8 +15,9 @@ from icestats.read.avro.decoding_program import (
     Capture,
     SchemaError,
     compile_program,
+    resolve_names,
 )
-from icestats.read.kernel import kernel_layout as k
+from icestats.read.kernel import kernel as k
 
 
 def record(*fields: dict[str, Any], name: str = "r") -> dict[str, Any]:

@@ -6,21 +6,13 @@ import contextlib
 import io
 import os
 import random
-from collections.abc import Callable
 
 import fastavro
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats.iceberg.metadata import Snapshot
-from icestats.read.avro.avro_file import parse_schema, read_header
-from icestats.read.manifests.manifest_list import read_by_fastavro, read_manifest_list
-from icestats.read.manifests.manifest_list_rows import read_rows
-from icestats.read.manifests.row_store import CAPACITY
+from icestats.read.manifests.manifest_list import read_manifest_list
 
 FIELDS = {
     "manifest_path": (500, "string", "m0.avro"),
@@ -92,36 +84,6 @@ def test_a_list_without_a_required_field_is_named():
         read_manifest_list(OneFile(write(fields)), snapshot())
 
 
-@pytest.fixture(scope="module")
-def kernel_rows(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], pa.Table | None]:
-    """Read a list by the kernel, which is compiled by the first look at a table's files."""
-    catalog = SqlCatalog("catalog", uri="sqlite://", warehouse=f"file://{tmp_path_factory.mktemp('kernel')}")
-    catalog.create_namespace("db")
-    rows = pa.table({"id": [1]})
-    catalog.create_table("db.t", rows.schema).append(rows)
-    icestats.load(catalog.load_table("db.t").metadata_location).files()
-    catalog.close()
-
-    def read(data: bytes) -> pa.Table | None:
-        header = read_header(data, "snap-7.avro")
-        return read_rows(data, header, parse_schema(header))
-
-    return read
-
-
-OPTIONAL = {
-    "sequence_number": (515, "long"),
-    "min_sequence_number": (516, "long"),
-    "added_snapshot_id": (503, "long"),
-    "existing_files_count": (505, "int"),
-    "deleted_files_count": (506, "int"),
-    "added_rows_count": (512, "long"),
-    "existing_rows_count": (513, "long"),
-    "deleted_rows_count": (514, "long"),
-    "key_metadata": (519, "bytes"),
-    "first_row_id": (520, "long"),
-    "of_a_later_version": (9000, {"type": "map", "values": ["null", "double", {"type": "array", "items": "string"}]}),
-}
 SUMMARIES = {
     "type": "array",
     "element-id": 508,
@@ -137,68 +99,9 @@ SUMMARIES = {
         ],
     },
 }
-LATER = {"x": 1.5, "y": None, "z": ["a", "b"]}
 
 
-@st.composite
-def lists(draw: st.DrawFn) -> bytes:
-    """Some fields or others, in any order, null or not, of values of every width."""
-    fields = {name: (i, kind if isinstance(kind, str) else kind[1]) for name, (i, kind, _) in FIELDS.items()}
-    fields |= {name: OPTIONAL[name] for name in draw(st.sets(st.sampled_from(sorted(OPTIONAL))))}
-    if draw(st.booleans()):
-        fields["partitions"] = (507, SUMMARIES)
-    names = draw(st.permutations(sorted(fields)))
-    nullable = draw(st.sets(st.sampled_from(names))) - {"manifest_path", "manifest_length", "partition_spec_id"}
-    schema = {
-        "type": "record",
-        "name": "manifest_file",
-        "fields": [
-            {"name": n, "field-id": fields[n][0], "type": ["null", fields[n][1]] if n in nullable else fields[n][1]}
-            for n in names
-        ],
-    }
-    bound = st.none() | st.binary(max_size=70)
-    summary = st.fixed_dictionaries(
-        {
-            "contains_null": st.booleans(),
-            "of_a_later_version": st.text(max_size=3),
-            "contains_nan": st.none() | st.booleans(),
-            "lower_bound": bound,
-            "upper_bound": bound,
-        }
-    )
-    values = {
-        "int": st.integers(-(2**31), 2**31 - 1),
-        "long": st.integers(-(2**63), 2**63 - 1),
-        "string": st.text(),
-        "bytes": st.binary(max_size=200),
-    }
-    by_name = {name: values.get(str(kind), st.just(LATER)) for name, (_, kind) in fields.items()}
-    by_name["content"] = st.integers(0, 1)
-    if "partitions" in fields:
-        by_name["partitions"] = st.lists(summary, max_size=4)
-    records = [
-        {name: draw(st.none() | by_name[name] if name in nullable else by_name[name]) for name in names}
-        for _ in range(draw(st.integers(0, 5)))
-    ]
-    stream = io.BytesIO()
-    fastavro.writer(stream, schema, records, codec="deflate", sync_interval=draw(st.sampled_from([1, 16_000])))
-    return stream.getvalue()
-
-
-@given(data=lists())
-def test_the_kernel_and_fastavro_read_the_same_rows(kernel_rows, data):
-    assert kernel_rows(data).equals(read_by_fastavro(data, "snap-7.avro"))
-
-
-def test_more_rows_than_are_captured_at_once_are_all_there(kernel_rows):
-    data = write(rows=CAPACITY + 2)
-    found = kernel_rows(data)
-    assert found.num_rows == CAPACITY + 2
-    assert found.equals(read_by_fastavro(data, "snap-7.avro"))
-
-
-def test_a_list_of_summaries_in_several_blocks_is_read_by_fastavro(kernel_rows):
+def test_a_list_of_summaries_in_several_blocks_is_read():
     """Allowed by Avro, written by none: two blocks of one summary each, and one with its length in bytes."""
     fields = {**FIELDS, "partitions": (507, SUMMARIES, [])}
     data = write(fields, rows=1, codec="null")
@@ -208,13 +111,11 @@ def test_a_list_of_summaries_in_several_blocks_is_read_by_fastavro(kernel_rows):
         body = data.index(sync) + 16
         record = data[body + 2 : -17] + array
         whole = data[:body] + b"\x02" + bytes([2 * len(record)]) + record + sync
-        assert kernel_rows(whole) is None
         (row,) = read_manifest_list(OneFile(whole), snapshot()).to_pylist()
         assert [found["lower_bound"] for found in row["partitions"]] == [b"\xff", b"\xff"]
 
 
-@pytest.mark.parametrize("by_kernel", [True, False])
-def test_damage_is_an_error_or_another_valid_list(kernel_rows, by_kernel):
+def test_damage_is_an_error_or_another_valid_list():
     """Flips and cuts: MetadataError with the path, or rows of the same shape; nothing else, nothing long."""
     fields = {**FIELDS, "partitions": (507, SUMMARIES, [dict.fromkeys(["lower_bound", "upper_bound"], b"ab")])}
     fields["partitions"][2][0] |= {"contains_null": True, "of_a_later_version": "", "contains_nan": None}
@@ -228,10 +129,7 @@ def test_damage_is_an_error_or_another_valid_list(kernel_rows, by_kernel):
             if broken:
                 broken[rng.randrange(len(broken))] ^= 1 << rng.randrange(8)
         with contextlib.suppress(icestats.MetadataError):
-            if by_kernel:
-                read_manifest_list(OneFile(bytes(broken)), snapshot())
-            else:
-                read_by_fastavro(bytes(broken), "snap-7.avro")
+            read_manifest_list(OneFile(bytes(broken)), snapshot())
             readable += 1
     assert readable < attempts / 4
 

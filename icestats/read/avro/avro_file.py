@@ -9,16 +9,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from icestats.errors import MetadataError
 from icestats.read.avro.avro_codecs import Inflate, find_codec
-from icestats.read.kernel.kernel_layout import CUT, ERRORS, LONG_VARINT, NEGATIVE, NO_SYNC, Bytes, Frame, Words
-
-if TYPE_CHECKING:
-    from icestats.read.avro.block_inflater import BlockInflater
+from icestats.read.avro.block_inflater import Block, BlockInflater, Bytes, Words
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -32,8 +29,10 @@ BATCH_SIZE = 1 << 20
 """Blocks are handed on together until they have this many inflated bytes."""
 
 
-Block = tuple[int, int, int, int]
-"""Where a block begins in the file, where its data begin and end, and its number of entries."""
+CUT = "a value runs past the end of the block"
+NEGATIVE = "a length is negative"
+LONG_VARINT = "a variable-length number is longer than 64 bits"
+_NO_SYNC = "the sync marker behind a block is not the header's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +153,13 @@ def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None
         yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(places[:, 1:]), places[:, 0])
         return
     room = max(FREE_SIZE, MAX_RATIO * len(data))
-    if header.codec == "deflate" and inflater is not None:
-        places = np.array(blocks, np.int64).reshape(-1, 4)
-        while len(places):
-            inflated, ends = inflater.inflate(data, places, BATCH_SIZE)
-            if not len(ends) or len(inflated) > room:
-                break
-            yield Batch(inflated, ends, np.ascontiguousarray(places[: len(ends), 0]))
-            room -= len(inflated)
-            places = places[len(ends) :]
-        blocks = blocks[len(blocks) - len(places) :]
+    while header.codec == "deflate" and inflater is not None and blocks:
+        inflated, ends = inflater.inflate(data, blocks, BATCH_SIZE)
+        if not len(ends) or len(inflated) > room:
+            break
+        done, blocks = blocks[: len(ends)], blocks[len(ends) :]
+        yield Batch(inflated, ends, np.array([block[0] for block in done], np.int64))
+        room -= len(inflated)
     first, size, parts = 0, 0, []
     view = memoryview(data)
     for number, (offset, start, end, _) in enumerate(blocks):
@@ -189,18 +185,18 @@ def scan_blocks(data: bytes, header: AvroHeader) -> list[Block]:
         offset = position
         count, position = _block_number(data, position, header.path)
         if count < 0:
-            raise MetadataError(ERRORS[NEGATIVE], header.path, offset)
+            raise MetadataError(NEGATIVE, header.path, offset)
         place = position
         length, position = _block_number(data, position, header.path)
         if length < 0:
-            raise MetadataError(ERRORS[NEGATIVE], header.path, place)
+            raise MetadataError(NEGATIVE, header.path, place)
         start, position = position, position + length
         if length > end - start:
-            raise MetadataError(ERRORS[CUT], header.path, place)
+            raise MetadataError(CUT, header.path, place)
         if position + SYNC_SIZE > end:
-            raise MetadataError(ERRORS[CUT], header.path, position)
+            raise MetadataError(CUT, header.path, position)
         if data[position : position + SYNC_SIZE] != sync:
-            raise MetadataError(ERRORS[NO_SYNC], header.path, position)
+            raise MetadataError(_NO_SYNC, header.path, position)
         blocks.append((offset, start, position, count))
         position += SYNC_SIZE
     return blocks
@@ -211,7 +207,7 @@ def _block_number(data: bytes, position: int, path: str) -> tuple[int, int]:
         return read_long(data, position)
     except EOFError:
         is_cut = all(byte >= 0x80 for byte in data[position : position + 10]) and len(data) - position < 10
-        raise MetadataError(ERRORS[CUT if is_cut else LONG_VARINT], path, position) from None
+        raise MetadataError(CUT if is_cut else LONG_VARINT, path, position) from None
 
 
 def _inflate(inflate: Inflate, data: memoryview, limit: int, path: str, offset: int) -> bytes | bytearray | memoryview:
@@ -239,18 +235,6 @@ def _check_counts(lengths: Iterable[int], blocks: Sequence[Block], path: str) ->
     for length, (offset, _, _, count) in zip(lengths, blocks, strict=True):
         if count > length:
             raise MetadataError(f"a block has {count:,} entries, but only {length:,} bytes", path, offset)
-
-
-def kernel_error(frame: Frame, path: str, batch: Batch) -> MetadataError:
-    """Return the error that the kernel has noted, with its place in the file."""
-    from icestats.read.kernel.kernel_layout import AT_BLOCK, AT_ENTRY, ERROR, ERROR_BYTE
-
-    what = ERRORS[int(frame.state[ERROR])]
-    block = int(frame.state[AT_BLOCK])
-    inside = int(frame.state[ERROR_BYTE] - batch.blocks[block, 0])
-    entry = int(frame.state[AT_ENTRY])
-    where = f"entry {entry:,} of the block, byte {inside:,} of its inflated data"
-    return MetadataError(f"{what} ({where})", path, int(batch.offsets[block]))
 
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:

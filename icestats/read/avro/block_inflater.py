@@ -1,6 +1,6 @@
 """Deflated blocks into one place in memory, by libdeflate's own functions.
 
-The package deflate has them, and takes new memory for each block, and the interpreter's lock between them.
+The package deflate has them, and takes new memory for each block.
 
 Source: libdeflate 1.x, `libdeflate.h`.
 """
@@ -8,14 +8,18 @@ Source: libdeflate 1.x, `libdeflate.h`.
 from __future__ import annotations
 
 import weakref
-from ctypes import CDLL, c_char_p, c_int, c_void_p, cast
+from collections.abc import Sequence
+from ctypes import CDLL, byref, c_char_p, c_int, c_size_t, c_void_p, cast
 from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from icestats.read.kernel.kernel_inflate import INFLATE, PRODUCED, inflate_blocks
-from icestats.read.kernel.kernel_layout import Bytes, Words
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.int64]
+Block = tuple[int, int, int, int]
+"""Where a block begins in the file, where its data begin and end, and its number of entries."""
 
 ROOM_SIZE = 4 << 20
 """What blocks are inflated into, in bytes; address space, of which most files take a part."""
@@ -32,26 +36,20 @@ class BlockInflater:
 
     def __init__(self, room_size: int = ROOM_SIZE) -> None:
         self._room: Bytes = np.empty(room_size, np.uint8)
-        self._library: Words = np.zeros(6, np.int64)
-        found = _find_library()
-        if found is None:
-            return
-        decompressor = found.libdeflate_alloc_decompressor()
-        weakref.finalize(self, found.libdeflate_free_decompressor, decompressor)
-        inflate = cast(found.libdeflate_deflate_decompress, c_void_p).value or 0
-        last = self._library.ctypes.data + 8 * PRODUCED
-        self._library[:PRODUCED] = inflate, decompressor, self._room.ctypes.data, room_size, last
+        self._library = _find_library()
+        if self._library is not None:
+            self._decompressor = self._library.libdeflate_alloc_decompressor()
+            weakref.finalize(self, self._library.libdeflate_free_decompressor, self._decompressor)
 
-    def inflate(self, data: bytes, places: Words, least: int) -> tuple[Bytes, Words]:
+    def inflate(self, data: bytes, blocks: Sequence[Block], least: int) -> tuple[Bytes, Words]:
         """Inflate the first blocks of a file.
 
         Parameters
         ----------
         data : bytes
             The file.
-        places : numpy.ndarray of int64
-            For each block where it begins in the file, where its deflated bytes begin and end, and its number of
-            entries.
+        blocks : sequence of Block
+            The file's blocks.
         least : int
             How many bytes are inflated, if there are so many: blocks until they have as many together.
 
@@ -59,18 +57,26 @@ class BlockInflater:
         -------
         inflated : numpy.ndarray of uint8
             The blocks, one behind the other; overwritten by the next call.
-        blocks : numpy.ndarray of int64
+        ends : numpy.ndarray of int64
             For each where it begins and ends in `inflated`, and its number of entries. Fewer blocks, or none, where one
             is damaged, is larger than the memory that is left, or has more entries than bytes, and where this machine's
             package deflate does not export libdeflate.
         """
-        blocks: Words = np.empty((len(places), 3), np.int64)
-        count = 0
-        if self._library[INFLATE]:
-            address = cast(c_char_p(data), c_void_p).value
-            count = inflate_blocks(address, places, least, self._library, blocks)
-        size = int(blocks[count - 1, 1]) if count else 0
-        return self._room[:size], blocks[:count]
+        used, ends = 0, []
+        if self._library is not None:
+            decompress, decompressor = self._library.libdeflate_deflate_decompress, self._decompressor
+            file, room, room_size = cast(c_char_p(data), c_void_p).value or 0, self._room.ctypes.data, len(self._room)
+            produced = c_size_t()
+            size = byref(produced)
+            for _, start, end, count in blocks:
+                if used >= least:
+                    break
+                failure = decompress(decompressor, file + start, end - start, room + used, room_size - used, size)
+                if failure or count > produced.value:
+                    break
+                ends.append((used, used + produced.value, count))
+                used += produced.value
+        return self._room[:used], np.array(ends, np.int64).reshape(-1, 3)
 
 
 @cache
@@ -82,6 +88,7 @@ def _find_library() -> Any:
         library = CDLL(_deflate.__file__)
         library.libdeflate_alloc_decompressor.restype = c_void_p
         library.libdeflate_free_decompressor.argtypes = [c_void_p]
+        library.libdeflate_deflate_decompress.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p]
         library.libdeflate_deflate_decompress.restype = c_int
     except (ImportError, OSError, AttributeError):
         return None

@@ -6,16 +6,18 @@ Avro 1.12 specification, "Data Serialization and Deserialization".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from icestats.read.avro.avro_names import MAX_SCHEMA_DEPTH, SchemaError, resolve_names
-from icestats.read.kernel import kernel_layout as k
-from icestats.read.kernel.kernel_layout import Words
+from icestats.errors import MetadataError
+from icestats.read.avro.avro_file import CUT, LONG_VARINT, NEGATIVE, Batch
+from icestats.read.kernel import kernel as k
+from icestats.read.kernel.kernel import Frame, Words
 
+MAX_SCHEMA_DEPTH = 64
 MAX_PROGRAM_LENGTH = 200_000
 
 NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
@@ -28,6 +30,25 @@ NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
     "real",
     "boolean",
 )
+
+ERRORS = {
+    k.CUT: CUT,
+    k.LONG_VARINT: LONG_VARINT,
+    k.NO_BRANCH: "a union has no such branch",
+    k.NEGATIVE: NEGATIVE,
+    k.TOO_MANY: "a block of an array or map has more items than bytes are left",
+    k.BAD_STATUS: "a status is none of 0 (existing), 1 (added), 2 (deleted)",
+    k.BAD_CONTENT: "a content is none of 0 (data), 1 (position deletes), 2 (equality deletes)",
+    k.IS_NULL: "a required field is null",
+    k.NEGATIVE_COUNT: "a record count or file size is negative",
+    k.LEFT_OVER: "bytes are left over behind the block's last entry",
+    k.OVERFLOW: "a sum exceeds 64 bits",
+}
+"""What the kernel's errors say."""
+
+
+class SchemaError(ValueError):
+    """The writer's schema has not what the file's kind has, or cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +90,7 @@ def compile_program(schema: Any, wanted: Capture, names: dict[str, Any] | None =
     Returns
     -------
     numpy.ndarray of int64
-        Operations of `kernel_layout` with their operands.
+        Operations of `kernel` with their operands.
 
     Raises
     ------
@@ -271,3 +292,68 @@ def _fixed_size(body: dict[str, Any], where: str) -> int:
 def _expected(wanted: Capture) -> str:
     longer = {NUMBERS: "an array of numbers", ARRAY: "an array", METRIC: "a map as an array of records"}
     return longer.get(wanted.kind, f"a {wanted.kind}")
+
+
+def find_field_type(schema: Any, field_ids: Sequence[int]) -> Any:
+    """Return the Avro type, null left out, of a record's field, of the field of another id in that one, and so on.
+
+    Raises
+    ------
+    SchemaError
+        There is no such field.
+    """
+    names = resolve_names(schema)
+    for field_id in field_ids:
+        record = _unwrap(schema, names)
+        schema = next((f["type"] for f in record.get("fields", ()) if f.get("field-id") == field_id), None)
+        if schema is None:
+            raise SchemaError(f"it has no field of id {field_id}")
+    return _unwrap(schema, names)
+
+
+def _unwrap(schema: Any, names: Mapping[str, Any]) -> Any:
+    for _ in range(MAX_SCHEMA_DEPTH):
+        if isinstance(schema, list):
+            schema = next((branch for branch in schema if branch != "null"), None)
+        elif isinstance(schema, str):
+            schema = names.get(schema)
+        elif isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
+            schema = schema["type"]
+        elif isinstance(schema, dict):
+            return schema
+    raise SchemaError("it has no record")
+
+
+def resolve_names(schema: Any) -> dict[str, Any]:
+    """Return the named types of a schema, by full name and by bare name."""
+    names: dict[str, Any] = {}
+    stack: list[tuple[Any, str]] = [(schema, "")]
+    while stack:
+        part, namespace = stack.pop()
+        if isinstance(part, list):
+            stack.extend((branch, namespace) for branch in part)
+        if not isinstance(part, dict):
+            continue
+        if part.get("type") in ("record", "enum", "fixed") and isinstance(part.get("name"), str):
+            namespace = _register(part, namespace, names)
+        stack.extend((part[key], namespace) for key in ("type", "items", "values") if key in part)
+        fields = part.get("fields")
+        stack.extend((f.get("type"), namespace) for f in fields or () if isinstance(f, dict))
+    return names
+
+
+def _register(part: dict[str, Any], namespace: str, names: dict[str, Any]) -> str:
+    name = part["name"]
+    own = name.rpartition(".")[0] or str(part.get("namespace", namespace))
+    bare = name.rpartition(".")[2]
+    names[f"{own}.{bare}" if own else bare] = part
+    names.setdefault(bare, part)
+    return own
+
+
+def kernel_error(frame: Frame, path: str, batch: Batch) -> MetadataError:
+    """Return the error that the kernel has noted, with its place in the file."""
+    block = int(frame.state[k.AT_BLOCK])
+    inside = int(frame.state[k.ERROR_BYTE] - batch.blocks[block, 0])
+    where = f"entry {frame.state[k.AT_ENTRY]:,} of the block, byte {inside:,} of its inflated data"
+    return MetadataError(f"{ERRORS[int(frame.state[k.ERROR])]} ({where})", path, int(batch.offsets[block]))

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.read.kernel import kernel_layout as k
-from icestats.read.kernel.kernel_layout import Bytes, Frame, Groups, Words
+from icestats.read.kernel import kernel as k
+from icestats.read.kernel.kernel import Bytes, Frame, GroupArrays, Words
 
 Number = TypeVar("Number", np.int64, np.uint8)
 LOCAL_SIZE = 16 << 20
@@ -95,7 +95,7 @@ class GroupStore:
     """
 
     def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
-        self.groups = Groups(
+        self.groups = GroupArrays(
             meters=np.zeros(3, np.int64),
             rows=_zeros((capacity, k.ROW_WIDTH), np.int64),
             cells=_zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
@@ -131,14 +131,12 @@ class GroupStore:
 
     def absorb(self, other: GroupStore) -> bool:
         """Add all groups of another store; False where a sum has run over 64 bits."""
-        from icestats.read.kernel.kernel_merge import count_new_groups, merge_groups
-
         more = len(other)
         if len(self) + more > self.groups.tags.size:
-            more = count_new_groups(self.groups, other.groups)
+            more = k.count_new_groups(self.groups, other.groups)
         # A bound is copied for each group that it wins in: manifest and partition.
         self.reserve(more, int(other.groups.meters[k.KEYS_USED]), 2 * int(other.groups.meters[k.ARENA_USED]))
-        return bool(merge_groups(self.groups, other.groups) >= 0)
+        return bool(k.merge_groups(self.groups, other.groups) >= 0)
 
     def reserve_merge(self) -> None:
         """Make room for merging groups of this store with each other."""
@@ -149,14 +147,14 @@ class GroupStore:
 
     def clear(self) -> None:
         """Forget all groups."""
-        from icestats.read.kernel.kernel_merge import forget_groups
-
-        forget_groups(self.groups)
+        groups, used = self.groups, len(self)
+        for array in (groups.cells, groups.valueless, groups.rows):
+            array[:used] = 0
+        groups.table[:] = 0
+        groups.meters[:] = 0
 
     def reserve(self, group_count: int, key_size: int, arena_size: int) -> None:
         """Make room for so many more groups, bytes of keys and bytes of bounds."""
-        from icestats.read.kernel.kernel_merge import live_arena_size, move_arena, refill_table
-
         groups = self.groups
         needed = len(self) + group_count
         if needed > groups.tags.size:
@@ -170,15 +168,21 @@ class GroupStore:
                 keys=_grown(groups.keys, capacity),
                 table=table,
             )
-            refill_table(groups, table)
+            k.refill_table(groups, table)
         keys = int(groups.meters[k.KEYS_USED]) + key_size
         if keys > groups.key_arena.size:
             groups = groups._replace(key_arena=_grown(groups.key_arena, 2 * keys))
         if groups.meters[k.ARENA_USED] + arena_size > groups.arena.size:
-            arena: Bytes = np.empty(2 * (live_arena_size(groups) + arena_size), np.uint8)
-            groups.meters[k.ARENA_USED] = move_arena(groups, arena)
+            arena: Bytes = np.empty(2 * (_live_size(groups) + arena_size), np.uint8)
+            groups.meters[k.ARENA_USED] = k.move_arena(groups, arena)
             groups = groups._replace(arena=arena)
         self.groups = groups
+
+
+def _live_size(groups: GroupArrays) -> int:
+    """Return how many bytes of the arena are still referred to; shared ones count once a reference."""
+    sizes = groups.cells[: groups.meters[k.GROUPS_USED], :, [k.LOWER + 3, k.UPPER + 3]] & 0x7FFF_FFFF
+    return int(sizes[sizes > 16].sum())
 
 
 def _group_size(kinds: Words) -> int:

@@ -13,16 +13,16 @@ from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS, SUMMED_STATI
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.partition_columns import PartitionColumn, struct_type
-from icestats.read.kernel import kernel_layout as k
-from icestats.read.kernel.kernel_layout import Bytes, Groups, Words
+from icestats.iceberg.value_order import rank_values
+from icestats.read.avro.decoding_program import ERRORS
+from icestats.read.kernel import kernel as k
+from icestats.read.kernel.kernel import Bytes, GroupArrays, Words
 from icestats.read.manifests.group_store import GroupStore
 from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifest_programs import PartitionVariant
 from icestats.read.manifests.row_store import RowStore
 
 _CELLS_A_CHUNK = 1 << 20
-_COUNT_PLACES = np.array([0, 4, 1, 5, 2, 6, 3, 7, k.LOWER, k.UPPER], np.int64)
-"""Of a cell: each sum before the number of files that have it, then how many have each bound."""
 
 
 def build_manifest_groups(store: GroupStore, manifests: Sequence[ManifestToRead]) -> pa.Table:
@@ -74,71 +74,57 @@ def build_cells(store: GroupStore, order: Words, columns: Sequence[Field], pool:
 
 
 def _begin_batch(
-    groups: Groups, order: Words, field_ids: npt.NDArray[np.int32], pool: Executor
+    groups: GroupArrays, order: Words, field_ids: npt.NDArray[np.int32], pool: Executor
 ) -> Callable[[], pa.RecordBatch]:
-    counts = [pool.submit(_counts, groups, order, places) for places in np.split(_COUNT_PLACES, 2)]
     bounds = [pool.submit(_bounds, groups, order, side) for side in (k.LOWER, k.UPPER)]
 
     def finish() -> pa.RecordBatch:
-        columns = iter([column for half in counts for column in half.result()])
-        arrays: list[pa.Array] = [pa.array(np.tile(field_ids, len(order)))]
-        arrays += [pa.array(next(columns)) for _ in range(2 * len(SUMMED_STATISTICS))]
-        for side in bounds:
-            arrays += [side.result(), pa.array(next(columns))]
-        arrays.append(pa.array(groups.valueless[order].ravel()))
-        return pa.RecordBatch.from_arrays(arrays, schema=ROLLUP_CELLS)
+        def column(place: int) -> pa.Array:
+            return pa.array(groups.cells[order, :, place].ravel())
+
+        columns = [pa.array(np.tile(field_ids, len(order)))]
+        for metric in range(len(SUMMED_STATISTICS)):
+            columns += [column(metric), column(len(SUMMED_STATISTICS) + metric)]
+        for side, values in zip((k.LOWER, k.UPPER), bounds, strict=True):
+            columns += [values.result(), column(side)]
+        columns.append(pa.array(groups.valueless[order].ravel()))
+        return pa.RecordBatch.from_arrays(columns, schema=ROLLUP_CELLS)
 
     return finish
 
 
-def _counts(groups: Groups, order: Words, places: Words) -> Words:
-    from icestats.read.kernel.kernel_output import write_counts
-
-    counts: Words = np.empty((len(places), len(order) * groups.cells.shape[1]), np.int64)
-    write_counts(groups, order, places, counts)
-    return counts
-
-
-def _bounds(groups: Groups, order: Words, side: int) -> pa.Array:
-    from icestats.read.kernel.kernel_output import place_bounds, write_bounds
-
+def _bounds(groups: GroupArrays, order: Words, side: int) -> pa.Array:
     count = len(order) * groups.cells.shape[1]
     offsets, present = np.zeros(count + 1, np.int32), np.zeros(-(-count // 8), np.uint8)
-    size = place_bounds(groups, order, side, offsets, present)
+    size = k.place_bounds(groups, order, side, offsets, present)
     if size > 0x7FFF_FFFF:
         raise UnsupportedError(f"the bounds of {count:,} cells have {size:,} bytes, more than 2 GiB")
     out: Bytes = np.empty(size, np.uint8)
-    write_bounds(groups, order, side, offsets, out)
+    k.write_bounds(groups, order, side, offsets, out)
     return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(part) for part in (present, offsets, out)])
 
 
 def merge_all(store: GroupStore, order: Words) -> GroupStore:
     """Merge groups into a store of one group."""
-    from icestats.read.kernel.kernel_groups import find_group
-    from icestats.read.kernel.kernel_merge import merge_pairs
-
     needed = 2 * int(store.groups.meters[k.ARENA_USED]) + 1
     whole = GroupStore(store.groups.kinds, 1, needed)
-    nothing = np.zeros(0, np.uint8)
-    find_group(whole.groups, 0, nothing, 0, 0)
+    k.make_groups(whole.groups, 0, 1, 1, np.zeros(0, np.uint8))
     pairs = np.stack([np.zeros_like(order), order], axis=1)
-    if merge_pairs(whole.groups, store.groups, pairs) < 0:
-        raise OverflowError(k.ERRORS[k.OVERFLOW])
+    if k.merge_pairs(whole.groups, store.groups, pairs) < 0:
+        raise OverflowError(ERRORS[k.OVERFLOW])
     return whole
 
 
-def decode_partitions(
-    groups: Groups, numbers: Words, variant: PartitionVariant, columns: Sequence[PartitionColumn]
+def _decode_partitions(
+    groups: GroupArrays, numbers: Words, variant: PartitionVariant, columns: Sequence[PartitionColumn]
 ) -> list[pa.Array]:
     """Decode the keys of partition groups: one array a partition field."""
-    from icestats.read.kernel.kernel_rows import gather_bytes
-
     starts, lengths = (np.ascontiguousarray(groups.keys[numbers, i]) for i in range(2))
     keys: Bytes = np.empty(int(lengths.sum()), np.uint8)
-    gather_bytes(groups.key_arena, starts, lengths, keys)
+    k.gather_bytes(groups.key_arena, starts, lengths, keys)
     rows = RowStore([column.type for column in columns], capacity=len(numbers))
     rows.capture_keys(keys, len(numbers), variant.code)
-    return rows.values()
+    return rows.partition_values()
 
 
 def struct_array(columns: Sequence[PartitionColumn], arrays: Sequence[pa.Array], length: int) -> pa.StructArray:
@@ -149,3 +135,57 @@ def struct_array(columns: Sequence[PartitionColumn], arrays: Sequence[pa.Array],
     if not columns:
         return pa.Array.from_buffers(kind, length, [None])
     return pa.StructArray.from_arrays(list(arrays), fields=list(kind))
+
+
+def merge_repeated_partitions(
+    store: GroupStore, variants: Sequence[PartitionVariant], columns: Sequence[PartitionColumn]
+) -> tuple[Words, list[pa.Array], Words]:
+    """Merge groups that are the same partition of the same spec, and sort: nulls first, then by spec.
+
+    Returns
+    -------
+    order : numpy.ndarray of int64
+        The group of each partition.
+    arrays : list of pyarrow.Array
+        Its values, one array a partition field.
+    spec_ids : numpy.ndarray of int64
+        Its spec.
+    """
+    groups, arrays, spec_ids = _decode_all(store, variants, columns)
+    if not len(groups):
+        return groups, arrays, spec_ids
+    ranks = np.stack([*(rank_values(array) for array in arrays), spec_ids])
+    order = np.lexsort(ranks[::-1])
+    ranks = ranks[:, order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (ranks[:, 1:] != ranks[:, :-1]).any(axis=0)
+    _merge_repeated(store, groups[order], first)
+    kept = order[first]
+    indices = pa.array(kept)
+    return groups[kept], [array.take(indices) for array in arrays], spec_ids[kept]
+
+
+def _decode_all(
+    store: GroupStore, variants: Sequence[PartitionVariant], columns: Sequence[PartitionColumn]
+) -> tuple[Words, list[pa.Array], Words]:
+    tags = store.groups.tags[: len(store)]
+    numbers = [np.flatnonzero(tags == 2 * i) for i in range(len(variants))]
+    parts = [
+        _decode_partitions(store.groups, found, variant, columns)
+        for found, variant in zip(numbers, variants, strict=True)
+    ]
+    arrays = [pa.concat_arrays(pieces) for pieces in zip(*parts, strict=True)]
+    groups = np.concatenate([np.zeros(0, np.int64), *numbers])
+    spec_ids = np.repeat(np.array([v.spec_id for v in variants], np.int64), [len(found) for found in numbers])
+    return groups, arrays, spec_ids
+
+
+def _merge_repeated(store: GroupStore, groups: Words, first: np.ndarray) -> None:
+    repeated = np.flatnonzero(~first)
+    if not repeated.size:
+        return
+    heads = np.flatnonzero(first)
+    targets = groups[heads[np.searchsorted(heads, repeated, side="right") - 1]]
+    store.reserve_merge()
+    if k.merge_pairs(store.groups, store.groups, np.stack([targets, groups[repeated]], axis=1)) < 0:
+        raise OverflowError(ERRORS[k.OVERFLOW])

@@ -1,87 +1,90 @@
-"""Manifests -> rows of live files."""
+"""Manifests -> rows of live files: with all their fields, or with what planning needs of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.schemas import BOUNDS, COUNTS, files_schema
+from icestats.answers.schemas import BOUNDS, COUNTS, PLANNING_STATISTICS, file_figures_schema, files_schema
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata import PartitionSpec
+from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.partition_columns import PartitionColumn, struct_type
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_file import read_batches
 from icestats.read.avro.block_inflater import BlockInflater
-from icestats.read.kernel import kernel_layout as k
-from icestats.read.kernel.kernel_layout import Words
-from icestats.read.manifests.captured_columns import build_binary
+from icestats.read.kernel import kernel as k
+from icestats.read.kernel.kernel import Words
 from icestats.read.manifests.group_tables import struct_array
 from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
 from icestats.read.manifests.manifest_programs import ManifestPrograms
 from icestats.read.manifests.row_store import RowStore
 
-TASK_SIZE = 8 << 20
+_TASK_SIZE = 8 << 20
 """Manifests are read one after the other, into the same arrays, up to this many bytes of them."""
 _CONTENTS = ("data", "position_deletes", "equality_deletes")
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+_METRICS = {name.removesuffix("s"): metric for metric, name in enumerate(_MAPS)}
+_PATHS = ("file_path", "file_format", "referenced_data_file")
+_FIRST_BOUND = _MAPS.index("lower_bounds")
 _ADDED = 1
 _INT32, _INT64 = pa.int32(), pa.int64()
 
 
-class ManifestFiles:
-    """Reads manifests into tables of files.
+class _ManifestFiles(ABC):
+    """Reads manifests into a table of their live files.
 
     Parameters
     ----------
     manifests : sequence of ManifestToRead
         What to read.
-    specs : mapping of int to PartitionSpec
+    metadata : TableMetadata
         The table's partition specs.
     columns : sequence of PartitionColumn
         Of `find_partition_columns`, with all types known.
     field_ids : sequence of int
         The columns whose metrics are wanted.
-    with_paths : bool, optional
+    schema : pyarrow.Schema
+        Of the table.
+    with_paths : bool
         Whether paths, offsets and the like are read.
     """
 
     def __init__(
         self,
         manifests: Sequence[ManifestToRead],
-        specs: Mapping[int, PartitionSpec],
+        metadata: TableMetadata,
         columns: Sequence[PartitionColumn],
         field_ids: Sequence[int],
+        schema: pa.Schema,
         *,
-        with_paths: bool = True,
+        with_paths: bool,
     ) -> None:
-        self.schema = files_schema(struct_type(columns))
         self._manifests = manifests
         self._columns = columns
-        self._field_ids = np.array(field_ids, np.int32)
+        self._field_ids = field_ids
+        self._schema = schema
         self._with_paths = with_paths
-        self._programs = ManifestPrograms(specs, columns, details=True, with_paths=with_paths)
+        self._programs = ManifestPrograms(metadata.specs, columns, details=True, with_paths=with_paths)
         self._stores: SimpleQueue[tuple[RowStore, BlockInflater]] = SimpleQueue()
-        self._paths = pa.array([m.path for m in manifests], pa.string())
         self._spec_ids = np.array([m.spec_id for m in manifests], np.int32)
         self._sequence_numbers = np.array([m.sequence_number for m in manifests], np.int64)
-        self._snapshot_ids = np.array([m.added_snapshot_id or 0 for m in manifests], np.int64)
-        self._snapshot_lengths = np.array([-1 if m.added_snapshot_id is None else 0 for m in manifests], np.int64)
 
     def run(self, storage: FileReader, threads: int, progress: Progress | None) -> pa.Table:
         """Read all manifests."""
         types = [column.type for column in self._columns]
         for _ in range(threads):
-            self._stores.put((RowStore(types, self._field_ids.tolist()), BlockInflater()))
+            self._stores.put((RowStore(types, self._field_ids), BlockInflater()))
 
         def read(task: Sequence[int]) -> list[pa.RecordBatch]:
             return self._read(storage, task)
 
         results = run_tasks(self._tasks(), read, self._manifests, threads, progress)
-        return pa.Table.from_batches([batch for batches in results for batch in batches], self.schema)
+        return pa.Table.from_batches([batch for batches in results for batch in batches], self._schema)
 
     def _tasks(self) -> Iterator[list[int]]:
         task: list[int] = []
@@ -89,7 +92,7 @@ class ManifestFiles:
         for index, manifest in enumerate(self._manifests):
             task.append(index)
             size += max(manifest.length, 1 << 12)
-            if size >= TASK_SIZE or index + 1 == len(self._manifests):
+            if size >= _TASK_SIZE or index + 1 == len(self._manifests):
                 yield task
                 task, size = [], 0
 
@@ -118,26 +121,56 @@ class ManifestFiles:
                     yield self._take(store)
 
     def _take(self, store: RowStore) -> pa.RecordBatch:
+        manifests = store.slot(k.MANIFEST)[0]
         try:
-            batch = self._build(store)
+            columns = self._build_common(store, manifests) | self._build_columns(store, manifests)
         except ValueError as error:
-            indices = store.slot(k.MANIFEST)[0]
-            paths = sorted({self._manifests[i].path for i in indices.tolist()})
+            paths = sorted({self._manifests[i].path for i in manifests.tolist()})
             where = paths[0] if len(paths) == 1 else f"{paths[0]} or one of {len(paths) - 1} other manifests"
             raise MetadataError(str(error), where) from error
         store.clear()
-        return batch
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
-    def _build(self, store: RowStore) -> pa.RecordBatch:
-        manifests = store.slot(k.MANIFEST)[0]
-        columns = {
-            "content": build_contents(store),
-            "file_path": store.array("string", k.FILE_PATH),
-            "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
+    def _build_common(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
+        # Sequence numbers are inherited by added files only; v1 manifests have none, theirs are 0.
+        inherited = self._sequence_numbers[manifests]
+        inherits = (store.slot(k.STATUS)[0] == _ADDED) | (inherited == 0)
+        numbers = {"sequence_number": k.SEQUENCE_NUMBER, "file_sequence_number": k.FILE_SEQUENCE_NUMBER}
+        return {
+            "content": pa.array(_CONTENTS, pa.string()).take(pa.array(store.slot(k.CONTENT)[0])),
             "spec_id": pa.array(self._spec_ids[manifests]),
-            "partition": struct_array(self._columns, store.values(), len(store)),
+            "partition": struct_array(self._columns, store.partition_values(), len(store)),
             "record_count": store.array("long", k.RECORD_COUNT),
             "file_size_in_bytes": store.array("long", k.FILE_SIZE),
+            **{name: _inherit(store, slot, inherited, inherits) for name, slot in numbers.items()},
+        }
+
+    @abstractmethod
+    def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
+        """Build the columns that are not common, for the rows of a store, each of the manifest of that number."""
+
+
+class AllFields(_ManifestFiles):
+    """Reads manifests into `schemas.files_schema`; see `read_files`."""
+
+    def __init__(
+        self,
+        manifests: Sequence[ManifestToRead],
+        metadata: TableMetadata,
+        columns: Sequence[PartitionColumn],
+        field_ids: Sequence[int],
+    ) -> None:
+        schema = files_schema(struct_type(columns))
+        super().__init__(manifests, metadata, columns, field_ids, schema, with_paths=True)
+        self._keys = np.array(field_ids, np.int32)
+        self._paths = pa.array([m.path for m in manifests], pa.string())
+        self._snapshot_ids = np.array([m.added_snapshot_id or 0 for m in manifests], np.int64)
+        self._is_known = np.array([m.added_snapshot_id is not None for m in manifests], np.bool_)
+
+    def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
+        return {
+            "file_path": store.array("string", k.FILE_PATH),
+            "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
             "key_metadata": store.array("binary", k.KEY_METADATA),
             "split_offsets": store.lists(_INT64, k.SPLIT_OFFSETS),
             "equality_ids": store.lists(_INT32, k.EQUALITY_IDS),
@@ -147,34 +180,16 @@ class ManifestFiles:
             "content_offset": store.array("long", k.CONTENT_OFFSET),
             "content_size_in_bytes": store.array("long", k.CONTENT_SIZE),
             "status": store.array("int", k.STATUS),
+            "snapshot_id": _inherit(store, k.SNAPSHOT_ID, self._snapshot_ids[manifests], self._is_known[manifests]),
             "manifest_path": self._paths.take(pa.array(manifests)),
-            **self._inherited(store, manifests),
-            **{name: self._map(store, metric) for metric, name in enumerate(_MAPS)},
+            **{name: self._build_map(store, metric) for metric, name in enumerate(_MAPS)},
         }
-        arrays = [columns[name] for name in self.schema.names]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _inherited(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
-        snapshot_ids, lengths = store.slot(k.SNAPSHOT_ID)
-        null = lengths < 0
-        snapshot_ids = np.where(null, self._snapshot_ids[manifests], snapshot_ids)
-        lengths = np.where(null, self._snapshot_lengths[manifests], lengths)
-        out = {"snapshot_id": pa.array(snapshot_ids, mask=lengths < 0)}
-        # Sequence numbers are inherited by added files only; v1 manifests have none, theirs are 0.
-        sequence_numbers = self._sequence_numbers[manifests]
-        inherits = (store.slot(k.STATUS)[0] == _ADDED) | (sequence_numbers == 0)
-        slots = {"sequence_number": k.SEQUENCE_NUMBER, "file_sequence_number": k.FILE_SEQUENCE_NUMBER}
-        for name, slot in slots.items():
-            numbers, lengths = store.slot(slot)
-            null = lengths < 0
-            out[name] = pa.array(np.where(null, sequence_numbers, numbers), mask=null & ~inherits)
-        return out
-
-    def _map(self, store: RowStore, metric: int) -> pa.Array:
+    def _build_map(self, store: RowStore, metric: int) -> pa.Array:
         count = len(store)
         nulls = store.slot(metric)[1] < 0
-        kind = COUNTS if metric < 4 else BOUNDS
-        if not len(self._field_ids):
+        kind = COUNTS if metric < _FIRST_BOUND else BOUNDS
+        if not len(self._keys):
             offsets = pa.array(np.zeros(count + 1, np.int32), mask=np.append(nulls, False))
             empty = (pa.array([], kind.key_type), pa.array([], kind.item_type))
             return pa.MapArray.from_arrays(offsets, *empty, type=kind)
@@ -182,13 +197,56 @@ class ManifestFiles:
         present = sizes >= 0
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(present.sum(axis=1), out=offsets[1:])
-        keys = pa.array(np.broadcast_to(self._field_ids, present.shape)[present])
+        keys = pa.array(np.broadcast_to(self._keys, present.shape)[present])
         values = store.rows.values[:count, metric, :][present]
-        items = pa.array(values) if metric < 4 else build_binary(pa.binary(), values, sizes[present], store.rows.arena)
+        items = pa.array(values) if metric < _FIRST_BOUND else store.binary(pa.binary(), values, sizes[present])
         places = pa.array(offsets, mask=np.append(nulls, False))
         return pa.MapArray.from_arrays(places, keys, items, type=kind)
 
 
-def build_contents(store: RowStore) -> pa.Array:
-    """Return the content of all rows as text."""
-    return pa.array(_CONTENTS, pa.string()).take(pa.array(store.slot(k.CONTENT)[0]))
+class PlanningFields(_ManifestFiles):
+    """Reads manifests into `file_figures_schema`; see `read_file_figures`."""
+
+    def __init__(
+        self,
+        manifests: Sequence[ManifestToRead],
+        metadata: TableMetadata,
+        columns: Sequence[PartitionColumn],
+        field_ids: Sequence[int],
+        *,
+        with_paths: bool,
+    ) -> None:
+        schema = file_figures_schema(struct_type(columns), field_ids)
+        super().__init__(manifests, metadata, columns, field_ids, schema, with_paths=with_paths)
+
+    def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
+        slots = (k.FILE_PATH, k.FILE_FORMAT, k.REFERENCED_DATA_FILE)
+        no_path = pa.nulls(len(store), pa.string())
+        return {
+            "manifest_index": pa.array(manifests).cast(_INT32),
+            **{
+                name: store.array("string", slot) if self._with_paths else no_path
+                for name, slot in zip(_PATHS, slots, strict=True)
+            },
+            **{
+                f"{name}_{field_id}": _build_metric(store, _METRICS[name], place)
+                for place, field_id in enumerate(self._field_ids)
+                for name in PLANNING_STATISTICS
+            },
+        }
+
+
+def _build_metric(store: RowStore, metric: int, place: int) -> pa.Array:
+    count = len(store)
+    values = store.rows.values[:count, metric, place].copy()
+    sizes = store.rows.sizes[:count, metric, place].copy()
+    if metric < _FIRST_BOUND:
+        return pa.array(values, mask=sizes < 0)
+    return store.binary(pa.binary(), values, sizes)
+
+
+def _inherit(store: RowStore, slot: int, inherited: Words, inherits: np.ndarray) -> pa.Array:
+    """Return a slot of all rows, where it is null with what the manifest has, as far as the row inherits that."""
+    numbers, lengths = store.slot(slot)
+    nulls = lengths < 0
+    return pa.array(np.where(nulls, inherited, numbers), mask=nulls & ~inherits)

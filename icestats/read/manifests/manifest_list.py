@@ -1,12 +1,12 @@
 """Manifest lists: a snapshot's Avro file -> one Arrow row a manifest.
 
-Source: Iceberg spec, "Manifest Lists".
+Fields go by their id: v1 writers gave some of them other names. Source: Iceberg spec, "Manifest Lists".
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,28 @@ from icestats.answers.schemas import MANIFEST_FILES
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.storage import FileReader
-from icestats.read.avro.avro_file import parse_schema, read_header
 from icestats.read.avro.avro_records import read_records
-from icestats.read.manifests.manifest_list_rows import CONTENTS, FIELD_IDS, REQUIRED, check_contents, read_rows
+
+_FIELD_IDS = {
+    "manifest_path": 500,
+    "manifest_length": 501,
+    "partition_spec_id": 502,
+    "content": 517,
+    "sequence_number": 515,
+    "min_sequence_number": 516,
+    "added_snapshot_id": 503,
+    "added_files_count": 504,
+    "existing_files_count": 505,
+    "deleted_files_count": 506,
+    "added_rows_count": 512,
+    "existing_rows_count": 513,
+    "deleted_rows_count": 514,
+    "partitions": 507,
+    "key_metadata": 519,
+    "first_row_id": 520,
+}
+_REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
+_CONTENTS = ("data", "deletes")
 
 
 def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
@@ -47,44 +66,35 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     if snapshot.manifest_list is None:
         return _from_inline(storage, snapshot)
     path = snapshot.manifest_list
-    data = storage.read(path)
-    header = read_header(data, path)
-    try:
-        rows = read_rows(data, header, parse_schema(header))
-    except ValueError as error:
-        raise MetadataError(f"not a manifest list: {error}", path) from error
-    manifests = read_by_fastavro(data, path) if rows is None else rows
-    return _take_distinct(_check_required(manifests, path), path)
+    return _take_distinct(_read_rows(storage.read(path), path), path)
 
 
-def read_by_fastavro(data: bytes, path: str) -> pa.Table:
-    """Read the rows of a manifest list that `read_rows` leaves, `schemas.MANIFEST_FILES`, in the list's order.
-
-    Raises
-    ------
-    MetadataError
-        The file is cut or damaged, or no manifest list.
-    """
+def _read_rows(data: bytes, path: str) -> pa.Table:
     schema, records = read_records(data, path)
-    names = {field.get("field-id"): field["name"] for field in schema["fields"]}
-    columns: dict[str, list[Any]] = {
-        name: [record.get(names.get(field_id, "")) for record in records] for name, field_id in FIELD_IDS.items()
-    }
-    for name in ("content", "sequence_number", "min_sequence_number"):
-        columns[name] = [value or 0 for value in columns[name]]
     try:
-        check_contents(columns["content"])
-        columns["content"] = [CONTENTS[content] for content in columns["content"]]
-        return pa.Table.from_pydict(columns, MANIFEST_FILES)
+        manifests = pa.Table.from_pydict(_build_columns(schema, records), MANIFEST_FILES)
     except (ValueError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
-
-
-def _check_required(manifests: pa.Table, path: str) -> pa.Table:
-    for name in REQUIRED:
+    for name in _REQUIRED:
         if manifests[name].null_count:
             raise MetadataError(f"not a manifest list: {name} of a manifest is null", path)
     return manifests
+
+
+def _build_columns(schema: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = {field.get("field-id"): field["name"] for field in schema["fields"]}
+    for name in _REQUIRED:
+        if _FIELD_IDS[name] not in names:
+            raise ValueError(f"it has no field {name} (id {_FIELD_IDS[name]})")
+    columns: dict[str, list[Any]] = {
+        name: [record.get(names.get(field_id, "")) for record in records] for name, field_id in _FIELD_IDS.items()
+    }
+    for name in ("content", "sequence_number", "min_sequence_number"):
+        columns[name] = [value or 0 for value in columns[name]]
+    for content in set(columns["content"]) - {0, 1}:
+        raise ValueError(f"a manifest's content is {content!r:.40}, expected 0 (data) or 1 (deletes)")
+    columns["content"] = [_CONTENTS[content] for content in columns["content"]]
+    return columns
 
 
 def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:

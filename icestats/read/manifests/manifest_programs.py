@@ -16,7 +16,6 @@ from icestats.iceberg.metadata import PartitionSpec
 from icestats.iceberg.partition_columns import VOID, PartitionColumn
 from icestats.iceberg.types import parse_type
 from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_header
-from icestats.read.avro.avro_names import SchemaError, find_field_type, resolve_names
 from icestats.read.avro.decoding_program import (
     BOOLEAN,
     METRIC,
@@ -26,10 +25,13 @@ from icestats.read.avro.decoding_program import (
     RECORD,
     TEXT,
     Capture,
+    SchemaError,
     compile_program,
+    find_field_type,
+    resolve_names,
 )
-from icestats.read.kernel import kernel_layout as k
-from icestats.read.kernel.kernel_layout import Words
+from icestats.read.kernel import kernel as k
+from icestats.read.kernel.kernel import Words
 
 _ENTRY = {0: Capture(NUMBER, k.STATUS, required=True), 1: Capture(NUMBER, k.SNAPSHOT_ID)}
 _ENTRY_DETAILS = {3: Capture(NUMBER, k.SEQUENCE_NUMBER), 4: Capture(NUMBER, k.FILE_SEQUENCE_NUMBER)}

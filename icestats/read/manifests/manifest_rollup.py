@@ -17,10 +17,11 @@ from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field, PartitionSpec
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.storage import FileReader
-from icestats.read.avro.avro_file import Batch, kernel_error, read_batches
+from icestats.read.avro.avro_file import Batch, read_batches
 from icestats.read.avro.block_inflater import BlockInflater
-from icestats.read.kernel import kernel_layout as k
-from icestats.read.kernel.kernel_layout import Frame, Job
+from icestats.read.avro.decoding_program import ERRORS, kernel_error
+from icestats.read.kernel import kernel as k
+from icestats.read.kernel.kernel import Frame, Job
 from icestats.read.manifests.group_store import GroupStore, build_frame, build_kinds
 from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
 from icestats.read.manifests.manifest_programs import ManifestProgram, ManifestPrograms
@@ -58,7 +59,7 @@ class ManifestRollup:
     by_partition : bool
         Whether to roll up by partition too.
     statuses : int
-        Which entries count: `kernel_layout.LIVE` or `DELETED`.
+        Which entries count: `kernel.LIVE` or `DELETED`.
     """
 
     def __init__(
@@ -88,9 +89,7 @@ class ManifestRollup:
 
     def run(self, storage: FileReader, threads: int, progress: Progress | None) -> None:
         """Read and roll up all manifests."""
-        from icestats.read.kernel.kernel_groups import make_groups
-
-        make_groups(
+        k.make_groups(
             self.store.groups, manifest_tag(0), manifest_tag(1) - manifest_tag(0), len(self.manifests), _NO_BYTES
         )
         own = [GroupStore.local(self.kinds) for _ in range(threads - 1)]
@@ -122,8 +121,6 @@ class ManifestRollup:
             self._decoders.put((store, frame, inflater))
 
     def _add(self, batch: Batch, program: ManifestProgram, store: GroupStore, frame: Frame, index: int) -> None:
-        from icestats.read.kernel.kernel_rollup import roll_up
-
         manifest = self.manifests[index]
         job = Job(
             partition_tag=partition_tag(program.variant) if self._by_partition else -1,
@@ -139,7 +136,9 @@ class ManifestRollup:
         frame.state[:] = 0
         while True:
             with self._lock if is_shared else nullcontext():
-                result = roll_up(batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index))
+                result = k.roll_up_blocks(
+                    batch.data, batch.blocks, program.code, frame, store.groups, job, manifest_tag(index)
+                )
                 if result == k.FULL and is_shared:
                     store.reserve(1, size, size)
             if result == k.DONE:
@@ -154,4 +153,4 @@ class ManifestRollup:
         with self._lock:
             fits = self.store.absorb(store)
         if not fits:
-            raise MetadataError(k.ERRORS[k.OVERFLOW], path)
+            raise MetadataError(ERRORS[k.OVERFLOW], path)

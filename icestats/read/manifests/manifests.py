@@ -23,7 +23,6 @@ from icestats.iceberg.partition_columns import (
 )
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_file import parse_schema, read_header
-from icestats.read.kernel.kernel_layout import DELETED, LIVE
 from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, default_threads, read_manifest
 
 if TYPE_CHECKING:
@@ -115,6 +114,7 @@ def read_rollups(
     in a map twice, the last counts. Floating-point bounds are ordered as Java orders them, -0.0 before 0.0. Types
     without order (geometry, geography, variant) have no bounds.
     """
+    from icestats.read.kernel.kernel import DELETED, LIVE
     from icestats.read.manifests.manifest_rollup import ManifestRollup
 
     unknown = [name for name in by if name not in GROUPINGS]
@@ -151,15 +151,15 @@ def _build_rollups(
         build_manifest_groups,
         build_partition_groups,
         merge_all,
+        merge_repeated_partitions,
         struct_array,
     )
-    from icestats.read.manifests.partition_order import merge_partitions
 
     store, every = run.store, np.arange(len(manifests), dtype=np.int64)
     wanted = manifests if "manifest" in by else ()
     variants = run.programs.variants if "partition" in by else ()
     with ThreadPoolExecutor(threads) as pool:
-        merging = pool.submit(merge_partitions, store, variants, fields)
+        merging = pool.submit(merge_repeated_partitions, store, variants, fields)
         manifest_cells = build_cells(store, every[: len(wanted)], columns, pool)
         places, arrays, spec_ids = merging.result()
         partition_cells = build_cells(store, places, columns, pool)
@@ -207,11 +207,11 @@ def read_files(
     UnsupportedError
         Two specs use one partition field id for different things.
     """
-    from icestats.read.manifests.manifest_files import ManifestFiles
+    from icestats.read.manifests.manifest_files import AllFields
 
     fields = find_partition_types(manifests, metadata, storage)
-    run = ManifestFiles(manifests, metadata.specs, fields, list(dict.fromkeys(columns)))
-    return run.run(storage, threads or default_threads(), progress)
+    files = AllFields(manifests, metadata, fields, list(dict.fromkeys(columns)))
+    return files.run(storage, threads or default_threads(), progress)
 
 
 def find_partition_types(
@@ -239,7 +239,7 @@ def find_partition_types(
 
 
 def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict[int, str]:
-    from icestats.read.avro.avro_names import find_field_type
+    from icestats.read.avro.decoding_program import find_field_type
     from icestats.read.manifests.manifest_programs import PARTITION_IDS
 
     header = read_header(read_manifest(storage, manifest), manifest.path)

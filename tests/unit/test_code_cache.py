@@ -1,0 +1,159 @@
+"""The kernel's compiled code: numba keeps it, never longer than its source, and where nobody else can change it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import icestats
+
+KERNEL = Path("read", "kernel", "kernel.py")
+GATHER = """
+import numpy as np
+from icestats.read.kernel.kernel import gather_bytes
+out = np.zeros(5, np.uint8)
+gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1, 3]), out)
+print(out.tolist(), sum(gather_bytes.stats.cache_hits.values()))
+"""
+COMPILED, LOADED = "[7, 8, 2, 3, 4] 0\n", "[7, 8, 2, 3, 4] 1\n"
+
+
+def start(package: Path, **environment: str) -> subprocess.Popen[str]:
+    """Start a process that uses a copy of icestats, and says how often it has found compiled code."""
+    own = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(package.parent / "cache")}
+    command = [sys.executable, "-c", GATHER]
+    return subprocess.Popen(
+        command, env=os.environ | own | environment, cwd=package.parent, stdout=subprocess.PIPE, text=True
+    )
+
+
+def run(package: Path, **environment: str) -> str:
+    return start(package, **environment).communicate()[0]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of icestats that nothing has been compiled of."""
+    copy = tmp_path_factory.mktemp("source") / "icestats"
+    return shutil.copytree(Path(icestats.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture(scope="module")
+def compiled(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy whose one function has been compiled by two processes at a time."""
+    copy = shutil.copytree(source, tmp_path_factory.mktemp("compiled") / "icestats")
+    processes = [start(copy) for _ in range(2)]
+    assert {process.communicate()[0] for process in processes} <= {COMPILED, LOADED}
+    return copy
+
+
+@pytest.fixture
+def package(compiled: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(compiled, tmp_path / "package" / "icestats")
+
+
+def kept(package: Path) -> Path:
+    return package / KERNEL.parent / "__pycache__"
+
+
+def plant(folder: Path) -> Path:
+    """Put a file into a folder of compiled code that makes another file when it is read; return that."""
+    made = folder.parent / "made"
+
+    class Planted:
+        def __reduce__(self) -> tuple[object, ...]:
+            return Path.touch, (made,)
+
+    (index,) = folder.rglob("kernel.gather_bytes*.nbi")
+    index.write_bytes(pickle.dumps(Planted()))
+    return made
+
+
+def test_compiled_code_is_kept_beside_its_source(package: Path) -> None:
+    """Also by processes that compile at the same time; the next one finds it, and adds nothing."""
+    before = sorted(kept(package).iterdir())
+    assert run(package) == LOADED
+    assert sorted(kept(package).iterdir()) == before
+
+
+def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(package: Path) -> None:
+    text = (package / KERNEL).read_text()
+    line = "out[at + i] = data[start + i]\n"
+    assert line in text
+    (package / KERNEL).write_text(text.replace(line, line.replace("start + i", "start - i")))
+    assert run(package) == "[7, 6, 2, 1, 0] 0\n"
+
+
+def test_the_kernel_takes_nothing_from_other_files() -> None:
+    """numba compiles it anew when this one file has changed."""
+    tree = ast.parse((Path(icestats.__file__).parent / KERNEL).read_text())
+    imported = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in imported if name.startswith("icestats")} == {"icestats.read.kernel.code_cache"}
+
+
+def test_what_is_planted_would_be_run(package: Path) -> None:
+    """Were it trusted, as numba trusts it: what the next tests rest on."""
+    made = plant(kept(package))
+    run(package)
+    assert made.exists()
+
+
+@pytest.mark.parametrize("name", ["__pycache__", "__pycache__/kernel.gather_bytes*.nbi"])
+def test_code_that_others_can_change_is_not_read(package: Path, name: str) -> None:
+    """Neither in a folder that they can write to, nor in such a file."""
+    made = plant(kept(package))
+    (changed,) = (package / KERNEL.parent).glob(name)
+    changed.chmod(0o777)
+    assert run(package) == COMPILED
+    assert not made.exists()
+
+
+def test_a_folder_of_the_users_choice_must_be_closed_to_others(source: Path, tmp_path: Path) -> None:
+    """So must be the folders that it is in."""
+    folder = tmp_path / "open" / "kept"
+    assert run(source, NUMBA_CACHE_DIR=str(folder)) == COMPILED
+    assert run(source, NUMBA_CACHE_DIR=str(folder)) == LOADED
+    made = plant(folder)
+    for changed in (folder.parent, next(folder.iterdir())):
+        before = changed.stat().st_mode
+        changed.chmod(0o777)
+        assert run(source, NUMBA_CACHE_DIR=str(folder)) == COMPILED
+        changed.chmod(before)
+    assert not made.exists()
+
+
+def test_whoever_can_change_the_source_may_change_the_code(package: Path) -> None:
+    """As where a group looks after the packages of a machine."""
+    kept(package).chmod(0o777)
+    kept(package).parent.chmod(0o777)
+    assert run(package) == LOADED
+
+
+def test_where_nothing_can_be_kept_a_process_compiles_for_itself(source: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(source, tmp_path / "icestats", ignore=shutil.ignore_patterns("__pycache__"))
+    kept(copy).write_text("no folder")
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    for _ in range(2):
+        assert run(copy, NUMBA_CACHE_DIR=str(file), XDG_CACHE_HOME=str(file)) == COMPILED
+
+
+def test_a_first_look_at_a_table_imports_no_numba(small_table) -> None:
+    """To import it takes longer than the picture; only manifests need it."""
+    code = (
+        "import sys, icestats\n"
+        "table = icestats.load(sys.argv[1])\n"
+        "table._repr_html_()\n"
+        "print(table.manifest_files().num_rows > 0, 'numba' in sys.modules)\n"
+        "table.files()\n"
+        "print('numba' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code, small_table.metadata_location]
+    assert subprocess.check_output(command, text=True).split() == ["True", "False", "True"]
