@@ -10,10 +10,14 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icestats.read.kernel.code_cache import is_private
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGE = "icestats"
+_COMPILED = (".nbi", ".nbc")
+"""The files that numba keeps compiled code in."""
 
 _lock = threading.Lock()
 
@@ -31,9 +35,9 @@ def ship_package(spark: SparkSession) -> None:
     Notes
     -----
     Spark unpacks the archive beside the files of the job, from where Python imports it before one that is installed:
-    driver and executors have the same version. It is not imported from a zip, as compiled code is kept only of
-    sources that are files. What icestats depends on is not sent: the executors' Python, which `PYSPARK_PYTHON` or
-    `spark.pyspark.python` names, has to have numpy, pandas, pyarrow, numba, platformdirs, deflate,
+    driver and executors have the same version. What the driver has compiled goes with it: executors with a processor
+    and a numba like the driver's compile nothing. What icestats depends on is not sent: the executors' Python, which
+    `PYSPARK_PYTHON` or `spark.pyspark.python` names, has to have numpy, pandas, pyarrow, numba, platformdirs, deflate,
     cramjam, zstandard, fastavro, datasketches and pyiceberg; a job that lacks one fails with a SparkUnavailableError
     that names it.
     """
@@ -50,7 +54,9 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def write_package(path: Path) -> Path:
-    """Write the source files of icestats into a zip archive, whose top is the inside of the package.
+    """Write the files of icestats into a zip archive, whose top is the inside of the package.
+
+    Bytecode is left out, and so is compiled code that others than the user could have changed.
 
     Parameters
     ----------
@@ -65,6 +71,7 @@ def write_package(path: Path) -> Path:
     source = Path(__file__).parent.parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(source.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
+            is_source = "__pycache__" not in file.parts
+            if file.is_file() and (is_source or (file.suffix in _COMPILED and is_private(file.parent))):
                 archive.write(file, file.relative_to(source).as_posix())
     return path

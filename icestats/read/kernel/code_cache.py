@@ -9,7 +9,7 @@ from pathlib import Path
 _Writer = tuple[str, int]
 
 
-def is_private(folder: Path, source: Path) -> bool:
+def is_private(folder: Path) -> bool:
     """Say whether only the user and root can change the compiled code in a folder.
 
     numba unpickles the files that it finds there, which runs whatever they say.
@@ -17,10 +17,8 @@ def is_private(folder: Path, source: Path) -> bool:
     Parameters
     ----------
     folder : Path
-        Where numba keeps the code.
-    source : Path
-        The file that the code was compiled from. In `__pycache__` beside it, where Python has its bytecode, those who
-        can change the source may change the code too.
+        Where numba keeps the code. In `__pycache__`, where Python has its bytecode, those who can change the source
+        may change the code too.
 
     Returns
     -------
@@ -32,8 +30,8 @@ def is_private(folder: Path, source: Path) -> bool:
         return True
     files = list(folder.glob("*.nb[ic]"))
     trusted = {("user", 0), ("user", os.getuid())}
-    if folder.parent == source.parent:
-        return _find_writers(folder, *files) <= trusted | _find_writers(source.parent)
+    if folder.name == "__pycache__":
+        return _find_writers(folder, *files) <= trusted | _find_writers(folder.parent)
     whole, real = folder.absolute(), folder.resolve()
     return _find_writers(whole, *whole.parents, real, *real.parents, *files) <= trusted
 

@@ -194,7 +194,7 @@ def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters,
     """Compile a function at its first call, without the interpreter's lock, and keep the machine code."""
     try:
         made: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
-        is_kept = is_private(Path(made.stats.cache_path), Path(__file__))
+        is_kept = is_private(Path(made.stats.cache_path))
     except (RuntimeError, OSError):
         # numba raises a RuntimeError where it can write to no folder.
         is_kept = False
