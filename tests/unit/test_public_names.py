@@ -41,7 +41,7 @@ PUBLIC = {
     ],
     "writers": ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"],
 }
-LEFT = {"Groups", "cache_folder", "join", "merge_partitions", "read_long", "roll_up"}
+LEFT = {"cache_folder", "merge_partitions", "read_long"}
 """Names that still stand twice."""
 MODULES = [path for path in Path(icestats.__file__).parent.rglob("*.py") if not path.name.startswith("__")]
 
