@@ -147,9 +147,7 @@ def test_a_filter_that_no_partition_can_match_gives_an_empty_histogram(computed)
 
 def test_too_much_is_refused_before_anything_runs_and_smaller_sizes_are_offered(spark, partitioned, capsys):
     opened, _ = partitioned
-    with pytest.raises(
-        icestats.CallError, match=r"the limit is 1 kB.*partition_lg_k=10, partition_k=200: "
-    ) as caught:
+    with pytest.raises(icestats.CallError, match=r"the limit is 1 kB.*partition_lg_k=10, partition_k=200: ") as caught:
         opened.compute(by="partition", max_size_bytes=1_000)
     assert "\n" not in str(caught.value)
     with pytest.raises(icestats.CallError, match="expected 'partition'"):
