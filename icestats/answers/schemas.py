@@ -316,7 +316,7 @@ REFS = pa.schema(
 PLANNING_STATISTICS = ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
 """The statistics of a column that planning uses."""
 
-FILE_FIGURES = pa.schema(
+_FILE_FIGURES = pa.schema(
     [
         pa.field("manifest_index", pa.int32(), nullable=False),
         pa.field("content", pa.string(), nullable=False),
@@ -347,8 +347,8 @@ def file_figures_schema(partition_type: pa.StructType, field_ids: Sequence[int])
     field_ids : sequence of int
         The columns whose statistics are wanted.
     """
-    place = FILE_FIGURES.get_field_index("partition")
-    fixed = FILE_FIGURES.set(place, pa.field("partition", partition_type, nullable=False))
+    place = _FILE_FIGURES.get_field_index("partition")
+    fixed = _FILE_FIGURES.set(place, pa.field("partition", partition_type, nullable=False))
     return pa.schema([*fixed, *_figure_fields(field_ids)])
 
 
