@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +17,9 @@ import click
 
 from icestats.answers.text import render_count
 from icestats.cli.records import plain_value
-from icestats.cli.verb_options import Report, terminal_progress, with_report
+from icestats.cli.verb_options import Report, with_report
 from icestats.errors import StatisticsMissingError, UnsupportedError
+from icestats.iceberg.catalog import demo_home
 from icestats.table.opening import DEMO_TABLES, demo
 from icestats.table.table import Table
 
@@ -47,19 +50,32 @@ class _Walk:
         return {**self.table.overview().to_json(), "commit": self.commit, "before": self.before, "after": self.after}
 
 
-def _walk(name: str) -> _Walk:
-    def say(line: str) -> None:
-        click.echo(line, err=True)
-
+def _walk(name: str, step: str, say: Callable[[str], None]) -> _Walk:
     table = demo(name, progress=say)
+    is_missing = table.overview().statistics_commits_behind != 0
+    if is_missing:
+        say(f"{step}: statistics of {table.name}, in about 20 s; the first time, code is compiled too, for 20 s")
     before = {column: _look(table, column) for column in _SHOWN[name]}
     commit = None
-    if table.overview().statistics_commits_behind != 0:
+    if is_missing:
         say(f"{table.name}: one scan for Theta, KLL and column statistics of every column")
-        with terminal_progress(f"scanning {table.name}") as progress:
-            commit = str(table.compute(k=KLL_K, progress=progress).commit())
+        commit = str(table.compute(k=KLL_K, progress=_quarters(f"{table.name}: scanned", say)).commit())
         table = table.refresh()
     return _Walk(table, commit, before, {column: _look(table, column) for column in _SHOWN[name]})
+
+
+def _quarters(what: str, say: Callable[[str], None]) -> Callable[[int, int], None]:
+    """Return a callback of finished and total tasks that says each quarter once."""
+    said = 0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal said
+        quarter = 4 * done // max(total, 1)
+        if quarter > said:
+            said = quarter
+            say(f"{what} {quarter * 25} %")
+
+    return progress
 
 
 def _look(table: Table, column: str) -> str:
@@ -80,7 +96,16 @@ def _look(table: Table, column: str) -> str:
 @with_report
 def _demo() -> Report:
     """Build the demo warehouse (once), and compute and commit statistics for its tables."""
-    walks = [_walk(name) for name in DEMO_TABLES]
+    from icestats.spark.demo.demo_warehouse import RECIPES, is_finished
+
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        click.echo(f"{time.monotonic() - started:4.0f} s  {line}", err=True)
+
+    if not all(is_finished(demo_home(), recipe) for recipe in RECIPES.values()):
+        say("step 1 of 3: Spark writes two tables, in about a minute; the first time, it fetches jars of 60 MB before")
+    walks = [_walk(name, f"step {number} of 3", say) for number, name in enumerate(DEMO_TABLES, 2)]
     return lambda: [walk.to_json() for walk in walks], "\n\n".join(walk.to_text() for walk in walks)
 
 
