@@ -29,7 +29,7 @@ class Prerequisite:
     title: str
     is_there: Callable[[], bool]
     debian: tuple[str, ...]
-    """Packages of Debian and Ubuntu; the first of them that there is will do."""
+    """Packages of Debian and Ubuntu: the first that apt-get knows; it may know none before its first update."""
     brew: str | None
     by_hand: str
     """What to type on a machine that has neither apt-get nor brew."""
@@ -56,7 +56,7 @@ def install_missing(names: Sequence[str]) -> str | None:
     missing = find_missing(names)
     if not missing:
         return None
-    titles = " and ".join(lacking.title for lacking in missing)
+    titles = ", ".join(lacking.title for lacking in missing)
     return f"this machine lacks {titles}; type: {_command(missing)}{said and f' ({said})'}"
 
 
@@ -132,9 +132,9 @@ def _rights() -> list[str] | None:
 
 def _debian_packages(missing: Sequence[Prerequisite]) -> list[str]:
     def is_known(package: str) -> bool:
-        return not _run(["apt-cache", "show", package])
+        return not _run(["apt-get", "--simulate", "install", package])
 
-    return [next(filter(is_known, lacking.debian), lacking.debian[0]) for lacking in missing]
+    return [next(filter(is_known, lacking.debian), lacking.debian[-1]) for lacking in missing]
 
 
 def _command(missing: Sequence[Prerequisite]) -> str:
@@ -153,7 +153,7 @@ def _run(command: Sequence[str]) -> str:
         return f"{command[0]}: {error.strerror}"
     said = (done.stderr + done.stdout).split("\n")
     lines = [line.strip() for line in said if line.strip()] or [f"exit code {done.returncode}"]
-    return "" if done.returncode == 0 else f"{Path(command[0]).name}: {lines[-1][:200]}"
+    return "" if done.returncode == 0 else lines[-1][:200]
 
 
 def _say(what: str) -> None:
@@ -171,7 +171,7 @@ PREREQUISITES = {
     "java": Prerequisite(
         "Java 17 to 22",
         _has_java,
-        ("openjdk-17-jre-headless", "openjdk-21-jre-headless"),
+        ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"),
         "openjdk@17",
         "conda install -c conda-forge openjdk=17",
     ),

@@ -52,7 +52,8 @@ def _pyiceberg(location: str, row_filter: str) -> Callable[[], int]:
 
     from benchmarks.registered_table import CATALOG, NAME, catalog_properties
 
-    table = SqlCatalog(CATALOG, **catalog_properties(Path(location))).load_table(NAME)
+    with SqlCatalog(CATALOG, **catalog_properties(Path(location))) as catalog:
+        table = catalog.load_table(NAME)
     return lambda: sum(1 for _ in table.scan(row_filter).plan_files())
 
 

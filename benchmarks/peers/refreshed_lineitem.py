@@ -27,14 +27,14 @@ def create(home: Path, new: str, files: list[str]) -> dict[str, Any]:
     import icestats
 
     home.mkdir(parents=True)
-    catalog = SqlCatalog(**properties(home))
-    catalog.create_namespace("tpch")
-    table = catalog.create_table("tpch.lineitem", pq.read_schema(files[0]))
-    for file in files:
-        table.append(pq.read_table(file))
-    _start_spark()
-    icestats.load("tpch.lineitem", catalog=properties(home)).compute().commit()
-    table.refresh().append(pq.read_table(new))
+    with SqlCatalog(**properties(home)) as catalog:
+        catalog.create_namespace("tpch")
+        table = catalog.create_table("tpch.lineitem", pq.read_schema(files[0]))
+        for file in files:
+            table.append(pq.read_table(file))
+        _start_spark()
+        icestats.load("tpch.lineitem", catalog=properties(home)).compute().commit()
+        table.refresh().append(pq.read_table(new))
     return {"seconds": 0, "cpu_seconds": 0, "sums": None}
 
 
