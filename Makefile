@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS := -n logical --maxprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help python java java+chromium install demo lab app docs pictures test test-quick fuzz lint format bench clean
@@ -42,10 +43,10 @@ docs: install ## build the documentation site into site/, warnings are errors
 	@echo "Open site/index.html"
 
 test: java+chromium install lint ## lint and run all the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(WORKERS)
 
 test-quick: install ## the tests that need neither Spark nor a browser
-	@$(BIN)/python -m pytest -m 'not spark and not browser'
+	@$(BIN)/python -m pytest $(WORKERS) -m 'not spark and not browser'
 
 fuzz: install ## properties on new examples; damaged files, 100 times as many as in the tests
 	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property tests/widgets $$(grep -l "@given" tests/unit/*.py)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import os
 import signal
 import sys
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from pyiceberg.catalog.sql import SqlCatalog
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 FUZZ = "ICESTATS_FUZZ" in os.environ
 """Whether properties are tried on new examples each time (`make fuzz`), or on the same ones."""
@@ -23,6 +27,29 @@ settings.load_profile("icestats")
 def pytest_configure(config: pytest.Config) -> None:
     """Show where each thread is when the run is ended from outside; pytest captures stderr only later."""
     faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
+    # JVMs of tests are over before Java's second compiler pays off: without it each takes a third less CPU.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest first: Spark; then what needs no demo warehouse, while that is built; then the browser."""
+    order = ("spark", "docs", "property", "commit", "browser", "notebooks")
+    folders = [Path(item.nodeid).parts[1] for item in items]
+    places = [order.index(folder) if folder in order else len(order) for folder in folders]
+    items[:] = [items[at] for at in sorted(range(len(items)), key=places.__getitem__)]
+
+
+class OneSessionAWorker(LoadScopeScheduling):
+    """All of Spark on one worker of xdist, all of the browser on one; each notebook anywhere, other tests by module."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, folder = nodeid.partition("::")[0], Path(nodeid).parts[1]
+        return {"spark": "spark", "docs": "spark", "browser": "browser", "notebooks": nodeid}.get(folder, path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionAWorker:
+    """Take the place of `--dist`."""
+    return OneSessionAWorker(config, log)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -31,30 +58,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     from icestats.spark.jvm import read_ended
 
-    writer = config.get_terminal_writer()
     for jvm in read_ended():
-        writer.line()
-        writer.line(
-            f"Spark's JVM {jvm.process.pid} was not stopped and ended, exit code {jvm.process.returncode}; its log:"
-        )
-        for line in jvm.log.read_text(errors="replace").splitlines()[-20:]:
-            writer.line(line)
+        said = f"Spark's JVM {jvm.process.pid} was not stopped and ended, exit code {jvm.process.returncode}; its log:"
+        tail = jvm.log.read_text(errors="replace").splitlines()[-20:]
+        print("", said, *tail, sep="\n", file=sys.stderr)  # noqa: T201
 
 
 @pytest.fixture(scope="session")
 def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The demo warehouse, built by PySpark in a folder of its own; ICESTATS_HOME points to it."""
-    from icestats.spark.demo.demo_warehouse import build_demo
+    """The demo warehouse with its statistics, built by PySpark once for all workers; ICESTATS_HOME points to it."""
+    from icestats.cli.command_line import cli
 
-    home = tmp_path_factory.mktemp("demo")
-    before = os.environ.get("ICESTATS_HOME")
-    os.environ["ICESTATS_HOME"] = str(home)
-    build_demo(home)
-    yield home
-    if before is None:
-        del os.environ["ICESTATS_HOME"]
-    else:
-        os.environ["ICESTATS_HOME"] = before
+    folder = tmp_path_factory.getbasetemp()
+    home = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "demo"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ICESTATS_HOME", str(home))
+        with home.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            CliRunner().invoke(cli, ["demo"], catch_exceptions=False)
+        yield home
 
 
 @pytest.fixture(scope="session")
@@ -66,17 +88,6 @@ def spark(demo_home: Path) -> Iterator[Any]:
     properties = spark_catalog_properties(demo_catalog_properties(demo_home))
     yield get_session({DEMO_CATALOG: properties or {}})
     stop_session()
-
-
-@pytest.fixture(scope="session")
-def demo_statistics(spark: Any, demo_home: Path) -> Path:
-    """The demo warehouse with the statistics of both tables committed."""
-    import icestats
-    from icestats.cli.workplace_verbs import KLL_K
-
-    for name in ("demo.events", "demo.flights"):
-        icestats.load(name).compute(k=KLL_K).commit()
-    return demo_home
 
 
 @pytest.fixture

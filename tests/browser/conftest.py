@@ -32,9 +32,9 @@ def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def lab(demo_statistics: Path, lab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def lab(demo_home: Path, lab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A JupyterLab of its own on copies of the notebooks; its address, which takes the path of a notebook."""
-    environment = {"ICESTATS_HOME": str(demo_statistics)}
+    environment = {"ICESTATS_HOME": str(demo_home)}
     with run_lab(lab_folder, tmp_path_factory.mktemp("lab"), environment) as address:
         yield address
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ def orders(month: int) -> pa.Table:
 
 
 @pytest.fixture(scope="session")
-def lake(demo_statistics: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The catalog `lake` with the table `shop.orders`, three months in three commits; its folder."""
     folder = tmp_path_factory.mktemp("lake")
     properties = {

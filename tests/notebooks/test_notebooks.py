@@ -27,7 +27,7 @@ def test_there_are_notebooks() -> None:
 
 
 @pytest.mark.spark
-def test_it_runs_from_top_to_bottom(notebook: Path, demo_statistics: Path) -> None:
+def test_it_runs_from_top_to_bottom(notebook: Path, demo_home: Path) -> None:
     """On the demo warehouse no cell raises, each in time."""
     command = [
         sys.executable,
@@ -41,7 +41,7 @@ def test_it_runs_from_top_to_bottom(notebook: Path, demo_statistics: Path) -> No
     ]
     run = subprocess.run(
         [*command, "-c", os.devnull, "--rootdir", str(FOLDER), str(notebook)],
-        env={**os.environ, "ICESTATS_HOME": str(demo_statistics)},
+        env={**os.environ, "ICESTATS_HOME": str(demo_home)},
         capture_output=True,
         text=True,
         timeout=4 * SECONDS,

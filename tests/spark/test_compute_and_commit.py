@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def committed(demo_statistics) -> icestats.Table:
+def committed(demo_home) -> icestats.Table:
     """`demo.events` with the statistics of every column committed."""
     return icestats.load("demo.events")
 

@@ -25,7 +25,7 @@ SCHEMA = Schema(
 
 
 @pytest.fixture(scope="module")
-def events(demo_statistics):
+def events(demo_home):
     return icestats.load("demo.events").read()
 
 
@@ -55,7 +55,7 @@ def priced(spark, tmp_path_factory):
     catalog.close()
 
 
-RANGES = ("price < 1.6", "price < 3", "price >= 100", "price >= 9 and price < 9.6", "price > 5 and price <= 60")
+RANGES = ("price < 2", "price < 3", "price >= 100", "price >= 9 and price < 9.6", "price > 5 and price <= 60")
 
 
 @pytest.mark.parametrize("row_filter", RANGES)

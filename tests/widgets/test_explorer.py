@@ -17,7 +17,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def events(demo_statistics: Path) -> icestats.Table:
+def events(demo_home: Path) -> icestats.Table:
     return icestats.load("demo.events")
 
 
@@ -180,7 +180,7 @@ def test_a_part_gives_its_data_and_the_line_that_makes_it(explorer: Explorer, ev
 
 
 @pytest.mark.spark
-def test_flights_are_drawn_by_month_and_carrier(demo_statistics: Path) -> None:
+def test_flights_are_drawn_by_month_and_carrier(demo_home: Path) -> None:
     """Months look like months, on a time axis for the manifests."""
     flights = icestats.load("demo.flights")
     explorer = flights.explore()
