@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.read.manifests.manifests import partition_type, read_files, read_rollups
+from icestats.iceberg.partition_columns import partition_type
+from icestats.read.manifests.manifests import read_files, read_rollups
 from tests.written_manifests import IDENTITY, Files, entry, entry_schema, table
 
 

@@ -18,7 +18,6 @@ from icestats_widgets.estimate_view import EstimateView
 from icestats_widgets.finding_view import FindingView
 from icestats_widgets.histogram_view import HistogramView
 from icestats_widgets.manifest_view import ManifestView
-from icestats_widgets.memory import return_large_arrays
 from icestats_widgets.partition_view import PartitionView
 from icestats_widgets.plan_view import PlanView
 from icestats_widgets.plotly_bundle import find_bundle, pack_bundle
@@ -60,7 +59,6 @@ class Explorer(ipywidgets.VBox):
     def __init__(self, table: Table, *, column: str | None = None) -> None:
         if column is not None:
             table.schema.find(column)
-        return_large_arrays()
         threading.Thread(target=pack_bundle, name="icestats plotly", daemon=True).start()
         self.state = ExplorerState(table=table, column=column, is_drawing=False)
         """What is shown and selected. Set its traits to change the selection."""

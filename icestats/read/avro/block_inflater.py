@@ -21,7 +21,7 @@ Words = npt.NDArray[np.int64]
 Block = tuple[int, int, int, int]
 """Where a block begins in the file, where its data begin and end, and its number of entries."""
 
-ROOM_SIZE = 4 << 20
+_ROOM_SIZE = 4 << 20
 """What blocks are inflated into, in bytes; address space, of which most files take a part."""
 
 
@@ -34,7 +34,7 @@ class BlockInflater:
         The length of that memory in bytes.
     """
 
-    def __init__(self, room_size: int = ROOM_SIZE) -> None:
+    def __init__(self, room_size: int = _ROOM_SIZE) -> None:
         self._room: Bytes = np.empty(room_size, np.uint8)
         self._library = _find_library()
         if self._library is not None:

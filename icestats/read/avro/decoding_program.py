@@ -17,8 +17,8 @@ from icestats.read.avro.avro_file import CUT, LONG_VARINT, NEGATIVE, Batch
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Frame, Words
 
-MAX_SCHEMA_DEPTH = 64
-MAX_PROGRAM_LENGTH = 200_000
+_MAX_SCHEMA_DEPTH = 64
+_MAX_PROGRAM_LENGTH = 200_000
 
 NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
     "number",
@@ -72,7 +72,7 @@ _ACCEPTED: dict[str, dict[str, int]] = {
 }
 _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 # Field ids of the key and the value of each metrics map (spec, "Manifests").
-METRIC_FIELDS = {0: (117, 118), 1: (119, 120), 2: (121, 122), 3: (138, 139), 4: (126, 127), 5: (129, 130)}
+_METRIC_FIELDS = {0: (117, 118), 1: (119, 120), 2: (121, 122), 3: (138, 139), 4: (126, 127), 5: (129, 130)}
 
 
 def compile_program(schema: Any, wanted: Capture, names: dict[str, Any] | None = None) -> Words:
@@ -123,11 +123,11 @@ class _Compiler:
         if self._root is None:
             self._root = schema
         self._depth += 1
-        if self._depth > MAX_SCHEMA_DEPTH:
-            raise SchemaError(f"{where} nests more than {MAX_SCHEMA_DEPTH} types")
+        if self._depth > _MAX_SCHEMA_DEPTH:
+            raise SchemaError(f"{where} nests more than {_MAX_SCHEMA_DEPTH} types")
         self._steps += 1
-        if max(len(self.code), self._steps) > MAX_PROGRAM_LENGTH:
-            raise SchemaError(f"{where} makes the schema larger than {MAX_PROGRAM_LENGTH:,} operations")
+        if max(len(self.code), self._steps) > _MAX_PROGRAM_LENGTH:
+            raise SchemaError(f"{where} makes the schema larger than {_MAX_PROGRAM_LENGTH:,} operations")
         kind, body = self._unwrap(schema, where)
         if kind == "union":
             self._union(body, wanted, where)
@@ -140,7 +140,7 @@ class _Compiler:
         self._depth -= 1
 
     def _unwrap(self, schema: Any, where: str) -> tuple[str, Any]:
-        for _ in range(MAX_SCHEMA_DEPTH):
+        for _ in range(_MAX_SCHEMA_DEPTH):
             if isinstance(schema, list):
                 return "union", schema
             if isinstance(schema, str):
@@ -164,7 +164,7 @@ class _Compiler:
         return found
 
     def _union(self, branches: list[Any], wanted: Capture | None, where: str) -> None:
-        if not branches or len(branches) > MAX_PROGRAM_LENGTH:
+        if not branches or len(branches) > _MAX_PROGRAM_LENGTH:
             raise SchemaError(f"{where} is a union of {len(branches)} types")
         self.code += [k.UNION, len(branches), *([0] * len(branches))]
         table = len(self.code) - len(branches)
@@ -240,7 +240,7 @@ class _Compiler:
         kind, item = self._unwrap(body.get("items"), where)
         if kind != "record":
             raise SchemaError(f"{where} is an Avro array of {kind}, expected key and value records")
-        key_id, value_id = METRIC_FIELDS[metric]
+        key_id, value_id = _METRIC_FIELDS[metric]
         types = {_field_id(f): f.get("type") for f in item.get("fields") or () if isinstance(f, dict)}
         value_kind = NUMBER if metric < 4 else TEXT
         plain = (("int", "long"), ("long", "int") if metric < 4 else ("bytes", "string"))
@@ -312,7 +312,7 @@ def find_field_type(schema: Any, field_ids: Sequence[int]) -> Any:
 
 
 def _unwrap(schema: Any, names: Mapping[str, Any]) -> Any:
-    for _ in range(MAX_SCHEMA_DEPTH):
+    for _ in range(_MAX_SCHEMA_DEPTH):
         if isinstance(schema, list):
             schema = next((branch for branch in schema if branch != "null"), None)
         elif isinstance(schema, str):

@@ -28,10 +28,10 @@ _Result = TypeVar("_Result")
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
-Offsets = npt.NDArray[np.int32]
-Integer: TypeAlias = Any
+_Offsets = npt.NDArray[np.int32]
+_Integer: TypeAlias = Any
 """Compiled, Python's and NumPy's integers are all 64-bit words."""
-Flag: TypeAlias = Any
+_Flag: TypeAlias = Any
 """True or false, whichever kind of bool."""
 
 # Operations of a decoding program, each with its operands; see decoding_program.
@@ -85,7 +85,7 @@ MAX_DEPTH = 16
 
 # Results of the kernel, and its place in a batch of blocks.
 DONE, FULL, FAILED = 0, 1, 2
-AT_BLOCK, AT_ENTRY, AT_BYTE, ERROR, ERROR_BYTE = range(5)
+AT_BLOCK, AT_ENTRY, _AT_BYTE, ERROR, ERROR_BYTE = range(5)
 
 # Statuses of entries, a bit each: EXISTING and ADDED, or DELETED.
 LIVE, DELETED = 0b011, 0b100
@@ -107,7 +107,7 @@ LOWER, UPPER = 8, 12
 
 # Columns of Frame.values.
 VALUE_WIDTH = 8
-_LOWER_START, LOWER_LENGTH = 4, 6
+_LOWER_START, _LOWER_LENGTH = 4, 6
 
 # GroupArrays.meters.
 GROUPS_USED, ARENA_USED, KEYS_USED = range(3)
@@ -204,7 +204,7 @@ def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters,
 
 
 @_inlined
-def _fail(frame: Frame, error: Integer, position: Integer) -> Integer:
+def _fail(frame: Frame, error: _Integer, position: _Integer) -> _Integer:
     """Note an error and return the position that stands for failure."""
     frame.state[ERROR] = error
     frame.state[ERROR_BYTE] = position
@@ -212,7 +212,7 @@ def _fail(frame: Frame, error: Integer, position: Integer) -> Integer:
 
 
 @_inlined
-def _find_sorted(numbers: Words, wanted: Integer) -> Integer:
+def _find_sorted(numbers: Words, wanted: _Integer) -> _Integer:
     """Return the place of a number among sorted ones, -1 where it is not one of them."""
     low = 0
     high = numbers.size
@@ -226,14 +226,14 @@ def _find_sorted(numbers: Words, wanted: Integer) -> Integer:
 
 
 @_inlined
-def _copy_bytes(data: Bytes, start: Integer, length: Integer, out: Bytes, at: Integer) -> None:
+def _copy_bytes(data: Bytes, start: _Integer, length: _Integer, out: Bytes, at: _Integer) -> None:
     """Copy bytes from one array to another."""
     for i in range(length):
         out[at + i] = data[start + i]
 
 
 @_called
-def _read_long_number(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tuple[Integer, Integer]:
+def _read_long_number(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> tuple[_Integer, _Integer]:
     """Read a zig-zag variable-length number of any length, at the end of the buffer too."""
     value = np.uint64(0)
     shift = np.uint64(0)
@@ -255,7 +255,7 @@ def _read_long_number(data: Bytes, position: Integer, end: Integer, frame: Frame
 
 
 @_inlined
-def _read_long(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tuple[Integer, Integer]:
+def _read_long(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> tuple[_Integer, _Integer]:
     """Read a zig-zag variable-length number."""
     if position + 4 <= end:
         # Nearly all numbers take one to four bytes.
@@ -275,7 +275,7 @@ def _read_long(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tu
 
 
 @_inlined
-def _read_length(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tuple[Integer, Integer]:
+def _read_length(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> tuple[_Integer, _Integer]:
     """Read the length of bytes that follow, all of which are in the buffer."""
     length, after = _read_long(data, position, end, frame)
     if after < 0:
@@ -288,7 +288,7 @@ def _read_length(data: Bytes, position: Integer, end: Integer, frame: Frame) -> 
 
 
 @_inlined
-def _read_count(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tuple[Integer, Integer]:
+def _read_count(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> tuple[_Integer, _Integer]:
     """Read the number of items of a block of an array or map, and the block's length where it has one."""
     count, after = _read_long(data, position, end, frame)
     if after < 0 or count == 0:
@@ -304,7 +304,7 @@ def _read_count(data: Bytes, position: Integer, end: Integer, frame: Frame) -> t
 
 
 @_inlined
-def _find_column(frame: Frame, field_id: Integer) -> Integer:
+def _find_column(frame: Frame, field_id: _Integer) -> _Integer:
     """Return the column of a field id, -1 for none."""
     if 0 <= field_id < frame.lookup.size:
         return frame.lookup[field_id]
@@ -313,7 +313,7 @@ def _find_column(frame: Frame, field_id: Integer) -> Integer:
 
 
 @_inlined
-def _read_pair(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tuple[Integer, Integer, Integer]:
+def _read_pair(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> tuple[_Integer, _Integer, _Integer]:
     """Read a key of one byte and a value of up to four, or any."""
     at = np.uint64(position)
     if position + 5 <= end:
@@ -340,7 +340,7 @@ def _read_pair(data: Bytes, position: Integer, end: Integer, frame: Frame) -> tu
 
 
 @_inlined
-def _read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
+def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
     """Read a map of field id to count."""
     bit = np.uint8(1 << metric)
     values = frame.values
@@ -359,7 +359,7 @@ def _read_counts(data: Bytes, position: Integer, end: Integer, metric: Integer, 
 
 
 @_inlined
-def _read_bounds(data: Bytes, position: Integer, end: Integer, metric: Integer, frame: Frame) -> Integer:
+def _read_bounds(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
     """Read a map of field id to bound."""
     bit = np.uint8(1 << metric)
     values = frame.values
@@ -383,7 +383,7 @@ def _read_bounds(data: Bytes, position: Integer, end: Integer, metric: Integer, 
 
 
 @_called
-def _put_metric(frame: Frame, metric: Integer) -> None:
+def _put_metric(frame: Frame, metric: _Integer) -> None:
     """Store the captured key and value of an unusual metrics map."""
     if frame.lengths[KEY] < 0 or frame.lengths[VALUE] < 0:
         return
@@ -398,8 +398,8 @@ def _put_metric(frame: Frame, metric: Integer) -> None:
 
 @_called
 def _read_number(
-    data: Bytes, position: Integer, end: Integer, operation: Integer, slot: Integer, frame: Frame
-) -> Integer:
+    data: Bytes, position: _Integer, end: _Integer, operation: _Integer, slot: _Integer, frame: Frame
+) -> _Integer:
     """Capture a boolean, a float or a double; the latter two as the bits of a double."""
     width = 1 if operation == BOOLEAN else 4 if operation == FLOAT else 8
     if end - position < width:
@@ -416,7 +416,9 @@ def _read_number(
 
 
 @_called
-def _next_item(data: Bytes, position: Integer, end: Integer, depth: Integer, frame: Frame) -> tuple[Integer, Integer]:
+def _next_item(
+    data: Bytes, position: _Integer, end: _Integer, depth: _Integer, frame: Frame
+) -> tuple[_Integer, _Integer]:
     """Step to the next item of the innermost array: the items left, at least one, or 0 behind the array."""
     left = frame.stack[depth] - 1
     if left <= 0:
@@ -426,7 +428,7 @@ def _next_item(data: Bytes, position: Integer, end: Integer, depth: Integer, fra
 
 
 @_called
-def _skip_empty_items(data: Bytes, position: Integer, end: Integer, frame: Frame) -> Integer:
+def _skip_empty_items(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> _Integer:
     """Skip an array whose items take no bytes, however many they are."""
     while True:
         count, position = _read_long(data, position, end, frame)
@@ -439,7 +441,7 @@ def _skip_empty_items(data: Bytes, position: Integer, end: Integer, frame: Frame
 
 
 @_called
-def _decode_entry(data: Bytes, position: Integer, end: Integer, code: Words, frame: Frame) -> Integer:  # noqa: C901
+def _decode_entry(data: Bytes, position: _Integer, end: _Integer, code: Words, frame: Frame) -> _Integer:  # noqa: C901
     """Run a decoding program over one entry; return the position behind it, or -1.
 
     One branch an operation, as in any interpreter: numba cannot dispatch through a table of functions at this speed.
@@ -546,7 +548,7 @@ _MAX_MICRO_DAYS = 106_751_991
 
 
 @_inlined
-def _little_endian(data: Bytes, start: Integer, width: Integer) -> Integer:
+def _little_endian(data: Bytes, start: _Integer, width: _Integer) -> _Integer:
     """Return a little-endian number of 4 or 8 bytes with its sign."""
     bits = np.uint64(0)
     if width == 8:
@@ -559,7 +561,7 @@ def _little_endian(data: Bytes, start: Integer, width: Integer) -> Integer:
 
 
 @_inlined
-def _big_endian(data: Bytes, start: Integer, length: Integer) -> Integer:
+def _big_endian(data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     """Return up to 8 bytes as the high bytes of a word."""
     if length <= 0:
         return np.uint64(0)
@@ -575,13 +577,13 @@ def _big_endian(data: Bytes, start: Integer, length: Integer) -> Integer:
 
 
 @_inlined
-def _text_word(data: Bytes, start: Integer, length: Integer) -> Integer:
+def _text_word(data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     """Return up to 8 bytes, padded with zeros, as a number that orders like the bytes."""
     return np.int64(_big_endian(data, start, length)) ^ np.int64(_SIGN)
 
 
 @_called
-def _decimal_words(data: Bytes, start: Integer, length: Integer) -> tuple[Flag, Integer, Integer]:
+def _decimal_words(data: Bytes, start: _Integer, length: _Integer) -> tuple[_Flag, _Integer, _Integer]:
     """Return a big-endian two's complement number of any length that fits 128 bits."""
     if length == 0:
         return False, 0, 0
@@ -601,7 +603,7 @@ def _decimal_words(data: Bytes, start: Integer, length: Integer) -> tuple[Flag, 
 
 
 @_inlined
-def _real_word(bits: Integer) -> tuple[Flag, Integer]:
+def _real_word(bits: _Integer) -> tuple[_Flag, _Integer]:
     """Return the bits of a double as a number that orders like it, -0.0 before 0.0; NaN is no bound."""
     if bits & _MAGNITUDE > 0x7FF0_0000_0000_0000:
         return False, 0
@@ -610,8 +612,8 @@ def _real_word(bits: Integer) -> tuple[Flag, Integer]:
 
 @_called
 def _rare_words(
-    kind: Integer, limit: Integer, data: Bytes, start: Integer, length: Integer
-) -> tuple[Flag, Integer, Integer]:
+    kind: _Integer, limit: _Integer, data: Bytes, start: _Integer, length: _Integer
+) -> tuple[_Flag, _Integer, _Integer]:
     """Return the two words of a bound of one of the rarer types."""
     if kind == BOOL:
         return length == 1, np.int64(length == 1 and data[start] != 0), 0
@@ -629,7 +631,7 @@ def _rare_words(
 
 
 @_inlined
-def _date_words(kind: Integer, data: Bytes, start: Integer, length: Integer) -> tuple[Flag, Integer, Integer]:
+def _date_words(kind: _Integer, data: Bytes, start: _Integer, length: _Integer) -> tuple[_Flag, _Integer, _Integer]:
     """Return the timestamp of a date from before its column was promoted."""
     if length != 4:
         return False, 0, 0
@@ -641,9 +643,12 @@ def _date_words(kind: Integer, data: Bytes, start: Integer, length: Integer) -> 
 
 @_inlined
 def _bound_words(
-    kind: Integer, limit: Integer, data: Bytes, start: Integer, length: Integer
-) -> tuple[Flag, Integer, Integer]:
-    """Return whether the bytes are a bound, and its two words."""
+    kind: _Integer, limit: _Integer, data: Bytes, start: _Integer, length: _Integer
+) -> tuple[_Flag, _Integer, _Integer]:
+    """Return whether the bytes are a bound, and two words that order like it.
+
+    NaN is no bound, and neither are bytes of a length that the type, and those promoted to it, cannot have.
+    """
     if kind == TEXT:
         return True, _text_word(data, start, length), _text_word(data, start + 8, max(length - 8, 0))
     if length == 8 and LONG4_8 <= kind <= DATE_NANOS:
@@ -666,8 +671,8 @@ def _bound_words(
 
 @_called
 def _longer_precedes(
-    data: Bytes, start: Integer, length: Integer, other: Bytes, other_start: Integer, other_length: Integer
-) -> Flag:
+    data: Bytes, start: _Integer, length: _Integer, other: Bytes, other_start: _Integer, other_length: _Integer
+) -> _Flag:
     """Say whether bytes precede others that share their first 16 bytes."""
     for i in range(16, min(length, other_length)):
         if data[start + i] != other[other_start + i]:
@@ -678,14 +683,14 @@ def _longer_precedes(
 @_inlined
 def _improves(
     cell: Words,
-    side: Integer,
-    high: Integer,
-    low: Integer,
+    side: _Integer,
+    high: _Integer,
+    low: _Integer,
     data: Bytes,
-    start: Integer,
-    length: Integer,
+    start: _Integer,
+    length: _Integer,
     arena: Bytes,
-) -> Flag:
+) -> _Flag:
     """Say whether a bound is lower (`side` LOWER), or higher (UPPER), than the best so far."""
     if cell[side] == 0:
         return True
@@ -705,7 +710,7 @@ def _improves(
 
 
 @_called
-def _keep_bytes(groups: GroupArrays, data: Bytes, start: Integer, length: Integer) -> Integer:
+def _keep_bytes(groups: GroupArrays, data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     """Return the reference of a bound: its length, and where it is in the arena if two words cannot hold it."""
     if length <= 16:
         return length
@@ -716,7 +721,7 @@ def _keep_bytes(groups: GroupArrays, data: Bytes, start: Integer, length: Intege
 
 
 @_inlined
-def _hash_key(tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
+def _hash_key(tag: _Integer, data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     """Return a hash of a tag and key bytes."""
     code = np.uint64(tag) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xCBF29CE484222325)
     for i in range(length):
@@ -727,7 +732,7 @@ def _hash_key(tag: Integer, data: Bytes, start: Integer, length: Integer) -> Int
 
 
 @_inlined
-def _find_place(groups: GroupArrays, tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
+def _find_place(groups: GroupArrays, tag: _Integer, data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     """Return where the hash table has the group of a tag and key bytes, or is free for it."""
     mask = groups.table.size - 1
     place = _hash_key(tag, data, start, length) & mask
@@ -745,7 +750,7 @@ def _find_place(groups: GroupArrays, tag: Integer, data: Bytes, start: Integer, 
 
 
 @_called
-def _find_group(groups: GroupArrays, tag: Integer, data: Bytes, start: Integer, length: Integer) -> Integer:
+def _find_group(groups: GroupArrays, tag: _Integer, data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     """Return the group of a tag and key bytes, made if need be; -1 where there is no room for one more."""
     place = _find_place(groups, tag, data, start, length)
     if groups.table[place] != 0:
@@ -766,24 +771,24 @@ def _find_group(groups: GroupArrays, tag: Integer, data: Bytes, start: Integer, 
 
 
 @_compiled
-def make_groups(groups: GroupArrays, tag: Integer, step: Integer, count: Integer, no_bytes: Bytes) -> None:
-    """Make groups whose tags begin at `tag`, `step` apart, and which have no key; there must be room for them."""
-    for i in range(count):
-        _find_group(groups, tag + i * step, no_bytes, 0, 0)
+def make_groups(groups: GroupArrays, tags: Words, no_bytes: Bytes) -> None:
+    """Make groups of these tags that have no key; there must be room for them."""
+    for i in range(tags.size):
+        _find_group(groups, tags[i], no_bytes, 0, 0)
 
 
 @_inlined
 def _add_bound(
     groups: GroupArrays,
     cell: Words,
-    side: Integer,
-    high: Integer,
-    low: Integer,
+    side: _Integer,
+    high: _Integer,
+    low: _Integer,
     data: Bytes,
-    start: Integer,
-    length: Integer,
-    reference: Integer,
-) -> Integer:
+    start: _Integer,
+    length: _Integer,
+    reference: _Integer,
+) -> _Integer:
     """Compare a bound with the best so far; return the reference of its bytes, -1 where they are not kept yet."""
     if _improves(cell, side, high, low, data, start, length, groups.arena):
         if reference < 0:
@@ -796,7 +801,7 @@ def _add_bound(
 
 
 @_inlined
-def _add_counts(cell: Words, values: Words, bits: Integer) -> Integer:
+def _add_counts(cell: Words, values: Words, bits: _Integer) -> _Integer:
     """Add the counts of one file; the result is negative where a sum has run over."""
     overflow = 0
     for metric in range(4):
@@ -809,7 +814,7 @@ def _add_counts(cell: Words, values: Words, bits: Integer) -> Integer:
 
 
 @_inlined
-def _known_counts(values: Words, bits: Integer) -> Integer:
+def _known_counts(values: Words, bits: _Integer) -> _Integer:
     """Return the metrics that a file has: a negative count is none."""
     for metric in range(4):
         bits &= ~(((values[metric] >> 63) & 1) << metric)
@@ -817,7 +822,7 @@ def _known_counts(values: Words, bits: Integer) -> Integer:
 
 
 @_inlined
-def _is_valueless(values: Words, bits: Integer) -> Flag:
+def _is_valueless(values: Words, bits: _Integer) -> _Flag:
     """Say whether a file's column has nothing to bound: every value is null or NaN."""
     if not bits & 2:
         return False
@@ -836,13 +841,13 @@ def _add_side(
     groups: GroupArrays,
     first: Words,
     second: Words,
-    column: Integer,
-    side: Integer,
-    twice: Flag,
-) -> Flag:
+    column: _Integer,
+    side: _Integer,
+    twice: _Flag,
+) -> _Flag:
     """Add the lower or the upper bound of one file to one cell, or two; False if it is none."""
     start = frame.values[np.uint64(column), _LOWER_START + side]
-    length = frame.values[np.uint64(column), LOWER_LENGTH + side]
+    length = frame.values[np.uint64(column), _LOWER_LENGTH + side]
     kind = groups.kinds[np.uint64(column), 0]
     ok, high, low = _bound_words(kind, groups.kinds[np.uint64(column), 1], data, start, length)
     if not ok:
@@ -857,7 +862,7 @@ def _add_side(
 
 
 @_inlined
-def _add_columns(data: Bytes, frame: Frame, groups: GroupArrays, first: Integer, second: Integer) -> Integer:
+def _add_columns(data: Bytes, frame: Frame, groups: GroupArrays, first: _Integer, second: _Integer) -> _Integer:
     """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over."""
     overflow = 0
     twice = second >= 0
@@ -887,8 +892,14 @@ def _add_columns(data: Bytes, frame: Frame, groups: GroupArrays, first: Integer,
 
 @_inlined
 def _add_row(
-    row: Words, content: Integer, is_vector: Flag, records: Integer, size: Integer, snapshot_id: Integer, ms: Integer
-) -> Integer:
+    row: Words,
+    content: _Integer,
+    is_vector: _Flag,
+    records: _Integer,
+    size: _Integer,
+    snapshot_id: _Integer,
+    ms: _Integer,
+) -> _Integer:
     """Add one live file to a group's counts; negative where a sum has run over. `ms` is -1 for unknown."""
     row[FILES] += 1
     row[RECORDS] += records
@@ -908,7 +919,7 @@ def _add_row(
 
 
 @_inlined
-def _update_row(row: Words, snapshot_id: Integer, ms: Integer) -> None:
+def _update_row(row: Words, snapshot_id: _Integer, ms: _Integer) -> None:
     """Keep the latest snapshot; of two at the same time the one with the greater id."""
     if ms < 0:
         return
@@ -921,7 +932,7 @@ _PUFFIN = int.from_bytes(b"puffin", "big")
 
 
 @_inlined
-def _check_entry(frame: Frame, start: Integer) -> Integer:
+def _check_entry(frame: Frame, start: _Integer) -> _Integer:
     """Check what every entry must have; return 0, or -1 with the error noted."""
     slots = frame.slots
     for slot in (STATUS, RECORD_COUNT, FILE_SIZE):
@@ -940,7 +951,7 @@ def _check_entry(frame: Frame, start: Integer) -> Integer:
 
 
 @_inlined
-def _is_puffin(data: Bytes, start: Integer, length: Integer) -> Flag:
+def _is_puffin(data: Bytes, start: _Integer, length: _Integer) -> _Flag:
     """Say whether a file format is Puffin, in whatever case."""
     if length != 6:
         return False
@@ -951,15 +962,15 @@ def _is_puffin(data: Bytes, start: Integer, length: Integer) -> Flag:
 
 
 @_inlined
-def _committed_ms(job: Job, snapshot_id: Integer) -> Integer:
+def _committed_ms(job: Job, snapshot_id: _Integer) -> _Integer:
     """Return when a snapshot was committed, -1 where it is unknown."""
     place = _find_sorted(job.snapshot_ids, snapshot_id)
     return job.timestamps_ms[place] if place >= 0 else -1
 
 
 @_inlined
-def _add_entry(data: Bytes, frame: Frame, groups: GroupArrays, job: Job, manifest: Integer) -> Integer:
-    """Add an entry to its manifest and its partition; a result of `roll_up`."""
+def _add_entry(data: Bytes, frame: Frame, groups: GroupArrays, job: Job, manifest: _Integer) -> _Integer:
+    """Add an entry to its manifest and its partition; a result of `roll_up_blocks`."""
     slots = frame.slots
     partition = -1
     if job.partition_tag >= 0:
@@ -986,18 +997,18 @@ def _add_entry(data: Bytes, frame: Frame, groups: GroupArrays, job: Job, manifes
 @_inlined
 def _roll_up_block(
     data: Bytes,
-    end: Integer,
-    count: Integer,
+    end: _Integer,
+    count: _Integer,
     code: Words,
     frame: Frame,
     groups: GroupArrays,
     job: Job,
-    manifest: Integer,
-) -> Integer:
+    manifest: _Integer,
+) -> _Integer:
     """Add the entries of one block, from `frame.state` on."""
     state = frame.state
     while state[AT_ENTRY] < count:
-        start = state[AT_BYTE]
+        start = state[_AT_BYTE]
         frame.lengths[:] = -1
         position = _decode_entry(data, start, end, code, frame)
         if position < 0 or _check_entry(frame, start) < 0:
@@ -1011,18 +1022,18 @@ def _roll_up_block(
         if result != DONE:
             _fail(frame, OVERFLOW, start)
             return result
-        state[AT_BYTE] = position
+        state[_AT_BYTE] = position
         state[AT_ENTRY] += 1
-    if state[AT_BYTE] != end:
-        _fail(frame, LEFT_OVER, state[AT_BYTE])
+    if state[_AT_BYTE] != end:
+        _fail(frame, LEFT_OVER, state[_AT_BYTE])
         return FAILED
     return DONE
 
 
 @_compiled
 def roll_up_blocks(
-    data: Bytes, blocks: Words, code: Words, frame: Frame, groups: GroupArrays, job: Job, manifest_tag: Integer
-) -> Integer:
+    data: Bytes, blocks: Words, code: Words, frame: Frame, groups: GroupArrays, job: Job, manifest_tag: _Integer
+) -> _Integer:
     """Add a batch of blocks (start, end, number of entries) to the groups, from `frame.state` on.
 
     DONE; FULL: the groups must be emptied, and the call repeated; FAILED: see `frame.state`.
@@ -1034,7 +1045,7 @@ def roll_up_blocks(
     while state[AT_BLOCK] < blocks.shape[0]:
         block = blocks[state[AT_BLOCK]]
         if state[AT_ENTRY] == 0:
-            state[AT_BYTE] = block[0]
+            state[_AT_BYTE] = block[0]
         result = _roll_up_block(data, block[1], block[2], code, frame, groups, job, manifest)
         if result != DONE:
             return result
@@ -1056,7 +1067,7 @@ def _inherit_first_row_id(frame: Frame, rows: Rows) -> None:
 
 
 @_inlined
-def _keep(data: Bytes, start: Integer, length: Integer, rows: Rows) -> Integer:
+def _keep(data: Bytes, start: _Integer, length: _Integer, rows: Rows) -> _Integer:
     """Copy bytes into the arena; return where they begin."""
     used = rows.meters[ROWS_ARENA_USED]
     _copy_bytes(data, start, length, rows.arena, used)
@@ -1065,7 +1076,7 @@ def _keep(data: Bytes, start: Integer, length: Integer, rows: Rows) -> Integer:
 
 
 @_called
-def _keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: Integer) -> None:
+def _keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: _Integer) -> None:
     """Store the entry at hand as one more row."""
     row = rows.meters[ROWS_USED]
     rows.meters[ROWS_USED] = row + 1
@@ -1094,18 +1105,18 @@ def _keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: Integer) -> None:
 @_called
 def _capture_block(
     data: Bytes,
-    end: Integer,
-    count: Integer,
+    end: _Integer,
+    count: _Integer,
     code: Words,
     frame: Frame,
     rows: Rows,
-    manifest: Integer,
-    is_manifest: Flag,
-) -> Integer:
+    manifest: _Integer,
+    is_manifest: _Flag,
+) -> _Integer:
     """Store the live entries of one block, from `frame.state` on."""
     state = frame.state
     while state[AT_ENTRY] < count:
-        start = state[AT_BYTE]
+        start = state[_AT_BYTE]
         if rows.meters[ROWS_USED] == rows.numbers.shape[0]:
             return FULL
         frame.flags[:] = 0
@@ -1120,18 +1131,18 @@ def _capture_block(
         elif frame.slots[STATUS] != 2:
             _inherit_first_row_id(frame, rows)
             _keep_row(data, frame, rows, manifest)
-        state[AT_BYTE] = position
+        state[_AT_BYTE] = position
         state[AT_ENTRY] += 1
-    if state[AT_BYTE] != end:
-        _fail(frame, LEFT_OVER, state[AT_BYTE])
+    if state[_AT_BYTE] != end:
+        _fail(frame, LEFT_OVER, state[_AT_BYTE])
         return FAILED
     return DONE
 
 
 @_compiled
 def capture_rows(
-    data: Bytes, blocks: Words, code: Words, frame: Frame, rows: Rows, manifest: Integer, is_manifest: Flag
-) -> Integer:
+    data: Bytes, blocks: Words, code: Words, frame: Frame, rows: Rows, manifest: _Integer, is_manifest: _Flag
+) -> _Integer:
     """Store the live entries of a batch of blocks as rows, from `frame.state` on.
 
     DONE; FULL: the rows must be taken away, and the call repeated; FAILED: see `frame.state`.
@@ -1140,7 +1151,7 @@ def capture_rows(
     while state[AT_BLOCK] < blocks.shape[0]:
         block = blocks[state[AT_BLOCK]]
         if state[AT_ENTRY] == 0:
-            state[AT_BYTE] = block[0]
+            state[_AT_BYTE] = block[0]
         result = _capture_block(data, block[1], block[2], code, frame, rows, manifest, is_manifest)
         if result != DONE:
             return result
@@ -1161,7 +1172,7 @@ def gather_bytes(arena: Bytes, starts: Words, lengths: Words, out: Bytes) -> Non
 
 
 @_compiled
-def gather_lists(arena: Bytes, starts: Words, lengths: Words, offsets: Words, out: Words, frame: Frame) -> Integer:
+def gather_lists(arena: Bytes, starts: Words, lengths: Words, offsets: Words, out: Words, frame: Frame) -> _Integer:
     """Decode Avro arrays of numbers, which have been checked; return how many numbers there are."""
     used = 0
     for i in range(starts.size):
@@ -1184,7 +1195,7 @@ def gather_lists(arena: Bytes, starts: Words, lengths: Words, offsets: Words, ou
 
 
 @_called
-def _merge_group(target: GroupArrays, group: Integer, source: GroupArrays, other: Integer) -> Integer:
+def _merge_group(target: GroupArrays, group: _Integer, source: GroupArrays, other: _Integer) -> _Integer:
     """Add a group to another; negative where a sum has run over."""
     row = target.rows[group]
     overflow = 0
@@ -1210,7 +1221,7 @@ def _merge_group(target: GroupArrays, group: Integer, source: GroupArrays, other
 
 
 @_compiled
-def count_new_groups(target: GroupArrays, source: GroupArrays) -> Integer:
+def count_new_groups(target: GroupArrays, source: GroupArrays) -> _Integer:
     """Return how many groups `target` lacks."""
     count = 0
     for other in range(source.meters[GROUPS_USED]):
@@ -1221,7 +1232,7 @@ def count_new_groups(target: GroupArrays, source: GroupArrays) -> Integer:
 
 
 @_compiled
-def merge_groups(target: GroupArrays, source: GroupArrays) -> Integer:
+def merge_groups(target: GroupArrays, source: GroupArrays) -> _Integer:
     """Add all groups to those of the same key, for which there must be room; negative where a sum has run over."""
     overflow = 0
     for other in range(source.meters[GROUPS_USED]):
@@ -1233,7 +1244,7 @@ def merge_groups(target: GroupArrays, source: GroupArrays) -> Integer:
 
 
 @_compiled
-def merge_pairs(target: GroupArrays, source: GroupArrays, pairs: Words) -> Integer:
+def merge_pairs(target: GroupArrays, source: GroupArrays, pairs: Words) -> _Integer:
     """Add groups of `source` (second of each pair) to groups of `target` (first), which may be the same arrays."""
     overflow = 0
     for i in range(pairs.shape[0]):
@@ -1242,7 +1253,7 @@ def merge_pairs(target: GroupArrays, source: GroupArrays, pairs: Words) -> Integ
 
 
 @_compiled
-def move_arena(groups: GroupArrays, arena: Bytes) -> Integer:
+def move_arena(groups: GroupArrays, arena: Bytes) -> _Integer:
     """Copy what is still referred to into another arena; return its length."""
     used = 0
     for group in range(groups.meters[GROUPS_USED]):
@@ -1271,7 +1282,7 @@ def refill_table(groups: GroupArrays, table: Words) -> None:
 
 
 @_inlined
-def _decimal_length(high: Integer, low: Integer) -> Integer:
+def _decimal_length(high: _Integer, low: _Integer) -> _Integer:
     """Return how many bytes a 128-bit number takes, its sign included."""
     low ^= np.int64(_SIGN)
     fill = high >> 63
@@ -1286,7 +1297,7 @@ def _decimal_length(high: Integer, low: Integer) -> Integer:
 
 
 @_inlined
-def _byte_of(high: Integer, low: Integer, place: Integer) -> Integer:
+def _byte_of(high: _Integer, low: _Integer, place: _Integer) -> _Integer:
     """Return a byte of a 128-bit number, 0 for the lowest."""
     if place >= 8:
         return (high >> (8 * (place - 8))) & 255
@@ -1294,7 +1305,7 @@ def _byte_of(high: Integer, low: Integer, place: Integer) -> Integer:
 
 
 @_inlined
-def _bound_length(cell: Words, side: Integer, kind: Integer) -> Integer:
+def _bound_length(cell: Words, side: _Integer, kind: _Integer) -> _Integer:
     """Return the length of a cell's bound, -1 for none."""
     if cell[side] <= 0:
         return -1
@@ -1310,7 +1321,7 @@ def _bound_length(cell: Words, side: Integer, kind: Integer) -> Integer:
 
 
 @_compiled
-def place_bounds(groups: GroupArrays, order: Words, side: Integer, offsets: Offsets, present: Bytes) -> Integer:
+def place_bounds(groups: GroupArrays, order: Words, side: _Integer, offsets: _Offsets, present: Bytes) -> _Integer:
     """Fill in where each bound begins, group by group, and a bit for each that there is; return where the last ends.
 
     The offsets mean nothing where this is more than they hold.
@@ -1330,7 +1341,7 @@ def place_bounds(groups: GroupArrays, order: Words, side: Integer, offsets: Offs
 
 @_called
 def _write_bound(
-    kind: Integer, cell: Words, side: Integer, arena: Bytes, out: Bytes, at: Integer, length: Integer
+    kind: _Integer, cell: Words, side: _Integer, arena: Bytes, out: Bytes, at: _Integer, length: _Integer
 ) -> None:
     """Write one bound."""
     high, low = cell[side + 1], cell[side + 2]
@@ -1355,7 +1366,7 @@ def _write_bound(
 
 
 @_compiled
-def write_bounds(groups: GroupArrays, order: Words, side: Integer, offsets: Offsets, out: Bytes) -> None:
+def write_bounds(groups: GroupArrays, order: Words, side: _Integer, offsets: _Offsets, out: Bytes) -> None:
     """Write all bounds, one behind the other."""
     columns = groups.cells.shape[1]
     for i in range(order.size):

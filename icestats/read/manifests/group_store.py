@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -15,19 +13,18 @@ from icestats.iceberg.types import parse_type
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Bytes, Frame, GroupArrays, Words
 
-Number = TypeVar("Number", np.int64, np.uint8)
+_Number = TypeVar("_Number", np.int64, np.uint8)
 LOCAL_SIZE = 16 << 20
-"""What the accumulators of one thread take before they are merged into the table's, in bytes."""
-WHOLE_SIZE = 512 << 20
-"""Address space of the table's accumulators to begin with, in bytes: memory is taken as groups are made, ..."""
-WHOLE_GROUPS = 1 << 16
-"""... and no more groups than this, however few columns there are."""
+"""How large the accumulators of one thread are, in bytes: full ones are merged into the table's."""
 LOCAL_GROUPS = 16
-"""... but as many groups as this, however many columns there are."""
+"""They have room for this many groups at least, however many columns there are."""
+_WHOLE_SIZE = 512 << 20
+"""How large the table's accumulators are at first, in bytes of address space: memory is taken as groups are made."""
+WHOLE_GROUPS = 1 << 16
+"""They have room for this many groups at most, however few columns there are."""
 ARENA_SIZE = 1 << 20
-"""Room for bounds that are longer than two words, to begin with, in bytes."""
+"""How many bytes there are at first for bounds that are longer than two words."""
 _LOOKUP_SIZE = 1 << 16
-_MAPPED_SIZE = 1 << 20
 _BOUND_KINDS = {
     "boolean": k.BOOL,
     "int": k.INT4,
@@ -46,6 +43,16 @@ _BOUND_KINDS = {
     "binary": k.TEXT,
     "fixed": k.FIXED_TEXT,
 }
+
+
+def manifest_tag(index: int) -> int:
+    """Return the tag of a manifest's group."""
+    return 2 * index + 1
+
+
+def partition_tag(variant: int) -> int:
+    """Return the tag of the groups of a layout of partition values; their keys are these values."""
+    return 2 * variant
 
 
 def build_kinds(columns: Sequence[Field]) -> Words:
@@ -97,9 +104,9 @@ class GroupStore:
     def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
         self.groups = GroupArrays(
             meters=np.zeros(3, np.int64),
-            rows=_zeros((capacity, k.ROW_WIDTH), np.int64),
-            cells=_zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
-            valueless=_zeros((capacity, len(kinds)), np.int64),
+            rows=np.zeros((capacity, k.ROW_WIDTH), np.int64),
+            cells=np.zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
+            valueless=np.zeros((capacity, len(kinds)), np.int64),
             kinds=kinds,
             arena=np.zeros(arena_size or ARENA_SIZE, np.uint8),
             tags=np.zeros(capacity, np.int64),
@@ -116,10 +123,14 @@ class GroupStore:
     @classmethod
     def whole(cls, kinds: Words, least: int) -> GroupStore:
         """Return the accumulators of a table: room for so many groups at least."""
-        return cls(kinds, max(least, min(WHOLE_GROUPS, WHOLE_SIZE // _group_size(kinds))))
+        return cls(kinds, max(least, min(WHOLE_GROUPS, _WHOLE_SIZE // _group_size(kinds))))
 
     def __len__(self) -> int:
         return int(self.groups.meters[k.GROUPS_USED])
+
+    def make_groups(self, tags: Sequence[int]) -> None:
+        """Make groups that have a tag and no key, for which there is room."""
+        k.make_groups(self.groups, np.array(tags, np.int64), np.zeros(0, np.uint8))
 
     def reserve_bytes(self, size: int) -> None:
         """Make room for bounds and a key of `size` bytes, in accumulators that are empty or have it."""
@@ -193,24 +204,7 @@ def _table_size(capacity: int) -> int:
     return 1 << (2 * capacity).bit_length()
 
 
-def _grown(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
-    grown = _zeros((size, *array.shape[1:]), array.dtype.type)
+def _grown(array: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
+    grown = np.zeros((size, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _zeros(shape: tuple[int, ...], kind: type[Number]) -> npt.NDArray[Number]:
-    # Large arrays are mapped: malloc would keep the memory of each that is outgrown, and fragment.
-    size = np.dtype(kind).itemsize * math.prod(shape)
-    if size < _MAPPED_SIZE:
-        return np.zeros(shape, kind)
-    return np.frombuffer(_mapped(size), kind).reshape(shape)
-
-
-def _mapped(size: int) -> mmap.mmap:
-    if not hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, size)
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return memory

@@ -17,7 +17,7 @@ from icestats.iceberg.value_order import rank_values
 from icestats.read.avro.decoding_program import ERRORS
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Bytes, GroupArrays, Words
-from icestats.read.manifests.group_store import GroupStore
+from icestats.read.manifests.group_store import GroupStore, partition_tag
 from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifest_programs import PartitionVariant
 from icestats.read.manifests.row_store import RowStore
@@ -108,7 +108,7 @@ def merge_all(store: GroupStore, order: Words) -> GroupStore:
     """Merge groups into a store of one group."""
     needed = 2 * int(store.groups.meters[k.ARENA_USED]) + 1
     whole = GroupStore(store.groups.kinds, 1, needed)
-    k.make_groups(whole.groups, 0, 1, 1, np.zeros(0, np.uint8))
+    whole.make_groups([0])
     pairs = np.stack([np.zeros_like(order), order], axis=1)
     if k.merge_pairs(whole.groups, store.groups, pairs) < 0:
         raise OverflowError(ERRORS[k.OVERFLOW])
@@ -169,7 +169,7 @@ def _decode_all(
     store: GroupStore, variants: Sequence[PartitionVariant], columns: Sequence[PartitionColumn]
 ) -> tuple[Words, list[pa.Array], Words]:
     tags = store.groups.tags[: len(store)]
-    numbers = [np.flatnonzero(tags == 2 * i) for i in range(len(variants))]
+    numbers = [np.flatnonzero(tags == partition_tag(i)) for i in range(len(variants))]
     parts = [
         _decode_partitions(store.groups, found, variant, columns)
         for found, variant in zip(numbers, variants, strict=True)

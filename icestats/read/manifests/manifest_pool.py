@@ -13,9 +13,9 @@ from icestats.iceberg.storage import FileReader, is_local
 
 Progress = Callable[[int, int], None]
 """Called with the number of manifests that are done, and of all."""
-Result = TypeVar("Result")
-REMOTE_READERS = 8
-"""Manifests on remote storage that are read or wait to be decoded at one time, at least."""
+_Result = TypeVar("_Result")
+_REMOTE_READERS = 8
+"""How many manifests on remote storage are read at one time, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,19 @@ def read_manifest(storage: FileReader, manifest: ManifestToRead) -> bytes:
 
 def run_tasks(
     tasks: Iterable[Sequence[int]],
-    function: Callable[[Sequence[int]], Result],
+    function: Callable[[Sequence[int]], _Result],
     manifests: Sequence[ManifestToRead],
     threads: int,
     progress: Progress | None,
-) -> list[Result]:
+) -> list[_Result]:
     """Call a function for each task, some of the manifests, in parallel; results in their order.
 
     The first exception, and one that `progress` raises, stops everything and is raised.
     """
     done, total = 0, len(manifests)
-    # Threads that wait for the interpreter's lock slow the others down: more of them pay only where reading takes time.
+    # Threads that wait for the interpreter's lock slow the others down: more of them help only where reading is slow.
     are_local = all(is_local(manifest.path) for manifest in manifests)
-    readers = threads if are_local else max(threads, REMOTE_READERS)
+    readers = threads if are_local else max(threads, _REMOTE_READERS)
     pool = ThreadPoolExecutor(readers, thread_name_prefix="icestats-manifests")
     try:
         futures = {pool.submit(function, task): len(task) for task in tasks}

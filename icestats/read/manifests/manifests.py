@@ -19,7 +19,6 @@ from icestats.iceberg.partition_columns import (
     PartitionColumn,
     avro_value_type,
     find_partition_columns,
-    partition_type,
 )
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_file import parse_schema, read_header
@@ -28,9 +27,9 @@ from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, defa
 if TYPE_CHECKING:
     from icestats.read.manifests.manifest_rollup import ManifestRollup
 
-__all__ = ["ManifestToRead", "RollUps", "manifests_to_read", "partition_type", "read_files", "read_rollups"]
+__all__ = ["ManifestToRead", "RollUps", "find_partition_types", "manifests_to_read", "read_files", "read_rollups"]
 
-GROUPINGS = ("manifest", "partition")
+_GROUPINGS = ("manifest", "partition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def read_rollups(
     storage: FileReader,
     schema: Schema | None = None,
     *,
-    by: Collection[str] = GROUPINGS,
+    by: Collection[str] = _GROUPINGS,
     deleted: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -117,16 +116,13 @@ def read_rollups(
     from icestats.read.kernel.kernel import DELETED, LIVE
     from icestats.read.manifests.manifest_rollup import ManifestRollup
 
-    unknown = [name for name in by if name not in GROUPINGS]
+    unknown = [name for name in by if name not in _GROUPINGS]
     if unknown:
-        raise ValueError(f"cannot roll up by {unknown[0]!r}, expected some of {', '.join(GROUPINGS)}")
+        raise ValueError(f"cannot roll up by {unknown[0]!r}, expected some of {', '.join(_GROUPINGS)}")
     columns = (schema or metadata.schema).columns
     fields = find_partition_types(manifests, metadata, storage)
-    times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots.values()}
     by_partition, statuses = "partition" in by, DELETED if deleted else LIVE
-    run = ManifestRollup(
-        manifests, columns, metadata.specs, fields, times, by_partition=by_partition, statuses=statuses
-    )
+    run = ManifestRollup(manifests, metadata, columns, fields, by_partition=by_partition, statuses=statuses)
     threads = threads or default_threads()
     run.run(storage, threads, progress)
     try:
