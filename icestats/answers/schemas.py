@@ -29,7 +29,7 @@ __all__ = [
     "files_schema",
     "partitions_schema",
     "plan_files_schema",
-    "row_group_figures_schema",
+    "row_group_metrics_schema",
 ]
 
 COUNTS = pa.map_(pa.int32(), pa.int64())
@@ -316,7 +316,7 @@ REFS = pa.schema(
 PLANNING_STATISTICS = ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
 """The statistics of a column that planning uses."""
 
-_FILE_FIGURES = pa.schema(
+_FILE_METRICS = pa.schema(
     [
         pa.field("manifest_index", pa.int32(), nullable=False),
         pa.field("content", pa.string(), nullable=False),
@@ -330,10 +330,10 @@ _FILE_FIGURES = pa.schema(
         pa.field("referenced_data_file", pa.string()),
     ]
 )
-"""The columns of `file_figures_schema` that are always there."""
+"""The columns of `file_metrics_schema` that are always there."""
 
 
-def file_figures_schema(partition_type: pa.StructType, field_ids: Sequence[int]) -> pa.Schema:
+def file_metrics_schema(partition_type: pa.StructType, field_ids: Sequence[int]) -> pa.Schema:
     """Return the schema of live files for planning: one row per entry (status ADDED or EXISTING).
 
     `manifest_index` is the position of the manifest among those that were read. Sizes are bytes. For each column with
@@ -347,8 +347,8 @@ def file_figures_schema(partition_type: pa.StructType, field_ids: Sequence[int])
     field_ids : sequence of int
         The columns whose statistics are wanted.
     """
-    place = _FILE_FIGURES.get_field_index("partition")
-    fixed = _FILE_FIGURES.set(place, pa.field("partition", partition_type, nullable=False))
+    place = _FILE_METRICS.get_field_index("partition")
+    fixed = _FILE_METRICS.set(place, pa.field("partition", partition_type, nullable=False))
     return pa.schema([*fixed, *_figure_fields(field_ids)])
 
 
@@ -429,11 +429,11 @@ def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
     )
 
 
-def row_group_figures_schema(field_ids: Sequence[int]) -> pa.Schema:
+def row_group_metrics_schema(field_ids: Sequence[int]) -> pa.Schema:
     """Return the schema of row groups: one row per row group of a Parquet file.
 
     `file_index` is the position of the file among those that were read. `size_bytes` is compressed. The statistics of
-    each column are those of `file_figures_schema`. `nan_value_count_N` is always null, as Parquet does not have it.
+    each column are those of `file_metrics_schema`. `nan_value_count_N` is always null, as Parquet does not have it.
 
     Parameters
     ----------

@@ -22,8 +22,7 @@ from icestats.estimation.table_deletes import TableDeletes, build_table_deletes
 from icestats.iceberg.metadata import Field
 from icestats.plan.evaluation.column_metrics import build_metrics
 from icestats.plan.evaluation.partition_groups import group_manifests, group_values
-from icestats.read.manifests.file_figures import read_file_figures
-from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import KLL, THETA, NearestBlob, find_nearest, read_kll
 from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
@@ -172,7 +171,7 @@ class Evidence:
             # Faster, and without the sizes of columns.
             wanted = [field.field_id for field in fields]
             to_read = manifests_to_read(manifests)
-            files = read_file_figures(to_read, metadata, reader.source.storage, wanted, with_paths=deletes is not None)
+            files = read_file_metrics(to_read, metadata, reader.source.storage, wanted, with_paths=deletes is not None)
         else:
             files = reader.read_files(field_ids, manifests)
         rows = as_floats(files["record_count"])

@@ -17,8 +17,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
 from icestats.estimation.formulas.group_evidence import as_floats
 from icestats.plan.pruning.delete_index import PATH_FIELD_ID
-from icestats.read.manifests.file_figures import read_file_figures
-from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 Floats = npt.NDArray[np.float64]
@@ -91,7 +90,7 @@ def read_file_deletes(reader: SnapshotReader) -> FileDeletes:
     has_some = pc.greater(pc.add(groups["position_delete_file_count"], groups["dv_count"]), 0)
     manifests = reader.manifest_files.filter(has_some)
     source = reader.source
-    files = read_file_figures(manifests_to_read(manifests), source.metadata, source.storage, [PATH_FIELD_ID])
+    files = read_file_metrics(manifests_to_read(manifests), source.metadata, source.storage, [PATH_FIELD_ID])
     files = files.filter(pc.equal(files["content"], "position_deletes"))
     lower, upper = (combine_chunks(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
     is_one = pc.fill_null(pc.equal(lower, upper), False)

@@ -12,7 +12,7 @@ from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.plan.filters.literals import display_value
+from icestats.plan.filters.predicates import display_value
 from icestats.stats.kll_items import item_value
 
 Random = np.random.Generator

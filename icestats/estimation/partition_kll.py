@@ -16,7 +16,7 @@ from icestats.estimation.formulas.sketched_sources import Sketched
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.partition_groups import build_partition_keys
-from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.filters.value_sets import Leaf
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch

@@ -19,7 +19,7 @@ from icestats.estimation.formulas.sketched_sources import estimate_by_sketches, 
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.formulas.uniform import estimate_uniform
 from icestats.iceberg.metadata import Field
-from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.filters.value_sets import Leaf
 
 SOURCES = (
     "data-files",

@@ -7,8 +7,7 @@ import uuid
 from typing import Any, Literal
 
 from icestats.iceberg.types import decode_json, encode_value, parse_type
-from icestats.plan.values.value_predicates import All, Leaf, Tree
-from icestats.plan.values.value_sets import Interval, build_prefix
+from icestats.plan.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.stats.kll_items import item_value
 
 Dialect = Literal["spark", "duckdb"]
@@ -31,7 +30,7 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
 
     Examples
     --------
-    >>> from icestats.plan.values.value_sets import TOP, above
+    >>> from icestats.plan.filters.value_sets import TOP, above
     >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
     >>> build_sql(leaf, "spark")
     '`price` > 3.0D'

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from icestats.answers.findings import Finding
 from icestats.estimation.formulas.questions import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate
-from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.filters.value_sets import Leaf
 from icestats.read.puffin.listed_statistics import find_listed_blobs, find_listed_traps
 from icestats.snapshot.snapshot_reader import SnapshotReader
 

@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from icestats.iceberg.catalog import reopen_source
-from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.layout.clustering import build_field_layouts, build_spread, find_late_data
 from icestats.plan.layout.file_set import FileSet, build_file_set, choose_columns
 from icestats.plan.layout.layout import Layout
-from icestats.plan.layout.layout_figures import build_field_layouts, build_spread, find_late_data
-from icestats.plan.layout.layout_findings import build_findings
-from icestats.plan.layout.maintenance import Maintenance
-from icestats.plan.layout.manifest_rewrite import ManifestRewrite, build_outcomes
-from icestats.plan.layout.regrouping import regroup
-from icestats.plan.layout.what_if import compare
+from icestats.plan.layout.maintenance import Maintenance, build_findings
+from icestats.plan.layout.what_if import ManifestRewrite, build_outcomes, compare, regroup_files
 from icestats.plan.pruning.funnel import select_live_data
-from icestats.read.manifests.file_figures import read_file_figures
-from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
+
+    from icestats.plan.filters.row_filter import RowFilter
 
 
 def read_layout(
@@ -75,7 +72,7 @@ def rewrite_manifests(
     maintenance = _build_maintenance(reader)
     wanted = list(dict.fromkeys(field_id for found in filters for field_id in found.field_ids))
     before = _read_file_set(reader, wanted)
-    predicted = regroup(before, manifest_size_bytes or maintenance.manifest_size_bytes, sort_by)
+    predicted = regroup_files(before, manifest_size_bytes or maintenance.manifest_size_bytes, sort_by)
     statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
     count = len(before.partition_fields)
     fields = [build_field_layouts(found, reader.schema)[:count] for found in (before, predicted)]
@@ -103,7 +100,7 @@ def _read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
     """Read all live data files of a snapshot, with the statistics of some columns."""
     source = reader.source
     manifests = select_live_data(reader.manifest_files)
-    files = read_file_figures(
+    files = read_file_metrics(
         manifests_to_read(manifests), source.metadata, source.storage, field_ids, with_paths=False
     )
     return build_file_set(files, manifests, source.metadata, reader.schema)

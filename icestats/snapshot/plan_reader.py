@@ -26,8 +26,7 @@ from icestats.plan.pruning.funnel import (
 )
 from icestats.plan.pruning.plan import Plan
 from icestats.plan.pruning.row_groups import read_row_groups
-from icestats.read.manifests.file_figures import read_file_figures
-from icestats.read.manifests.manifests import RollUps, manifests_to_read
+from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_file_metrics
 from icestats.scan.actual_rows import count_rows
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -116,7 +115,7 @@ def _count_rows(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, *
 
 def _read_files(reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence[int]) -> pa.Table:
     source = reader.source
-    return read_file_figures(manifests_to_read(manifests), source.metadata, source.storage, field_ids)
+    return read_file_metrics(manifests_to_read(manifests), source.metadata, source.storage, field_ids)
 
 
 def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:

@@ -277,7 +277,7 @@ class SnapshotReader:
         Theta depends on the values alone, so it is what a scan of these rows would make; KLL's ranks are within
         `kll.rank_error` at 99 %. Rows that have been written since that snapshot are in neither.
         """
-        from icestats.plan.evaluation.partition_selection import describe_partition_fields, select_partitions
+        from icestats.plan.evaluation.partition_projection import describe_partition_fields, select_partitions
 
         committed = read_partition_index(self.source.storage, self.blobs, field)
         specs = self.source.metadata.specs

@@ -156,7 +156,7 @@ class Contents(Facet):
         Returns
         -------
         pyarrow.Table
-            `schemas.row_group_figures_schema`: one row a row group, `size_bytes` compressed, and of each
+            `schemas.row_group_metrics_schema`: one row a row group, `size_bytes` compressed, and of each
             column `value_count_N`, `null_value_count_N`, `lower_bound_N`, `upper_bound_N`, where N is its field id. A
             file that is not Parquet is one row group without statistics.
 

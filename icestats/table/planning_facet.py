@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from icestats.plan.layout.layout import Layout
-    from icestats.plan.layout.manifest_rewrite import ManifestRewrite
+    from icestats.plan.layout.what_if import ManifestRewrite
     from icestats.plan.pruning.plan import Plan
 
 

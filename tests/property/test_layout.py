@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 
 from icestats.iceberg.metadata import Field, PartitionField, Schema
 from icestats.plan.evaluation.column_metrics import table_metrics, value_metrics
-from icestats.plan.layout.depth import Depth
-from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.layout_figures import build_field_layouts, build_spread, find_late_data
-from icestats.plan.layout.ranks import build_ranks
+from icestats.plan.layout.clustering import Depth, build_field_layouts, build_spread, find_late_data
+from icestats.plan.layout.file_set import FileSet, build_ranks
 
 File = tuple[int, float | None, tuple[int, int] | None, int, int]
 """Manifest, partition value, bounds of the column, rows, sequence number."""

@@ -11,7 +11,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField
 
 import icestats
-from icestats.plan.layout.depth import build_depth
+from icestats.plan.layout.clustering import build_depth
 
 
 def test_depth_counts_ranges_of_keys():

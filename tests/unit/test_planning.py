@@ -20,13 +20,12 @@ from icestats.answers.schemas import (
     PLAN_ROW_GROUPS,
     PLAN_STEPS,
     PLANNING_STATISTICS,
-    file_figures_schema,
+    file_metrics_schema,
 )
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
 from icestats.plan.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
-from icestats.read.manifests.file_figures import read_file_figures
-from icestats.read.manifests.manifests import manifests_to_read, read_files
+from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics, read_files
 
 
 @pytest.fixture
@@ -124,8 +123,8 @@ def test_flat_figures_are_those_of_the_maps(small_table):
     source = icestats.load(str(local_path(small_table.metadata_location)))
     manifests = manifests_to_read(source.manifest_files())
     arguments = (manifests, source.metadata, source._source.storage, [3, 4])
-    flat, maps = read_file_figures(*arguments).to_pylist(), read_files(*arguments).to_pylist()
-    bare = read_file_figures(*arguments, with_paths=False)
+    flat, maps = read_file_metrics(*arguments).to_pylist(), read_files(*arguments).to_pylist()
+    bare = read_file_metrics(*arguments, with_paths=False)
     assert [row["file_path"] for row in flat] == [row["file_path"] for row in maps]
     assert bare["file_path"].null_count == len(flat) > 0
     for left, right in zip(flat, maps, strict=True):
@@ -246,7 +245,7 @@ def test_delete_files_apply_by_partition_sequence_and_path(small_table):
     """Position deletes of the same commit on, equality deletes of later ones, deletion vectors by path."""
     table = icestats.load(str(local_path(small_table.metadata_location)))
     partition = pa.struct([("at_day", pa.date32()), ("id_bucket", pa.int32())])
-    schema = file_figures_schema(partition, [PATH_FIELD_ID])
+    schema = file_metrics_schema(partition, [PATH_FIELD_ID])
     here, there = {"at_day": 0, "id_bucket": 1}, {"at_day": 0, "id_bucket": 2}
 
     def build(**values):

@@ -37,7 +37,7 @@ PUBLIC = {
         *("COLUMNS", "COMPUTED", "ESTIMATES", "LAYOUT", "MANIFESTS", "MANIFEST_FILES", "MANIFEST_REWRITE"),
         *("PLAN_MANIFESTS", "PLAN_ROW_GROUPS", "PLAN_STEPS", "REFS", "SKETCHES", "SNAPSHOTS", "WHAT_IF"),
         *("WORKLOAD", "WORKLOAD_SUMMARY"),
-        *("files_schema", "partitions_schema", "plan_files_schema", "row_group_figures_schema"),
+        *("files_schema", "partitions_schema", "plan_files_schema", "row_group_metrics_schema"),
     ],
     "writers": ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"],
 }

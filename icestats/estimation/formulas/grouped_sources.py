@@ -19,7 +19,7 @@ from icestats.estimation.formulas.selectivity import Selectivity, build_selectiv
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.formulas.uniform import estimate_uniform
 from icestats.plan.evaluation.partition_projection import LeafPartitions
-from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.filters.value_sets import Leaf
 
 _HARD_BOUND = "certain: what the bounds and null counts of {unit} leave possible, Fréchet's inequalities for AND and OR"
 

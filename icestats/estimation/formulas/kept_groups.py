@@ -15,7 +15,7 @@ from icestats.estimation.formulas.source_estimates import DeleteShares, SourceEs
 from icestats.iceberg.value_order import Floats, Longs
 from icestats.plan.evaluation.partition_groups import SpecGroups
 from icestats.plan.evaluation.partition_projection import LeafPartitions, judge_leaf, keep_groups
-from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.filters.value_sets import Leaf
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from icestats.errors import CallError
 from icestats.estimation.formulas.source_estimates import DELETES
 from icestats.iceberg.metadata import Field, Schema
 from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.values.value_predicates import Leaf, Tree, build_tree, list_leaves
+from icestats.plan.filters.value_sets import Leaf, Tree, build_tree, list_leaves
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from icestats.plan.values.value_predicates import All, Leaf, Tree
+from icestats.plan.filters.value_sets import All, Leaf, Tree
 
 Floats = npt.NDArray[np.float64]
 

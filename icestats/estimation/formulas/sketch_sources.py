@@ -10,8 +10,18 @@ import numpy as np
 from icestats.estimation.formulas.group_evidence import ColumnEvidence
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.estimation.formulas.uniform import estimate_uniform
-from icestats.plan.values.value_predicates import Leaf
-from icestats.plan.values.value_sets import BOTTOM, TOP, Cut, Interval, ValueSet, above, below, close, is_discrete
+from icestats.plan.filters.value_sets import (
+    BOTTOM,
+    TOP,
+    Cut,
+    Interval,
+    Leaf,
+    ValueSet,
+    above,
+    below,
+    close,
+    is_discrete,
+)
 from icestats.stats.kll import KllSketch
 
 

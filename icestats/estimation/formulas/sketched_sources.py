@@ -22,7 +22,7 @@ from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.formulas.uniform import estimate_uniform
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.partition_projection import judge_leaf
-from icestats.plan.values.value_predicates import Leaf
+from icestats.plan.filters.value_sets import Leaf
 
 _HALVINGS = 60
 

@@ -8,9 +8,8 @@ from icestats.estimation.formulas.group_evidence import ColumnEvidence
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.iceberg.types import parse_type
 from icestats.iceberg.value_order import Floats, Mask, to_floats
-from icestats.plan.evaluation.interval_rules import covers, meets_any
-from icestats.plan.values.value_predicates import Leaf
-from icestats.plan.values.value_sets import BOTTOM, TOP, Interval, ValueSet, close, is_discrete
+from icestats.plan.evaluation.evaluator import covers, meets_any
+from icestats.plan.filters.value_sets import BOTTOM, TOP, Interval, Leaf, ValueSet, close, is_discrete
 
 _WITHOUT_WIDTH = frozenset({"string", "uuid", "fixed", "binary"})
 

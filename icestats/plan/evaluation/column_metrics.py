@@ -206,18 +206,17 @@ def _flags(summaries: pa.Array, name: str) -> Any:
 
 def value_metrics(values: pa.Array, type_text: str) -> ColumnMetrics:
     """Return the metrics of partition values: each group is one value."""
-    keys, is_null, is_nan = build_value_keys(values, type_text)
-    return _of_values(type_text, keys, values, is_null, is_nan)
+    return _of_values(type_text, values, *build_value_keys(values, type_text))
 
 
 def single_value_metrics(values: pa.Array, type_text: str) -> ColumnMetrics:
     """Return the same of partition values as single-value bytes; null is null."""
     keys = build_keys(type_text, values)
     is_null = to_numpy(pc.is_null(values))
-    return _of_values(type_text, keys, values, is_null, ~keys.known & ~is_null)
+    return _of_values(type_text, values, keys, is_null, ~keys.known & ~is_null)
 
 
-def _of_values(type_text: str, keys: Keys, values: pa.Array, is_null: Mask, is_nan: Mask) -> ColumnMetrics:
+def _of_values(type_text: str, values: pa.Array, keys: Keys, is_null: Mask, is_nan: Mask) -> ColumnMetrics:
     return ColumnMetrics(
         type=type_text,
         value_counts=np.ones(len(values), np.int64),

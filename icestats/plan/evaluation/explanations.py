@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
-from icestats.plan.evaluation.evaluator import MOST_LITERALS, Evaluation, Why, deciding_predicates
-from icestats.plan.filters.literals import display_bytes, display_value
-from icestats.plan.filters.predicates import Predicate
+from icestats.plan.evaluation.evaluator import MOST_LITERALS, Evaluation, Why
+from icestats.plan.filters.predicates import Condition, Constant, Predicate, display_bytes, display_value
 
 _REASONS = {
     Why.BELOW: "all values are below",
@@ -58,10 +57,35 @@ def explain(evaluation: Evaluation, row: int, unprojected: Mapping[Predicate, st
     unprojected : mapping of Predicate to str, optional
         Predicates of the filter that the step could not use, and why: for groups that are kept.
     """
-    parts = [_explain(predicate, evaluation, row) for predicate in deciding_predicates(evaluation, row)]
+    deciding = dict.fromkeys(_deciding(evaluation.condition, evaluation, row))
+    parts = [_explain(predicate, evaluation, row) for predicate in deciding]
     if evaluation.kept[row]:
         parts += [_part(str(predicate), _kind(why), why) for predicate, why in (unprojected or {}).items()]
     return join_explanations(parts)
+
+
+def _deciding(condition: Condition, evaluation: Evaluation, row: int) -> list[Predicate]:
+    """Return the predicates that a group is skipped by, or, where it is kept, those that could not skip it."""
+    if isinstance(condition, Predicate):
+        return [condition]
+    if isinstance(condition, Constant):
+        return []
+    keeps = [_keeps(child, evaluation, row) for child in condition.children]
+    chosen = condition.children
+    if condition.operator == "and" and not all(keeps):
+        chosen = (chosen[keeps.index(False)],)
+    elif condition.operator == "or" and any(keeps):
+        chosen = tuple(child for child, kept in zip(chosen, keeps, strict=True) if kept)
+    return [predicate for child in chosen for predicate in _deciding(child, evaluation, row)]
+
+
+def _keeps(condition: Condition, evaluation: Evaluation, row: int) -> bool:
+    if isinstance(condition, Predicate):
+        return bool(evaluation.codes[condition][row] >= 0)
+    if isinstance(condition, Constant):
+        return condition.holds
+    combine = all if condition.operator == "and" else any
+    return combine(_keeps(child, evaluation, row) for child in condition.children)
 
 
 def join_explanations(parts: Iterable[Explanation]) -> Explanation:
@@ -95,28 +119,24 @@ def _explain(predicate: Predicate, evaluation: Evaluation, row: int) -> Explanat
     return _part(str(predicate), reason, evidence)
 
 
+@dataclass(frozen=True, slots=True)
 class _Evidence:
     """The bounds, counts and literals behind one answer."""
 
-    def __init__(self, predicate: Predicate, metrics: ColumnMetrics, row: int) -> None:
-        self._predicate = predicate
-        self._metrics = metrics
-        self._row = row
+    predicate: Predicate
+    metrics: ColumnMetrics
+    row: int
 
     def text(self, why: Why) -> str:
         """Return the evidence as text."""
-        if self._metrics.is_exact:
-            return f"{self._predicate.name} is {self._bound(self._metrics.lower_bytes)}"
-        if why in (Why.BELOW, Why.ABOVE):
-            return self._outside(why)
-        if why is Why.OVERLAP:
-            return self._overlap()
-        return self._other(why)
-
-    def _other(self, why: Why) -> str:
-        metrics, row = self._metrics, self._row
-        count = len(self._predicate.literals)
+        if self.metrics.is_exact:
+            return f"{self.predicate.name} is {self._bound(self.metrics.lower_bytes)}"
+        metrics, row = self.metrics, self.row
+        count = len(self.predicate.literals)
         texts: dict[Why, Callable[[], str]] = {
+            Why.BELOW: lambda: self._outside("upper", metrics.upper_bytes, "below"),
+            Why.ABOVE: lambda: self._outside("lower", metrics.lower_bytes, "above"),
+            Why.OVERLAP: self._overlap,
             Why.NONE_WITHIN: lambda: f"none of {count} literals is within {self._range()}",
             Why.ALL_NULL_OR_NAN: self._nothing,
             Why.NO_NULLS: lambda: "the null count is 0",
@@ -131,57 +151,49 @@ class _Evidence:
         }
         return texts[why]()
 
-    def _outside(self, why: Why) -> str:
-        bound = self._bound(self._metrics.upper_bytes if why is Why.BELOW else self._metrics.lower_bytes)
-        relation = _OPPOSITES.get(self._predicate.operator, "below" if why is Why.BELOW else "above")
-        side = "upper" if why is Why.BELOW else "lower"
-        return f"the {side} bound {bound} is {relation} {self._literal()}"
+    def _outside(self, side: str, bounds: pa.Array, relation: str) -> str:
+        relation = _OPPOSITES.get(self.predicate.operator, relation)
+        return f"the {side} bound {self._bound(bounds)} is {relation} {self._literal()}"
 
     def _overlap(self) -> str:
-        operator = self._predicate.operator
-        if operator in ("<", "<="):
-            return (
-                f"the lower bound {self._bound(self._metrics.lower_bytes)} is {_RELATIONS[operator]} {self._literal()}"
-            )
-        if operator in (">", ">="):
-            return (
-                f"the upper bound {self._bound(self._metrics.upper_bytes)} is {_RELATIONS[operator]} {self._literal()}"
-            )
+        operator = self.predicate.operator
+        if operator in _RELATIONS:
+            side, bounds = "lower", self.metrics.lower_bytes
+            if operator.startswith(">"):
+                side, bounds = "upper", self.metrics.upper_bytes
+            return f"the {side} bound {self._bound(bounds)} is {_RELATIONS[operator]} {self._literal()}"
         if operator == "in":
-            return f"one of {len(self._predicate.literals)} literals is within {self._range()}"
+            return f"one of {len(self.predicate.literals)} literals is within {self._range()}"
         return f"{self._literal()} is within {self._range()}"
 
     def _missing(self) -> str:
-        operator = self._predicate.operator
+        operator = self.predicate.operator
         if operator in ("is null", "is not null"):
             return "no null count"
         if operator in ("is nan", "is not nan"):
             return "no NaN count"
-        lacking = [
-            side
-            for side, keys in (("lower", self._metrics.lower), ("upper", self._metrics.upper))
-            if not keys.known[self._row]
-        ]
+        sides = (("lower", self.metrics.lower), ("upper", self.metrics.upper))
+        lacking = [side for side, keys in sides if not keys.known[self.row]]
         return f"no {' and no '.join(lacking)} bound"
 
     def _nothing(self) -> str:
-        if self._metrics.all_null[self._row]:
+        if self.metrics.all_null[self.row]:
             return "every value is null"
-        return "every value is NaN" if self._metrics.all_nan[self._row] else "every value is null or NaN"
+        return "every value is NaN" if self.metrics.all_nan[self.row] else "every value is null or NaN"
 
     def _literal(self) -> str:
-        return display_value(self._predicate.type, self._predicate.literals[0], self._predicate.transform)
+        return display_value(self.predicate.type, self.predicate.literals[0], self.predicate.transform)
 
     def _range(self) -> str:
-        return f"{self._bound(self._metrics.lower_bytes)} to {self._bound(self._metrics.upper_bytes)}"
+        return f"{self._bound(self.metrics.lower_bytes)} to {self._bound(self.metrics.upper_bytes)}"
 
     def _bound(self, bounds: pa.Array) -> str:
-        value: Any = bounds[self._row]
+        value: Any = bounds[self.row]
         if not value.is_valid:
-            return "null" if self._metrics.is_exact else "unknown"
-        if self._metrics.is_exact:
-            return _display_scalar(self._metrics.type, value, self._predicate.transform)
-        return display_bytes(self._metrics.type, value.as_py(), self._predicate.transform)
+            return "null" if self.metrics.is_exact else "unknown"
+        if self.metrics.is_exact:
+            return _display_scalar(self.metrics.type, value, self.predicate.transform)
+        return display_bytes(self.metrics.type, value.as_py(), self.predicate.transform)
 
 
 def _display_scalar(type_text: str, scalar: pa.Scalar, transform: str) -> str:

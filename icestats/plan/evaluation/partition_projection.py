@@ -1,5 +1,6 @@
 """What predicates on columns say of groups by their partition values, projected inclusively and strictly.
 
+Groups are selected with every row, with none, or with some that their values cannot tell apart.
 Source: Iceberg spec, "Partition Transforms" and "Scan Planning".
 """
 
@@ -15,22 +16,36 @@ import numpy as np
 
 from icestats.iceberg.metadata import PartitionField
 from icestats.iceberg.value_order import Floats, Longs, Mask
-from icestats.plan.evaluation.interval_rules import may_match, must_match
+from icestats.plan.evaluation.evaluator import may_match, must_match
 from icestats.plan.evaluation.partition_groups import SpecGroups
-from icestats.plan.values.value_predicates import All, Leaf, Tree
-from icestats.plan.values.value_sets import (
+from icestats.plan.filters.value_sets import (
     BOTTOM,
     NUMBERS,
     TOP,
+    All,
     Cut,
     Interval,
+    Leaf,
+    Tree,
     ValueSet,
     above,
     below,
+    build_leaf,
     close,
     is_discrete,
 )
 from icestats.stats.kll_items import item_value
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema as IcebergSchema
+
+    from icestats.plan.filters.row_filter import RowFilter
+from typing import TYPE_CHECKING
+
+from icestats.iceberg.metadata import PartitionSpec, Schema
+from icestats.plan.evaluation.partition_groups import group_keys
+from icestats.plan.filters.predicates import Condition, Constant, Predicate
+from icestats.stats.partition_sketches import PartitionEntry
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
@@ -200,3 +215,92 @@ def _strict_text(interval: Interval, width: int) -> Interval:
 def _is_uncut(cut: Cut, width: int) -> bool:
     """Whether the cut is at no value, or at one that is alone in its partition: only longer ones are cut to theirs."""
     return len(cut) == 1 or len(cut[1]) < width
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSelection:
+    """The partitions that a filter selects."""
+
+    whole: tuple[PartitionEntry, ...]
+    """Every row of them."""
+    partial: tuple[PartitionEntry, ...]
+    """Some of their rows, or none: their values do not tell."""
+
+
+def select_partitions(
+    row_filter: RowFilter, specs: Mapping[int, PartitionSpec], schema: Schema, partitions: Sequence[PartitionEntry]
+) -> PartitionSelection:
+    """Return which partitions a row filter selects.
+
+    Parameters
+    ----------
+    row_filter : RowFilter
+        The filter.
+    specs : mapping of int to PartitionSpec
+        The table's partition specs.
+    schema : Schema
+        The schema that the snapshot is read with.
+    partitions : sequence of PartitionEntry
+        The partitions to choose from.
+
+    Notes
+    -----
+    Never wrong, rather undecided: a partition is `whole` or left out only where its values prove it. NaN is undecided
+    (engines order it differently), and so are times before 1970, which early writers rounded the wrong way.
+    """
+    by_spec = group_keys([entry.key for entry in partitions], specs, schema)
+    count = len(partitions)
+
+    def judge(condition: Condition) -> tuple[Mask, Mask]:
+        """Say of each partition whether rows may be selected, and whether every one is."""
+        if isinstance(condition, Constant):
+            holds = np.full(count, condition.holds)
+            return holds, holds
+        if isinstance(condition, Predicate):
+            return judge_predicate(condition)
+        mays, musts = zip(*map(judge, condition.children), strict=True)
+        combine = np.logical_and if condition.operator == "and" else np.logical_or
+        return reduce(combine, mays), reduce(combine, musts)
+
+    def judge_predicate(predicate: Predicate) -> tuple[Mask, Mask]:
+        leaf = build_leaf(predicate)
+        found = judge_leaf(leaf, by_spec, count, row_filter.schema)
+        nan = _find_nan(predicate.field_id, by_spec, count)
+        if predicate.operator.startswith("is "):
+            return found.may, found.must | (nan & leaf.values.has_nan)
+        return found.may | nan, found.must & ~nan
+
+    may, must = judge(row_filter.without_nulls)
+    return PartitionSelection(
+        tuple(partitions[i] for i in np.flatnonzero(must).tolist()),
+        tuple(partitions[i] for i in np.flatnonzero(may & ~must).tolist()),
+    )
+
+
+def describe_partition_fields(specs: Mapping[int, PartitionSpec], schema: Schema) -> str:
+    """Return what a filter can choose partitions by, for messages.
+
+    Examples
+    --------
+    >>> from icestats.iceberg.metadata import Field, PartitionField, PartitionSpec, Schema
+    >>> schema = Schema(0, (Field(1, "at", "timestamp", True, True),))
+    >>> describe_partition_fields({0: PartitionSpec(0, (PartitionField(1000, 1, "at_day", "day"),))}, schema)
+    'day of at'
+    """
+    texts = []
+    for spec in specs.values():
+        for field in spec.fields:
+            column = schema.get(field.source_id)
+            if column is not None and field.transform != "void":
+                texts.append(column.name if field.transform == "identity" else f"{field.transform} of {column.name}")
+    return ", ".join(dict.fromkeys(texts)) or "nothing"
+
+
+def _find_nan(field_id: int, by_spec: Sequence[SpecGroups], count: int) -> Mask:
+    nan = np.zeros(count, np.bool_)
+    for found in by_spec:
+        for field in found.spec.fields:
+            known = found.metrics.get(field.field_id)
+            if field.source_id == field_id and field.transform == "identity" and known is not None:
+                nan[found.groups] |= known.may_be_nan
+    return nan

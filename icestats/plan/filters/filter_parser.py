@@ -1,19 +1,35 @@
-"""Row filters: PyIceberg's filter language, read and bound to a table's schema with errors a person can act on."""
+"""Row filters: PyIceberg's filter language, read and bound to a table's schema with errors a person can act on.
+
+Literals are never rounded; zones and dates are filled in. PyIceberg cuts 74.5 to 74 for a column of whole numbers and
+rounds a float for a decimal column, which changes what a filter asks for; it wants every digit of a decimal and every
+part of a timestamp; and it has columns of nanosecond timestamps, and transforms, but no literals.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from decimal import Context, Decimal, InvalidOperation
+from functools import partial
+from typing import Any
+
+from pydantic import model_serializer
+from pyiceberg import types as t
+from pyiceberg.expressions import And, BooleanExpression, LiteralPredicate, Not, Or, SetPredicate, parser
+from pyiceberg.expressions.literals import FloatLiteral, Literal, TimestampLiteral
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.schema import Schema as IcebergSchema
+from pyparsing import ParseException
 
 from icestats.answers.text import one_line
 from icestats.errors import FilterError
-from icestats.plan.filters.filter_literals import Adapt, find_adapter
 
-if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
-    from pyiceberg.expressions.literals import Literal
-    from pyiceberg.schema import Schema as IcebergSchema
-
+_Adapt = Callable[[Any], Any]
+_ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DIGITS = Context(prec=100)
 _EXPECTED = "expected comparisons such as price < 3 or name is not null, joined by and, or, not"
 _KINDS = {
     "Boolean": "true or false", "Long": "a whole number", "Float": "a number", "Double": "a number",
@@ -50,10 +66,6 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
     >>> parse_row_filter("device_id = 74", Schema(NestedField(1, "device_id", LongType())))
     EqualTo(term=Reference(name='device_id'), literal=LongLiteral(74))
     """
-    from pyiceberg.expressions import parser
-    from pyiceberg.expressions.visitors import bind
-    from pyparsing import ParseException
-
     text = str(row_filter)
     if isinstance(row_filter, str):
         if not text.strip():
@@ -96,8 +108,6 @@ def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
 
 
 def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
-    from pyiceberg.expressions import And, LiteralPredicate, Not, Or, SetPredicate
-
     if isinstance(expression, And):
         return And(_adapt(expression.left, schema), _adapt(expression.right, schema))
     if isinstance(expression, Or):
@@ -114,19 +124,17 @@ def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpre
 
 def _given(literal: Literal[Any]) -> Any:
     """Return a literal's value; one of microseconds stays what it is, as the number alone does not say so."""
-    from pyiceberg.expressions.literals import TimestampLiteral
-
     return literal if isinstance(literal, TimestampLiteral) else literal.value
 
 
-def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> Adapt | None:
+def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> _Adapt | None:
     """Return what literals of the column that is compared have to go through; None for nothing."""
     name = getattr(getattr(expression, "term", None), "name", None)
     try:
         kind = None if name is None else schema.find_field(name).field_type
     except ValueError:
         return None
-    adapt = None if kind is None else find_adapter(kind)
+    adapt = partial(_scaled, scale=kind.scale) if isinstance(kind, t.DecimalType) else _ADAPTERS.get(type(kind))
     if adapt is None:
         return None
 
@@ -137,3 +145,148 @@ def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> Adapt | No
             raise ValueError(f"{name} is {kind}, and {error}") from error
 
     return explained
+
+
+def _whole(value: Any) -> Any:
+    number = _number(value)
+    if number is not None and number != number.to_integral_value():
+        raise ValueError(f"{value} is no whole number")
+    return value
+
+
+def _scaled(value: Any, scale: int) -> Any:
+    number = _number(value)
+    if number is None:
+        return value
+    try:
+        scaled = number.quantize(Decimal((0, (1,), -scale)), context=_DIGITS)
+    except InvalidOperation:
+        return value
+    if scaled != number:
+        raise ValueError(f"{value} has more than {scale} digits behind the point")
+    return scaled
+
+
+def _number(value: Any) -> Decimal | None:
+    """Return a finite number, or a text that is one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        return None
+    try:
+        number = Decimal(repr(value) if isinstance(value, float) else value)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _infinite(value: Any) -> Any:
+    # Infinities are values of a float column; PyIceberg takes them for numbers beyond all of its values.
+    return FloatLiteral(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _dated(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    moment = value.strip()
+    if not _DATE.match(moment):
+        return value
+    return moment.replace(" ", "T") if len(moment) > len("2026-09-10") else f"{moment}T00:00:00"
+
+
+def _zoned(value: Any) -> Any:
+    moment = _dated(value)
+    if not isinstance(moment, str) or not _DATE.match(moment):
+        return moment
+    # PyIceberg reads no Z.
+    return re.sub(r"[zZ]$", "+00:00", moment) if _ZONED.search(moment[10:]) else f"{moment}+00:00"
+
+
+_MOMENT = re.compile(
+    r"(?P<seconds>\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?)(\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d{2}:?\d{2})?",
+    re.ASCII,
+)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class _NanosecondLiteral(TimestampLiteral):
+    """Nanoseconds since 1970; projecting to partitions asks for a TimestampLiteral."""
+
+    @model_serializer
+    def ser_model(self) -> str:
+        """Return the nanoseconds as text."""
+        return str(self.root)
+
+    def increment(self) -> Literal[int]:
+        """Return the next nanosecond."""
+        return _NanosecondLiteral(self.value + 1)
+
+    def decrement(self) -> Literal[int]:
+        """Return the nanosecond before."""
+        return _NanosecondLiteral(self.value - 1)
+
+    def to(self, type_var: t.IcebergType) -> Literal[Any]:
+        """Return the literal for a column of nanoseconds."""
+        if isinstance(type_var, t.TimestampNanoType | t.TimestamptzNanoType):
+            return self
+        raise TypeError(f"Cannot convert NanosecondLiteral into {type_var}")
+
+
+def _read_nanoseconds(value: Any, *, zoned: bool) -> _NanosecondLiteral:
+    """Return what a column of nanosecond timestamps is compared with.
+
+    Parameters
+    ----------
+    value : str, int, or pyiceberg.expressions.literals.TimestampLiteral
+        ISO 8601 with at most nine digits of a second; whole nanoseconds since 1970; or PyIceberg's literal of
+        microseconds, which Python's `datetime` becomes.
+    zoned : bool
+        Whether the column has a zone: text without one is UTC then; otherwise text may name none.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, or beyond 64 bits of nanoseconds: the years 1677 to 2262.
+
+    Examples
+    --------
+    >>> _read_nanoseconds("1970-01-01 00:00:01.000000002", zoned=False).value
+    1000000002
+    """
+    if isinstance(value, _NanosecondLiteral):
+        return value
+    if isinstance(value, TimestampLiteral):
+        found = value.value * 1000
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = value
+    else:
+        found = _read_text(value, zoned=zoned)
+    if not _LEAST <= found <= _MOST:
+        raise ValueError(f"{value} is beyond nanoseconds of 64 bits, which end in 1677 and 2262")
+    return _NanosecondLiteral(found)
+
+
+def _read_text(value: Any, *, zoned: bool) -> int:
+    expected = "expected a moment such as '2026-09-10T12:00:00.000000001', or whole nanoseconds since 1970"
+    match = _MOMENT.fullmatch(value.strip().replace(" ", "T").upper()) if isinstance(value, str) else None
+    if match is None or (match["fraction"] and match["seconds"].count(":") < 2):
+        raise ValueError(f"{value} is none: {expected}")
+    if match["zone"] and not zoned:
+        raise ValueError(f"{value} names a zone, which its values have none of")
+    try:
+        moment = dt.datetime.fromisoformat(match["seconds"] + (match["zone"] or "Z" if "T" in match["seconds"] else ""))
+    except ValueError as error:
+        raise ValueError(f"{value} is none: {expected}") from error
+    whole = (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)) - _EPOCH
+    seconds = whole.days * 86_400 + whole.seconds
+    return seconds * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
+
+
+_ADAPTERS: dict[type, _Adapt] = {
+    t.IntegerType: _whole,
+    t.LongType: _whole,
+    t.FloatType: _infinite,
+    t.TimestampType: _dated,
+    t.TimestamptzType: _zoned,
+    t.TimestampNanoType: partial(_read_nanoseconds, zoned=False),
+    t.TimestamptzNanoType: partial(_read_nanoseconds, zoned=True),
+}

@@ -1,21 +1,78 @@
 """A bound row filter as plain values: predicates on fields, and their conjunctions and disjunctions.
 
-PyIceberg reads and binds a filter; what it gives is taken apart here, so that it can be evaluated over Arrow columns.
+PyIceberg reads and binds a filter; what it gives becomes these, so that it can be evaluated over Arrow columns.
 Source: Iceberg spec, "Scan Planning"; PyIceberg's expressions.
 """
 
 from __future__ import annotations
 
+import struct
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from icestats.errors import UnsupportedError
-from icestats.plan.filters.literals import display_value
+from icestats.iceberg.partition_values import display_partition_value
+from icestats.iceberg.types import decode_json, decode_value, encode_value, parse_type
 
 if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
-    from pyiceberg.schema import Schema as IcebergSchema
+    pass
+
+
+_QUOTED = frozenset({"string", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "uuid"})
+_MOST_CHARACTERS = 60
+_NUMBERED = frozenset({"year", "month", "hour"})
+"""Transforms whose values are numbers of years, months and hours since 1970."""
+
+
+def literal_bytes(type_text: str, value: Any) -> bytes:
+    """Return a literal, as PyIceberg has it, as single-value bytes.
+
+    Examples
+    --------
+    >>> literal_bytes("date", 1).hex()
+    '01000000'
+    """
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    if isinstance(value, bytes):
+        return value
+    if parse_type(type_text).name == "float":
+        try:
+            return encode_value("float", value)
+        except OverflowError:
+            return struct.pack("<f", float("inf") if value > 0 else float("-inf"))
+    return encode_value(type_text, value)
+
+
+def display_value(type_text: str, value: Any, transform: str = "identity") -> str:
+    r"""Return a literal as a filter has it.
+
+    Examples
+    --------
+    >>> display_value("date", 0), display_value("string", "it's"), display_value("long", 74)
+    ("'1970-01-01'", "'it''s'", '74')
+    >>> display_value("int", 0, "month")
+    "'1970-01'"
+    """
+    return display_bytes(type_text, literal_bytes("int" if transform in _NUMBERED else type_text, value), transform)
+
+
+def display_bytes(type_text: str, data: bytes, transform: str = "identity") -> str:
+    """Return single-value bytes as a filter has them; what is long is cut, what cannot be printed replaced."""
+    if transform in _NUMBERED:
+        return f"'{display_partition_value(transform, 'int', decode_value('int', data))}'"
+    shown = decode_json(type_text, data)
+    name = parse_type(type_text).name
+    if name == "boolean":
+        return str(shown).lower()
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(shown))
+    if len(text) > _MOST_CHARACTERS:
+        text = text[: _MOST_CHARACTERS - 1] + "…"
+    if name in ("binary", "fixed"):
+        return f"X'{text}'"
+    return "'" + text.replace("'", "''") + "'" if name in _QUOTED else text
+
 
 Operator = Literal[
     "=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null", "is nan", "is not nan",
@@ -103,87 +160,3 @@ def join(operator: Literal["and", "or"], children: tuple[Condition, ...]) -> Con
     if len(kept) < 2:
         return kept[0] if kept else Constant(neutral)
     return Junction(operator, kept)
-
-
-def build_condition(expression: BooleanExpression, schema: IcebergSchema) -> Condition:
-    """Build the condition that an unbound expression is about a schema.
-
-    Parameters
-    ----------
-    expression : pyiceberg.expressions.BooleanExpression
-        Of `parse_row_filter`, or projected to a partition spec.
-    schema : pyiceberg.schema.Schema
-        The fields; those of a partition spec for a projected expression.
-
-    Raises
-    ------
-    UnsupportedError
-        The expression holds something that PyIceberg's filter language has not.
-    """
-    return _build(bind_expression(expression, schema), schema)
-
-
-def bind_expression(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
-    """Bind an expression to a schema, as PyIceberg does, negations pushed down to the predicates."""
-    from pyiceberg.expressions.visitors import bind, rewrite_not
-
-    return bind(schema, rewrite_not(expression), case_sensitive=True)
-
-
-def _build(expression: Any, schema: IcebergSchema) -> Condition:
-    from pyiceberg import expressions as e
-
-    if isinstance(expression, e.And | e.Or):
-        operator: Literal["and", "or"] = "and" if isinstance(expression, e.And) else "or"
-        return join(operator, (_build(expression.left, schema), _build(expression.right, schema)))
-    if isinstance(expression, e.AlwaysTrue | e.AlwaysFalse):
-        return Constant(isinstance(expression, e.AlwaysTrue))
-    if isinstance(expression, e.BoundPredicate):
-        return _build_predicate(expression, schema)
-    raise UnsupportedError(f"{type(expression).__name__} is no expression of the filter language")
-
-
-def _build_predicate(expression: Any, schema: IcebergSchema) -> Condition:
-    from pyiceberg.expressions.literals import AboveMax, BelowMin
-
-    field = expression.term.ref().field
-    operator = _operators().get(type(expression))
-    if operator is None:
-        raise UnsupportedError(f"{type(expression).__name__} is no predicate of the filter language")
-    literals: tuple[Any, ...] = ()
-    if operator in ("in", "not in"):
-        # A literal that the type cannot hold equals no value.
-        literals = tuple(sorted(one.value for one in expression.literals if not isinstance(one, AboveMax | BelowMin)))
-        if not literals:
-            return Constant(operator == "not in")
-    elif hasattr(expression, "literal"):
-        literals = (expression.literal.value,)
-    name = schema.find_column_name(field.field_id) or field.name
-    return Predicate(operator, field.field_id, name, _type_text(field.field_type), literals)
-
-
-def _type_text(iceberg_type: Any) -> str:
-    if iceberg_type.is_primitive:
-        return str(iceberg_type)
-    return type(iceberg_type).__name__.removesuffix("Type").lower()
-
-
-def _operators() -> dict[type, Operator]:
-    from pyiceberg import expressions as e
-
-    return {
-        e.BoundEqualTo: "=",
-        e.BoundNotEqualTo: "!=",
-        e.BoundLessThan: "<",
-        e.BoundLessThanOrEqual: "<=",
-        e.BoundGreaterThan: ">",
-        e.BoundGreaterThanOrEqual: ">=",
-        e.BoundIn: "in",
-        e.BoundNotIn: "not in",
-        e.BoundIsNull: "is null",
-        e.BoundNotNull: "is not null",
-        e.BoundIsNaN: "is nan",
-        e.BoundNotNaN: "is not nan",
-        e.BoundStartsWith: "starts with",
-        e.BoundNotStartsWith: "not starts with",
-    }

@@ -6,28 +6,30 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
+
+from pyiceberg import expressions as e
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions.literals import AboveMax, BelowMin
+from pyiceberg.expressions.visitors import bind, inclusive_projection, rewrite_not
+from pyiceberg.partitioning import PartitionSpec as IcebergSpec
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.types import NestedField
 
 from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.metadata import PartitionField, PartitionSpec
 from icestats.iceberg.metadata_json import read_document
 from icestats.plan.filters.filter_parser import parse_row_filter
 from icestats.plan.filters.predicates import (
     Condition,
+    Constant,
     Junction,
+    Operator,
     Predicate,
-    bind_expression,
-    build_condition,
     find_predicates,
     join,
 )
-
-if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
-    from pyiceberg.partitioning import PartitionSpec as IcebergSpec
-    from pyiceberg.schema import Schema as IcebergSchema
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
 _UNTOLD = frozenset({"!=", "not in"})
@@ -60,7 +62,7 @@ class RowFilter:
     @cached_property
     def bound(self) -> BooleanExpression:
         """The expression as PyIceberg binds it, negations pushed down to the predicates."""
-        return bind_expression(self.expression, self.schema)
+        return _bind(self.expression, self.schema)
 
     @cached_property
     def field_ids(self) -> tuple[int, ...]:
@@ -76,21 +78,19 @@ class RowFilter:
     def unprojected(self) -> Mapping[int, Mapping[Predicate, str]]:
         """For each spec the predicates that its partitions say nothing about, and why."""
         predicates = tuple(find_predicates(self.condition))
-        return {spec_id: _find_unprojected(predicates, _spec(spec)) for spec_id, spec in self.bound_to.specs.items()}
+        return {spec_id: _find_unprojected(predicates, spec) for spec_id, spec in self.bound_to.specs.items()}
 
     @cached_property
     def is_folded(self) -> bool:
         """Whether a comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
-        return _is_folded(self.expression, self.schema)
+        return _is_folded(rewrite_not(self.expression), self.schema)
 
     @cached_property
     def without_nulls(self) -> Condition:
         """The condition as SQL has it, where no comparison with null is true; a PyIceberg scan keeps nulls for some."""
-        return build_condition(_exclude_null(self.expression), self.schema)
+        return build_condition(_exclude_null(rewrite_not(self.expression)), self.schema)
 
     def _project(self, spec: IcebergSpec) -> Condition:
-        from pyiceberg.expressions.visitors import inclusive_projection
-
         projected = inclusive_projection(self.schema, spec)(self.expression)
         transforms = {field.field_id: str(field.transform) for field in spec.fields}
         return _with_transforms(build_condition(projected, _partition_schema(spec, self.schema)), transforms)
@@ -111,17 +111,12 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
     UnsupportedError
         The schema or a partition spec holds what PyIceberg does not know.
     """
-    from pyiceberg.partitioning import PartitionSpec
-
     document = read_document(source.storage, source.metadata_location)
     schemas = document.get("schemas") or [document["schema"]]
     found = next((s for s in schemas if s.get("schema-id", 0) == schema_id), schemas[-1])
     specs = document.get("partition-specs") or [{"spec-id": 0, "fields": document.get("partition-spec") or []}]
     try:
-        return FilterSchema(
-            _read_schema(found),
-            {spec["spec-id"]: PartitionSpec.model_validate(spec) for spec in specs},
-        )
+        return FilterSchema(_read_schema(found), {s["spec-id"]: IcebergSpec.model_validate(s) for s in specs})
     except ValueError as error:
         raise UnsupportedError(
             f"{source.name} cannot be filtered, PyIceberg does not read its schema: {one_line(error)}"
@@ -130,17 +125,14 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
 
 def _read_schema(document: dict[str, Any]) -> IcebergSchema:
     """Read a schema, without the columns whose types PyIceberg does not know (variant, geometry and the like)."""
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import NestedField
-
     try:
-        return Schema.model_validate(document)
+        return IcebergSchema.model_validate(document)
     except ValueError:
         known = []
         for field in document["fields"]:
             with contextlib.suppress(ValueError):
                 known.append(NestedField.model_validate(field))
-        return Schema(*known, schema_id=document.get("schema-id", 0))
+        return IcebergSchema(*known, schema_id=document.get("schema-id", 0))
 
 
 def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -> RowFilter:
@@ -163,12 +155,83 @@ def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) ->
     return RowFilter(row_filter if isinstance(row_filter, str) else str(condition), expression, condition, known)
 
 
+def build_condition(expression: BooleanExpression, schema: IcebergSchema) -> Condition:
+    """Build the condition that an unbound expression is about a schema.
+
+    Parameters
+    ----------
+    expression : pyiceberg.expressions.BooleanExpression
+        Of `parse_row_filter`, or projected to a partition spec.
+    schema : pyiceberg.schema.Schema
+        The fields; those of a partition spec for a projected expression.
+
+    Raises
+    ------
+    UnsupportedError
+        The expression holds something that PyIceberg's filter language has not.
+    """
+    return _build(_bind(expression, schema), schema)
+
+
+def _bind(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
+    """Bind an expression to a schema, as PyIceberg does, negations pushed down to the predicates."""
+    return bind(schema, rewrite_not(expression), case_sensitive=True)
+
+
+def _build(expression: Any, schema: IcebergSchema) -> Condition:
+    if isinstance(expression, e.And | e.Or):
+        operator: Literal["and", "or"] = "and" if isinstance(expression, e.And) else "or"
+        return join(operator, (_build(expression.left, schema), _build(expression.right, schema)))
+    if isinstance(expression, e.AlwaysTrue | e.AlwaysFalse):
+        return Constant(isinstance(expression, e.AlwaysTrue))
+    if isinstance(expression, e.BoundPredicate):
+        return _build_predicate(expression, schema)
+    raise UnsupportedError(f"{type(expression).__name__} is no expression of the filter language")
+
+
+def _build_predicate(expression: Any, schema: IcebergSchema) -> Condition:
+    field = expression.term.ref().field
+    operator = _OPERATORS.get(type(expression))
+    if operator is None:
+        raise UnsupportedError(f"{type(expression).__name__} is no predicate of the filter language")
+    literals: tuple[Any, ...] = ()
+    if operator in ("in", "not in"):
+        # A literal that the type cannot hold equals no value.
+        literals = tuple(sorted(one.value for one in expression.literals if not isinstance(one, AboveMax | BelowMin)))
+        if not literals:
+            return Constant(operator == "not in")
+    elif hasattr(expression, "literal"):
+        literals = (expression.literal.value,)
+    name = schema.find_column_name(field.field_id) or field.name
+    return Predicate(operator, field.field_id, name, _type_text(field.field_type), literals)
+
+
+def _type_text(iceberg_type: Any) -> str:
+    if iceberg_type.is_primitive:
+        return str(iceberg_type)
+    return type(iceberg_type).__name__.removesuffix("Type").lower()
+
+
+_OPERATORS: dict[type, Operator] = {
+    e.BoundEqualTo: "=",
+    e.BoundNotEqualTo: "!=",
+    e.BoundLessThan: "<",
+    e.BoundLessThanOrEqual: "<=",
+    e.BoundGreaterThan: ">",
+    e.BoundGreaterThanOrEqual: ">=",
+    e.BoundIn: "in",
+    e.BoundNotIn: "not in",
+    e.BoundIsNull: "is null",
+    e.BoundNotNull: "is not null",
+    e.BoundIsNaN: "is nan",
+    e.BoundNotNaN: "is not nan",
+    e.BoundStartsWith: "starts with",
+    e.BoundNotStartsWith: "not starts with",
+}
+
+
 def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
     """Add `is not null` to what a PyIceberg scan keeps nulls for."""
-    from pyiceberg import expressions as e
-    from pyiceberg.expressions.visitors import rewrite_not
-
-    expression = rewrite_not(expression)
     if isinstance(expression, e.And | e.Or):
         return type(expression)(_exclude_null(expression.left), _exclude_null(expression.right))
     if isinstance(expression, e.NotIn | e.NotEqualTo | e.NotStartsWith):
@@ -177,34 +240,21 @@ def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
 
 
 def _is_folded(expression: BooleanExpression, schema: IcebergSchema) -> bool:
-    from pyiceberg.expressions import AlwaysTrue, And, LiteralPredicate, Not, Or, SetPredicate
-    from pyiceberg.expressions.visitors import bind, rewrite_not
-
-    if isinstance(expression, And | Or):
+    if isinstance(expression, e.And | e.Or):
         return _is_folded(expression.left, schema) or _is_folded(expression.right, schema)
-    if isinstance(expression, Not):
-        return _is_folded(rewrite_not(expression), schema)
-    if not isinstance(expression, LiteralPredicate | SetPredicate):
+    if not isinstance(expression, e.LiteralPredicate | e.SetPredicate):
         return False
-    return isinstance(bind(schema, expression, case_sensitive=True), AlwaysTrue)
+    return isinstance(bind(schema, expression, case_sensitive=True), e.AlwaysTrue)
 
 
 def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema:
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import NestedField
-
     # Every partition field is optional: files of before the field was added have none.
     fields = [
         NestedField(field.field_id, field.name, field.transform.result_type(source.field_type), required=False)
         for field in spec.fields
         if (source := schema._lazy_id_to_field.get(field.source_id)) is not None
     ]
-    return Schema(*fields)
-
-
-def _spec(spec: IcebergSpec) -> PartitionSpec:
-    fields = (PartitionField(f.field_id, f.source_id, f.name, str(f.transform)) for f in spec.fields)
-    return PartitionSpec(spec.spec_id, tuple(fields))
+    return IcebergSchema(*fields)
 
 
 def _with_transforms(condition: Condition, transforms: Mapping[int, str]) -> Condition:
@@ -215,11 +265,11 @@ def _with_transforms(condition: Condition, transforms: Mapping[int, str]) -> Con
     return condition
 
 
-def _find_unprojected(predicates: tuple[Predicate, ...], spec: PartitionSpec) -> dict[Predicate, str]:
+def _find_unprojected(predicates: tuple[Predicate, ...], spec: IcebergSpec) -> dict[Predicate, str]:
     found = {}
     for predicate in predicates:
         fields = [field for field in spec.fields if field.source_id == predicate.field_id]
-        reasons = [_explain_transform(predicate, field) for field in fields]
+        reasons = [_explain_transform(predicate, str(field.transform)) for field in fields]
         if not fields:
             found[predicate] = f"no partition field is made of {predicate.name}"
         elif all(reasons):
@@ -227,9 +277,9 @@ def _find_unprojected(predicates: tuple[Predicate, ...], spec: PartitionSpec) ->
     return found
 
 
-def _explain_transform(predicate: Predicate, field: PartitionField) -> str | None:
+def _explain_transform(predicate: Predicate, transform: str) -> str | None:
     """Say why the values of a partition field tell nothing of a predicate; None where they do."""
-    transform, operator = field.transform, predicate.operator
+    operator = predicate.operator
     if transform == "identity":
         return None
     if transform.startswith("bucket") and operator not in _BUCKET_OPERATORS:

@@ -15,7 +15,50 @@ from icestats.iceberg.partition_values import partition_field_type
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
 from icestats.plan.evaluation.partition_groups import find_partition_places
-from icestats.plan.layout.ranks import build_ranks
+
+_NARROW = 4
+"""Integers are counted instead of sorted where they span this many times as many values as there are of them."""
+
+
+def build_ranks(values: Longs) -> tuple[Longs, Longs]:
+    """Return the dense rank of each of some integers, from 0 on, and the distinct integers, ascending.
+
+    Examples
+    --------
+    >>> ranks, distinct = build_ranks(np.array([70, -5, 70, 8]))
+    >>> ranks.tolist(), distinct.tolist()
+    ([2, 0, 2, 1], [-5, 8, 70])
+    """
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    least = int(values.min())
+    span = int(values.max()) - least + 1
+    if span <= _NARROW * len(values):
+        return _count(values - least, least, span)
+    order = _sort(values, least, span)
+    ordered = values[order]
+    new = np.empty(len(values), np.bool_)
+    new[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.cumsum(new) - 1
+    return ranks, ordered[new]
+
+
+def _count(offsets: Longs, least: int, span: int) -> tuple[Longs, Longs]:
+    there = np.zeros(span, np.bool_)
+    there[offsets] = True
+    return (np.cumsum(there) - 1)[offsets], np.flatnonzero(there) + least
+
+
+def _sort(values: Longs, least: int, span: int) -> Longs:
+    """Return the order of some integers."""
+    width = len(values).bit_length()
+    if span.bit_length() + width > 63:
+        return np.argsort(values)
+    # Each with its place in its lowest bits: sorting numbers is three times as fast as sorting their places.
+    packed = np.sort(((values - least) << width) | np.arange(len(values)))
+    return packed & ((1 << width) - 1)
 
 
 @dataclass(frozen=True)
@@ -62,7 +105,7 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
     Parameters
     ----------
     files : pyarrow.Table
-        `file_figures_schema`: the live files of `manifests`, with the statistics of some columns.
+        `file_metrics_schema`: the live files of `manifests`, with the statistics of some columns.
     manifests : pyarrow.Table
         `schemas.MANIFEST_FILES`: manifests of data.
     metadata : TableMetadata

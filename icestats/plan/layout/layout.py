@@ -12,16 +12,19 @@ from icestats.answers.findings import Finding
 from icestats.answers.schemas import LAYOUT
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Schema
-from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.layout.clustering import FieldLayout, LateData, Spread
 from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.layout_figures import FieldLayout, LateData, Spread
-from icestats.plan.layout.layout_text import render_layout_html, render_layout_text
 from icestats.plan.layout.maintenance import Maintenance
-from icestats.plan.layout.regrouping import regroup, sort_files
-from icestats.plan.layout.what_if import WhatIf, compare
+from icestats.plan.layout.what_if import WhatIf, compare, regroup_files, sort_files
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+
+    from icestats.plan.filters.row_filter import RowFilter
+
+from icestats.answers.markup import build_answer, build_table, element
+from icestats.answers.text import counted
+from icestats.plan.layout.clustering import Depth
 
 
 @dataclass(frozen=True)
@@ -108,33 +111,23 @@ class Layout:
             raise CallError('give one of regroup="partition" and sort_by="a column"')
         if isinstance(workload, str):
             workload = [workload]
-        if sort_by is not None:
-            return self._sorted(workload, sort_by, manifest_size_bytes)
-        return self._regrouped(workload, None if regroup == "partition" else regroup, manifest_size_bytes)
-
-    def _regrouped(
-        self, workload: Sequence[str | BooleanExpression], by: str | None, manifest_size_bytes: int | None
-    ) -> WhatIf:
-        filters, files = self._read(workload, ())
         size = manifest_size_bytes or self._maintenance.manifest_size_bytes
+        if sort_by is None:
+            by = None if regroup == "partition" else regroup
+            filters, files = self._read(workload, ())
+            return WhatIf(
+                change=f"manifests were regrouped by {by or 'partition'}, {size:,} bytes each",
+                statement=self._maintenance.rewrite_manifests(by, manifest_size_bytes),
+                assumes="files stay as they are; Spark samples where manifests begin",
+                comparisons=compare(filters, files, regroup_files(files, size, by)),
+            )
+        column = self._schema.find(sort_by)
+        filters, files = self._read(workload, (column.field_id,))
         return WhatIf(
-            change=f"manifests were regrouped by {by or 'partition'}, {size:,} bytes each",
-            statement=self._maintenance.rewrite_manifests(by, manifest_size_bytes),
-            assumes="files stay as they are; Spark samples where manifests begin",
-            comparisons=compare(filters, files, regroup(files, size, by)),
-        )
-
-    def _sorted(
-        self, workload: Sequence[str | BooleanExpression], column: str, manifest_size_bytes: int | None
-    ) -> WhatIf:
-        found = self._schema.find(column)
-        filters, files = self._read(workload, (found.field_id,))
-        size = manifest_size_bytes or self._maintenance.manifest_size_bytes
-        return WhatIf(
-            change=f"the files of each partition were sorted by {column}",
-            statement=self._maintenance.sort_files((column,)),
+            change=f"the files of each partition were sorted by {sort_by}",
+            statement=self._maintenance.sort_files((sort_by,)),
             assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds",
-            comparisons=compare(filters, files, sort_files(files, found.field_id, size)),
+            comparisons=compare(filters, files, sort_files(files, column.field_id, size)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -148,7 +141,79 @@ class Layout:
         }
 
     def __repr__(self) -> str:
-        return render_layout_text(self.table, self.fields, self.spread, self.late, self.findings)
+        names = _names(self.fields)
+        width = max(map(len, names), default=0)
+        lines = [f"layout of {self.table}", *(f"  {line}" for line in self._spread_lines())]
+        if self.spread.file_count:
+            lines += [f"  {name:<{width}}  {_line(field)}" for name, field in zip(names, self.fields, strict=True)]
+        for finding in self.findings:
+            lines.append(f"  ! {finding.severity}: {finding.title}")
+            lines.append(f"      {finding.evidence}")
+            lines += [f"      {line}" for line in (finding.fix or "").splitlines()]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return render_layout_html(self.table, self.fields, self.spread, self.late, self.findings)
+        told = []
+        for found in self.findings:
+            fix = [element("pre", found.fix)] if found.fix else []
+            told.append(element("li", element("b", found.severity), f": {found.title} ({found.evidence})", *fix))
+        table = build_table(_HEAD, [_row(one) for one in self.fields if self.spread.file_count])
+        return build_answer(f"Layout of {self.table}", table, element("ul", *told), about=self._spread_lines())
+
+    def _spread_lines(self) -> list[str]:
+        spread, late = self.spread, self.late
+        if not spread.file_count:
+            return ["no data files: nothing to measure"]
+        lines = [
+            f"{counted(spread.file_count, 'data file')}, {counted(spread.manifest_count, 'manifest')}, "
+            f"{counted(spread.partition_count, 'partition')}",
+            f"a partition is spread over {spread.manifests_per_partition_mean:.1f} manifests "
+            f"({spread.manifests_per_partition_max:,} at most), a manifest holds "
+            f"{spread.partitions_per_manifest_mean:.1f} partitions ({spread.partitions_per_manifest_max:,} at most)",
+        ]
+        if late is not None:
+            lines.append(f"{counted(late.file_count, 'file')} ({late.share:.1%}) came late by {late.field}")
+        return lines
+
+
+_HEAD = (
+    "field",
+    "transform",
+    "manifests a key lies in",
+    "most",
+    "share opened",
+    "files a key lies in",
+    "most",
+    "of its partition",
+)
+
+
+def _row(field: FieldLayout) -> Sequence[str]:
+    manifests, files = field.manifests, field.files
+    return (
+        field.name,
+        field.transform if field.kind == "partition field" else "a column",
+        f"{manifests.mean:.1f} of {manifests.range_count:,}",
+        f"{manifests.max:,}",
+        f"{manifests.share_opened:.1%}",
+        f"{files.mean:.1f} of {files.range_count:,}",
+        f"{files.max:,}",
+        f"{field.files_of_partition.mean:.1f}",
+    )
+
+
+def _names(fields: Sequence[FieldLayout]) -> list[str]:
+    """Return their names; that of a column which a partition field is named after says which of both it is."""
+    others = {field.name for field in fields if field.kind == "partition field"}
+    return [
+        f"{field.name} (column)" if field.kind == "column" and field.name in others else field.name for field in fields
+    ]
+
+
+def _line(field: FieldLayout) -> str:
+    within = f", {field.files_of_partition.mean:.1f} of its own partition" if field.kind == "column" else ""
+    return f"a key lies in {_depth(field.manifests, 'manifests')}, in {_depth(field.files, 'files')}{within}"
+
+
+def _depth(depth: Depth, what: str) -> str:
+    return f"{depth.mean:.1f} of {depth.range_count:,} {what} ({depth.share_opened:.1%}, at most {depth.max:,})"

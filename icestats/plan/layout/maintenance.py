@@ -1,9 +1,15 @@
-"""The statements of Spark SQL that mend a layout."""
+"""What is wrong with a layout, on which evidence, and the statements of Spark SQL that mend it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from icestats.answers.arrays import to_numpy
+from icestats.answers.findings import Finding
+from icestats.answers.text import counted
+from icestats.plan.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
+from icestats.plan.layout.file_set import FileSet
 
 _MANIFEST_SIZE = "commit.manifest.target-size-bytes"
 _FILE_SIZE = "write.target-file-size-bytes"
@@ -58,7 +64,8 @@ class Maintenance:
         """
         names = ", ".join(_name(column) for column in columns)
         order = f"zorder({names})" if len(columns) > 1 else f"{names} ASC NULLS LAST"
-        return self._rewrite_files(f", strategy => 'sort', sort_order => {_quote(order)}, {_options('rewrite-all')}")
+        options = "options => map('rewrite-all', 'true')"
+        return self._rewrite_files(f", strategy => 'sort', sort_order => {_quote(order)}, {options}")
 
     def compact_files(self) -> str:
         """Return what puts small files together."""
@@ -76,13 +83,138 @@ class Maintenance:
         return int(text) if text.isdecimal() and int(text) > 0 else _DEFAULTS[name]
 
 
-def _options(name: str) -> str:
-    return f"options => map('{name}', 'true')"
-
-
 def _quote(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _name(text: str) -> str:
     return "`" + text.replace("`", "``") + "`"
+
+
+_LEAST_GAIN = 2.0
+"""A rewrite is proposed where it is predicted to open so many times fewer manifests."""
+_DEEP = 8.0
+"""Files of one partition that a key lies in, from which on it is worth a warning."""
+_MIXED_SHARE = 0.5
+_SEVERITIES = ("error", "warning", "note")
+
+
+def build_findings(
+    files: FileSet,
+    fields: Sequence[FieldLayout],
+    spread: Spread,
+    late: LateData | None,
+    delete_file_count: int,
+    maintenance: Maintenance,
+) -> tuple[Finding, ...]:
+    """Build the findings of a layout, the gravest first.
+
+    Parameters
+    ----------
+    files : FileSet
+        The live data files.
+    fields : sequence of FieldLayout
+        How the ranges of partition fields and columns overlap.
+    spread : Spread
+        How files, manifests and partitions go together.
+    late : LateData or None
+        What came late.
+    delete_file_count : int
+        Live delete files.
+    maintenance : Maintenance
+        Makes the statements.
+    """
+    found = [
+        *_find_mixed_manifests(files, fields, maintenance),
+        *_find_unsorted_columns(fields, maintenance),
+        *_find_missing_bounds(fields, maintenance),
+        *_find_small_files(spread, maintenance),
+        *_find_late(late, maintenance),
+        *_find_deletes(delete_file_count, spread, maintenance),
+    ]
+    return tuple(sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity)))
+
+
+def _find_mixed_manifests(files: FileSet, fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
+    total = int(to_numpy(files.manifests["manifest_length"]).sum())
+    sorted_already = [f for f in fields if f.kind == "partition field" and f.manifests.share_opened < _MIXED_SHARE]
+    for field, layout in zip(files.partition_fields, fields, strict=False):
+        now = layout.manifests
+        if now.range_count < 2:
+            continue
+        # Of the table's target size, or else as many manifests as there are.
+        for size in (maintenance.manifest_size_bytes, -(-total // now.range_count)):
+            mean, count = predict_manifest_depth(files, field.field_id, size)
+            if mean * size * _LEAST_GAIN > now.mean * total / now.range_count or mean * _LEAST_GAIN > now.mean:
+                continue
+            others = [other.name for other in sorted_already if other is not layout]
+            but = f"; lookups by {', '.join(others)} would open more than now" if others else ""
+            yield Finding(
+                "note" if others else "warning",
+                f"Manifests overlap in {field.name}: a lookup opens more of them than it needs",
+                f"one key lies in {now.mean:.1f} of {now.range_count:,} manifests on average; clustered by it, in "
+                f"manifests of {size:,} bytes, it would be {mean:.1f} of {count:,}{but}",
+                maintenance.rewrite_manifests(field.name, size),
+            )
+            break
+
+
+def _find_unsorted_columns(fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
+    deep = [f for f in fields if f.kind == "column" and f.files_of_partition.mean >= _LEAST_GAIN]
+    if deep:
+        names = [field.name for field in deep]
+        yield Finding(
+            "warning" if any(f.files_of_partition.mean > _DEEP for f in deep) else "note",
+            f"Files of one partition overlap in {', '.join(names)}: bounds rule out few of them",
+            "; ".join(
+                f"one key of {f.name} lies in {f.files_of_partition.mean:.1f} files of its partition on average, "
+                f"{f.files_of_partition.max:,} at most"
+                for f in deep
+            ),
+            maintenance.sort_files(names),
+        )
+
+
+def _find_missing_bounds(fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
+    for field in fields:
+        files = field.files
+        if field.kind == "column" and files.unknown_count > 0.01 * files.range_count:
+            yield Finding(
+                "warning",
+                f"Files without bounds of {field.name} are read whatever is looked for",
+                f"{files.unknown_count:,} of {files.range_count:,} files have no bounds of it",
+                maintenance.set_property(f"write.metadata.metrics.column.{field.name}", "truncate(16)"),
+            )
+
+
+def _find_small_files(spread: Spread, maintenance: Maintenance) -> Iterator[Finding]:
+    if spread.crowded_partition_count:
+        yield Finding(
+            "warning",
+            "Small files: each of them costs a manifest entry and an opened file",
+            f"{spread.small_file_count:,} of {spread.file_count:,} files are below 75 % of "
+            f"{spread.target_file_size_bytes:,} bytes (median {spread.median_file_size_bytes:,}); "
+            f"{spread.crowded_partition_count:,} of {spread.partition_count:,} partitions have five or more",
+            maintenance.compact_files(),
+        )
+
+
+def _find_late(late: LateData | None, maintenance: Maintenance) -> Iterator[Finding]:
+    if late is not None and late.file_count:
+        yield Finding(
+            "note",
+            f"Late data: files of an older {late.field} came after newer ones, and widen the manifests they are in",
+            f"{late.file_count:,} files ({late.share:.1%}), {late.record_count:,} records, {late.mean_units:.1f} late "
+            f"on average and {late.max_units:,} at most, in units of {late.field}",
+            maintenance.rewrite_manifests(late.field),
+        )
+
+
+def _find_deletes(count: int, spread: Spread, maintenance: Maintenance) -> Iterator[Finding]:
+    if count:
+        yield Finding(
+            "note",
+            "Delete files are read together with the data files that they apply to",
+            f"{counted(count, 'delete file')} beside {counted(spread.file_count, 'data file')}",
+            maintenance.apply_deletes(),
+        )

@@ -1,22 +1,224 @@
-"""A workload's funnels as the files are grouped now, and as they would be after maintenance."""
+"""What maintenance would do, from metadata alone: files regrouped in manifests, or sorted; a workload's funnels then.
+
+Source: Iceberg's Spark actions `rewrite_manifests` (range partitioning by partition values, then manifests of a target
+size) and `rewrite_data_files` with a sort order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.markup import build_answer, build_table, element
-from icestats.answers.schemas import WHAT_IF
-from icestats.iceberg.value_order import Longs, Mask
-from icestats.plan.evaluation.column_metrics import ColumnMetrics
+from icestats.answers.schemas import MANIFEST_REWRITE, WHAT_IF
+from icestats.errors import CallError
+from icestats.iceberg.value_order import Keys, Longs, Mask
+from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
 from icestats.plan.evaluation.evaluator import evaluate
-from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.layout.clustering import FieldLayout
 from icestats.plan.layout.file_set import FileSet
 from icestats.plan.pruning.funnel import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
+
+if TYPE_CHECKING:
+    from icestats.plan.filters.row_filter import RowFilter
+
+_POINTS = 8
+"""The rows of a file are taken to lie at this many places, evenly from its lower to its upper bound."""
+
+
+def regroup_files(files: FileSet, manifest_size_bytes: int, by: str | None = None) -> FileSet:
+    """Return the files as `rewrite_manifests` would group them.
+
+    Parameters
+    ----------
+    files : FileSet
+        As they are.
+    manifest_size_bytes : int
+        The size that manifests are to have.
+    by : str, optional
+        A partition field to cluster by; by default all of them, in the spec's order.
+
+    Notes
+    -----
+    Each spec is rewritten by itself. Files of equal keys stay together, as in Spark's range partitioning, whose
+    boundaries are sampled: the number of manifests and what each holds may differ a little.
+    """
+    keys = files.partitions if by is None else _partition_keys(files, by)
+    count, groups = 0, np.zeros(len(files), np.int64)
+    bytes_by_spec = _manifest_bytes(files)
+    for spec_id in np.unique(files.spec_ids).tolist():
+        rows = np.flatnonzero(files.spec_ids == spec_id)
+        wanted = max(1, -(-bytes_by_spec[spec_id] // manifest_size_bytes))
+        order = rows[np.argsort(keys[rows], kind="stable")]
+        first = np.searchsorted(keys[order], keys[order], side="left")
+        found = np.unique(first * wanted // len(rows), return_inverse=True)[1]
+        groups[order] = count + found
+        count += int(found.max(initial=-1)) + 1
+    return _with_groups(files, groups, count)
+
+
+def _partition_keys(files: FileSet, name: str) -> Longs:
+    field = next((field for field in files.partition_fields if field.name == name), None)
+    if field is None:
+        known = ", ".join(field.name for field in files.partition_fields) or "none"
+        raise CallError(f"no partition field {name!r}: the table has {known}")
+    metrics = files.partition_metrics[field.field_id]
+    ranks = metrics.lower.ranks()[0]
+    return np.where(metrics.lower.known, ranks, ranks.min(initial=0) - 1)
+
+
+def _manifest_bytes(files: FileSet) -> dict[int, int]:
+    lengths = to_numpy(files.manifests["manifest_length"])
+    spec_ids = to_numpy(files.manifests["partition_spec_id"])
+    return {int(spec_id): int(lengths[spec_ids == spec_id].sum()) for spec_id in np.unique(spec_ids)}
+
+
+def _with_groups(files: FileSet, groups: Longs, count: int) -> FileSet:
+    """Return the files in other manifests, each as long as its share of the entries."""
+    total = sum(_manifest_bytes(files).values())
+    members = np.bincount(groups, minlength=count)
+    spec_ids = np.zeros(count, np.int32)
+    spec_ids[groups] = files.spec_ids
+    manifests = pa.table(
+        {
+            "manifest_length": pa.array(members * total // max(len(files), 1)),
+            "partition_spec_id": pa.array(spec_ids, pa.int32()),
+        }
+    )
+    return replace(files, manifests=manifests, manifest_index=groups)
+
+
+def sort_files(files: FileSet, field_id: int, manifest_size_bytes: int) -> FileSet:
+    """Return the files as if each partition were sorted by a column, then cut into as many files as it has.
+
+    Parameters
+    ----------
+    files : FileSet
+        As they are.
+    field_id : int
+        The column.
+    manifest_size_bytes : int
+        The size that manifests are to have.
+
+    Notes
+    -----
+    An estimate: the rows of a file are taken to spread evenly between its bounds, and the new files to have the same
+    number of rows. Of other columns the new files are taken to have the bounds of their whole partition, which is the
+    least favourable case. Files without bounds of the column stay as they are.
+    """
+    metrics = files.column_metrics[field_id]
+    usable = np.flatnonzero(metrics.lower.known & metrics.upper.known & (files.record_counts > 0))
+    if not usable.size:
+        return regroup_files(files, manifest_size_bytes)
+    # A partition's files are numbered as they are; its sorted rows are dealt out to those numbers in order.
+    partitions = np.unique(files.partitions[usable], return_inverse=True)[1]
+    lower, upper, members, values = _deal(files, metrics, usable, partitions)
+    sorted_metrics = _replace_bounds(metrics, members, _keys_at(values, lower), _keys_at(values, upper))
+    partition_of = np.zeros(len(files), np.int64)
+    partition_of[usable] = partitions
+    count = int(partitions.max()) + 1
+    others = {}
+    for other_id, other in files.column_metrics.items():
+        whole = other.take(usable).roll_up(partitions, count)
+        others[other_id] = _replace_bounds(other, usable, whole.lower.take(partitions), whole.upper.take(partitions))
+    new = replace(
+        files, column_metrics={**others, field_id: sorted_metrics}, record_counts=_even(files, usable, partitions)
+    )
+    return regroup_files(new, manifest_size_bytes)
+
+
+def _even(files: FileSet, usable: Longs, partitions: Longs) -> Longs:
+    counts = files.record_counts.copy()
+    sums = np.bincount(partitions, weights=files.record_counts[usable])
+    counts[usable] = np.rint(sums / np.bincount(partitions))[partitions].astype(np.int64)
+    return counts
+
+
+def _deal(
+    files: FileSet, metrics: ColumnMetrics, usable: Longs, partitions: Longs
+) -> tuple[np.ndarray, np.ndarray, Longs, Keys]:
+    """Return the lower and upper positions of each new file, which old file it takes the place of, and the values."""
+    together = _concatenate(metrics.lower.take(usable), metrics.upper.take(usable))
+    ranks = together.ranks()[0].astype(np.float64)
+    low, high = ranks[: len(usable)], ranks[len(usable) :]
+    steps = np.linspace(0.0, 1.0, _POINTS)
+    points = (low[:, None] + (high - low)[:, None] * steps).ravel()
+    weights = np.repeat(files.record_counts[usable] / _POINTS, _POINTS)
+    owner = np.repeat(partitions, _POINTS)
+    order = _order_within(owner, points)
+    points, weights, owner = points[order], weights[order], owner[order]
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    totals = np.add.reduceat(weights, starts)
+    before = np.cumsum(weights) - weights
+    before -= np.repeat(before[starts], np.diff(np.append(starts, len(owner))))
+    file_counts = np.bincount(partitions)
+    number = np.minimum((before / totals[owner] * file_counts[owner]).astype(np.int64), file_counts[owner] - 1)
+    first_file = np.cumsum(file_counts) - file_counts
+    new = first_file[owner] + number
+    heads = np.flatnonzero(np.diff(new, prepend=-1))
+    lower, upper = points[heads], np.maximum.reduceat(points, heads)
+    members = usable[np.argsort(partitions, kind="stable")][new[heads]]
+    return lower, upper, members, together
+
+
+def _concatenate(first: Keys, second: Keys) -> Keys:
+    known = np.concatenate([first.known, second.known])
+    if isinstance(first.values, np.ndarray):
+        return Keys(np.concatenate([first.values, second.values]), known)
+    return Keys(pa.concat_arrays([first.values.cast(pa.binary()), second.values.cast(pa.binary())]), known)
+
+
+def _order_within(groups: Longs, values: npt.NDArray[np.float64]) -> Longs:
+    """Return the order of values by group, then by value; groups are small numbers, not negative.
+
+    Examples
+    --------
+    >>> _order_within(np.array([1, 0, 1]), np.array([5.0, 9.0, 2.0])).tolist()
+    [1, 2, 0]
+    """
+    order = np.argsort(values)
+    chosen = groups[order]
+    # Numbers of 16 bits are sorted by counting.
+    narrow = chosen.astype(np.uint16) if int(chosen.max(initial=0)) < 1 << 16 else chosen
+    return order[np.argsort(narrow, kind="stable")]
+
+
+def _keys_at(values: Keys, positions: np.ndarray) -> Keys:
+    """Return the keys at some positions: numbers themselves, or the bytes of the nearest rank."""
+    known = np.ones(len(positions), np.bool_)
+    if isinstance(values.values, np.ndarray):
+        return Keys(np.rint(positions).astype(np.int64), known)
+    order = values.values.take(pc.array_sort_indices(values.values)).unique()
+    ranks = np.clip(np.rint(positions).astype(np.int64) - 1, 0, len(order) - 1)
+    return Keys(order.take(pa.array(ranks)), known)
+
+
+def _replace_bounds(metrics: ColumnMetrics, rows: Longs, lower: Keys, upper: Keys) -> ColumnMetrics:
+    """Return the metrics with other bounds in some rows, where counts of nulls and NaN are no longer known."""
+    kept = np.ones(len(metrics.valueless), np.bool_)
+    kept[rows] = False
+    return replace(
+        metrics,
+        value_counts=np.where(kept, metrics.value_counts, MISSING),
+        null_counts=np.where(kept, metrics.null_counts, MISSING),
+        nan_counts=np.where(kept, metrics.nan_counts, MISSING),
+        lower=_put(metrics.lower, rows, lower),
+        upper=_put(metrics.upper, rows, upper),
+        valueless=metrics.valueless & kept,
+    )
+
+
+def _put(keys: Keys, rows: Longs, new: Keys) -> Keys:
+    places = np.arange(len(keys.known))
+    places[rows] = len(places) + np.arange(len(rows))
+    return _concatenate(keys, new).take(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +261,11 @@ class WhatIf:
         pyarrow.Table
             `WHAT_IF`: one row a filter and step.
         """
+        counts = ("total", "kept", "kept_bytes", "kept_rows")
         rows = [
-            {
-                "row_filter": comparison.row_filter,
-                "step": now.step,
-                "unit": now.unit,
-                "total_now": now.total,
-                "kept_now": now.kept,
-                "kept_bytes_now": now.kept_bytes,
-                "kept_rows_now": now.kept_rows,
-                "total_then": then.total,
-                "kept_then": then.kept,
-                "kept_bytes_then": then.kept_bytes,
-                "kept_rows_then": then.kept_rows,
-            }
+            {"row_filter": comparison.row_filter, "step": now.step, "unit": now.unit}
+            | {f"{name}_now": getattr(now, name) for name in counts}
+            | {f"{name}_then": getattr(then, name) for name in counts}
             for comparison in self.comparisons
             for now, then in zip(comparison.now, comparison.then, strict=True)
         ]
@@ -112,7 +305,6 @@ def _count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
         The files, with the statistics of the filter's columns.
     """
     manifest_count = files.manifests.num_rows
-    every = np.arange(manifest_count)
     summaries = {
         field_id: found.roll_up(files.manifest_index, manifest_count)
         for field_id, found in files.partition_metrics.items()
@@ -122,12 +314,11 @@ def _count_steps(row_filter: RowFilter, files: FileSet) -> tuple[Count, ...]:
     rolled = {field_id: f.roll_up(files.manifest_index, manifest_count) for field_id, f in columns.items()}
     by_rollup = by_summary & evaluate(row_filter.condition, rolled, manifest_count).kept
     opened = by_rollup[files.manifest_index]
-    itself = np.arange(len(files))
-    by_tuple = opened & _judge_partitions(row_filter, files, files.partition_metrics, itself, len(files))
+    by_tuple = opened & _judge_partitions(row_filter, files, files.partition_metrics, np.arange(len(files)), len(files))
     matching = evaluate(row_filter.condition, columns, len(files)).kept & (files.record_counts > 0)
     return (
-        _count_manifests(SUMMARIES, files, manifest_count, every[by_summary]),
-        _count_manifests(ROLLUPS, files, int(by_summary.sum()), every[by_rollup]),
+        _count_manifests(SUMMARIES, files, manifest_count, np.flatnonzero(by_summary)),
+        _count_manifests(ROLLUPS, files, int(by_summary.sum()), np.flatnonzero(by_rollup)),
         _count_files(TUPLES, files, int(opened.sum()), np.flatnonzero(by_tuple)),
         _count_files(BOUNDS, files, int(by_tuple.sum()), np.flatnonzero(by_tuple & matching)),
     )
@@ -154,3 +345,88 @@ def _count_manifests(step: str, files: FileSet, total: int, kept: Longs) -> Coun
 
 def _count_files(step: str, files: FileSet, total: int, kept: Longs) -> Count:
     return Count(step, "file", total, len(kept), int(files.sizes[kept].sum()), int(files.record_counts[kept].sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One figure, before, as predicted, and after; None: the rewrite has not been run."""
+
+    subject: str
+    """A filter, or a partition field."""
+    figure: str
+    before: float
+    predicted: float
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRewrite:
+    """A rewrite of manifests, planned or done."""
+
+    table: str
+    statements: tuple[str, ...]
+    is_done: bool
+    rewritten_manifest_count: int | None
+    added_manifest_count: int | None
+    outcomes: tuple[Outcome, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """Return the figures.
+
+        Returns
+        -------
+        pyarrow.Table
+            `MANIFEST_REWRITE`: one row a figure.
+        """
+        return pa.Table.from_pylist([asdict(outcome) for outcome in self.outcomes], MANIFEST_REWRITE)
+
+    def __repr__(self) -> str:
+        return "\n".join([self._head(), *(f"  {line}" for line in self._lines()), *self.statements])
+
+    def _repr_html_(self) -> str:
+        lines = element("ul", *(element("li", line) for line in self._lines()))
+        return build_answer(self._head(), lines, element("pre", ";\n".join(self.statements)))
+
+    def _head(self) -> str:
+        if not self.is_done:
+            return f"{self.table}: nothing has been changed; dry_run=False runs"
+        return (
+            f"{self.table}: {self.rewritten_manifest_count:,} manifests rewritten, {self.added_manifest_count:,} made "
+            "of them"
+        )
+
+    def _lines(self) -> list[str]:
+        return [
+            f"{o.subject}, {o.figure}: {o.before:,.6g} before, {o.predicted:,.6g} predicted"
+            + ("" if o.after is None else f", {o.after:,.6g} after")
+            for o in self.outcomes
+        ]
+
+
+def build_outcomes(
+    workload: Sequence[Comparison],
+    fields: Sequence[tuple[FieldLayout, FieldLayout]],
+    after: tuple[Sequence[Comparison], Sequence[FieldLayout]] | None,
+) -> tuple[Outcome, ...]:
+    """Build the figures of a rewrite.
+
+    Parameters
+    ----------
+    workload : sequence of Comparison
+        Each filter's funnel before, and as predicted.
+    fields : sequence of tuple of FieldLayout
+        Each partition field's overlap before, and as predicted.
+    after : tuple, optional
+        The funnels (`now`) and overlaps of the rewritten table.
+    """
+    counts, layouts = ((), ()) if after is None else after
+    found = []
+    for place, comparison in enumerate(workload):
+        for step, (now, then) in enumerate(zip(comparison.now, comparison.then, strict=True)):
+            came = counts[place].now[step].kept if after is not None else None
+            found.append(Outcome(comparison.row_filter, f"{now.step} kept", now.kept, then.kept, came))
+    for place, (before, predicted) in enumerate(fields):
+        mean = layouts[place].manifests.mean if after is not None else None
+        name = "manifests that a key lies in, mean"
+        found.append(Outcome(before.name, name, before.manifests.mean, predicted.manifests.mean, mean))
+    return tuple(found)

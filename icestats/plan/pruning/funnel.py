@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,10 @@ from icestats.plan.evaluation.column_metrics import cell_metrics, table_metrics
 from icestats.plan.evaluation.evaluator import Evaluation, evaluate
 from icestats.plan.evaluation.partition_groups import SpecGroups, group_manifests, group_values
 from icestats.plan.filters.predicates import Constant, find_predicates
-from icestats.plan.filters.row_filter import RowFilter
 from icestats.read.manifests.manifests import RollUps
+
+if TYPE_CHECKING:
+    from icestats.plan.filters.row_filter import RowFilter
 
 Unit = Literal["manifest", "file", "row group", "row"]
 
@@ -95,10 +97,10 @@ class Funnel:
     """`schemas.MANIFEST_FILES`: the manifests of data that have live files."""
     by_manifest: tuple[StepResult, ...]
     files: pa.Table
-    """`file_figures_schema`: the live files of the kept manifests; `manifest_index` is a place in those."""
+    """`file_metrics_schema`: the live files of the kept manifests; `manifest_index` is a place in those."""
     by_file: tuple[StepResult, ...]
     row_groups: pa.Table | None = None
-    """`row_group_figures_schema`: of the kept files; None: they were not asked for."""
+    """`row_group_metrics_schema`: of the kept files; None: they were not asked for."""
     by_row_group: StepResult | None = None
     rows: PlanStep | None = None
     """None: how many rows match is not known."""
@@ -194,14 +196,21 @@ def judge_rollups(
 def _manifest_step(step: str, manifests: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
     left = manifests.take(pa.array(rows))
     counts = pc.add(left["added_rows_count"], left["existing_rows_count"])
+    return _step(step, "manifest", total, left["manifest_length"], counts, started, values)
+
+
+def _step(
+    step: str, unit: Unit, total: int, sizes: pa.ChunkedArray, counts: pa.ChunkedArray, started: float, values: int
+) -> PlanStep:
+    """Build the step that has left what has these sizes and counts of records."""
     return PlanStep(
         step=step,
-        unit="manifest",
+        unit=unit,
         total=total,
-        kept=len(rows),
-        kept_bytes=pc.sum(left["manifest_length"]).as_py() or 0,
+        kept=len(sizes),
+        kept_bytes=pc.sum(sizes).as_py() or 0,
         kept_rows=None if counts.null_count else pc.sum(counts).as_py() or 0,
-        duration_ms=_milliseconds(started),
+        duration_ms=(time.perf_counter() - started) * 1000.0,
         values_read=values,
     )
 
@@ -237,21 +246,8 @@ def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, schema: Sc
 
 
 def _file_step(step: str, files: pa.Table, total: int, rows: Longs, started: float, values: int) -> PlanStep:
-    left = pa.array(rows)
-    return PlanStep(
-        step=step,
-        unit="file",
-        total=total,
-        kept=len(rows),
-        kept_bytes=pc.sum(files["file_size_in_bytes"].take(left)).as_py() or 0,
-        kept_rows=pc.sum(files["record_count"].take(left)).as_py() or 0,
-        duration_ms=_milliseconds(started),
-        values_read=values,
-    )
-
-
-def _milliseconds(started: float) -> float:
-    return (time.perf_counter() - started) * 1000.0
+    sizes, counts = (files[name].take(pa.array(rows)) for name in ("file_size_in_bytes", "record_count"))
+    return _step(step, "file", total, sizes, counts, started, values)
 
 
 def judge_row_groups(
@@ -261,16 +257,7 @@ def judge_row_groups(
     metrics = table_metrics(row_groups, schema, row_filter.field_ids)
     evaluation = evaluate(row_filter.condition, metrics, row_groups.num_rows)
     left = row_groups.filter(pa.array(evaluation.kept))
-    step = PlanStep(
-        step=ROW_GROUPS,
-        unit="row group",
-        total=row_groups.num_rows,
-        kept=left.num_rows,
-        kept_bytes=pc.sum(left["size_bytes"]).as_py() or 0,
-        kept_rows=pc.sum(left["row_count"]).as_py() or 0,
-        duration_ms=_milliseconds(started),
-        values_read=5 * len(metrics) * row_groups.num_rows,
-        bytes_read=bytes_read,
-    )
+    values = 5 * len(metrics) * row_groups.num_rows
+    step = _step(ROW_GROUPS, "row group", row_groups.num_rows, left["size_bytes"], left["row_count"], started, values)
     judgement = Judgement(ROW_GROUPS, np.arange(row_groups.num_rows), -1, evaluation)
-    return StepResult(step, np.flatnonzero(evaluation.kept), (judgement,))
+    return StepResult(replace(step, bytes_read=bytes_read), np.flatnonzero(evaluation.kept), (judgement,))

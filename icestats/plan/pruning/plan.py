@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
+from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
+from icestats.answers.text import printable, render_bytes, render_count
 from icestats.errors import CallError
 from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.explanations import Explanation, explain, join_explanations
-from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.pruning.funnel import BOUNDS, ROW_GROUPS, Funnel, Judgement, PlanStep, StepResult
-from icestats.plan.pruning.plan_text import render_plan_html, render_plan_text
+from icestats.plan.pruning.funnel import BOUNDS, ROW_GROUPS, Funnel, PlanStep
 
+if TYPE_CHECKING:
+    from icestats.plan.filters.row_filter import RowFilter
+
+_WIDTH = 24
+_HEAD = ("step", "of", "kept", "skipped", "share kept", "size kept", "records kept", "ms")
 Which = Literal["kept", "skipped", "all", "none"]
 
 
@@ -35,7 +40,7 @@ class Plan:
     _row_filter: RowFilter = field(repr=False, compare=False)
     _funnel: Funnel = field(repr=False, compare=False)
     _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
-    """Gives for data files (`file_figures_schema`) the paths of the delete files that apply."""
+    """Gives for data files (`file_metrics_schema`) the paths of the delete files that apply."""
 
     @property
     def row_filter(self) -> str:
@@ -188,18 +193,37 @@ class Plan:
         }
 
     def __repr__(self) -> str:
-        return render_plan_text(self.table, self.row_filter, self.steps, self.partition_filters, self.unprojected)
+        width = max((len(step.step) for step in self.steps), default=0)
+        lines = [f"{self.table} where {printable(self.row_filter)}", *(f"  {line}" for line in self._filter_lines())]
+        for step in self.steps:
+            bar = "█" * max(round(_share(step) * _WIDTH), 1 if step.kept else 0)
+            counts = [f"{render_count(step.kept)} of {step.total:,} {step.unit}s kept"]
+            if step.unit != "row":
+                counts += [render_bytes(step.kept_bytes), f"{render_count(step.kept_rows)} records"]
+            counts.append(f"{step.duration_ms:.1f} ms" + (f" ({step.note})" if step.note else ""))
+            lines.append(f"  {step.step:<{width}}  {bar:<{_WIDTH}}  {', '.join(counts)}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return render_plan_html(self.table, self.row_filter, self.steps, self.partition_filters, self.unprojected)
+        lines = [line.strip() for line in self._filter_lines()]
+        table = build_table(_HEAD, map(_row, self.steps))
+        return build_answer(f"{self.table} where {self.row_filter}", table, about=lines)
+
+    def _filter_lines(self) -> list[str]:
+        lines = []
+        for spec_id, text in self.partition_filters.items():
+            lines.append(f"partition spec {spec_id}: {printable(text)}")
+            lines += [f"  {printable(p)}: {why}" for p, why in self.unprojected.get(spec_id, {}).items()]
+        return lines
 
     def _explain_manifests(self) -> tuple[list[str], list[list[Explanation]]]:
         count = self._funnel.manifests.num_rows
         steps = [""] * count
         parts: list[list[Explanation]] = [[] for _ in range(count)]
-        for judgement in _judgements(self._funnel.by_manifest):
+        for judgement in (one for result in self._funnel.by_manifest for one in result.judgements):
+            unprojected = self._row_filter.unprojected.get(judgement.spec_id)
             for place, row in enumerate(judgement.rows.tolist()):
-                explanation = self._explain(judgement, place)
+                explanation = explain(judgement.evaluation, place, unprojected)
                 steps[row] = judgement.step
                 parts[row] = [*parts[row], explanation] if judgement.evaluation.kept[place] else [explanation]
         return steps, parts
@@ -234,19 +258,11 @@ class Plan:
         found: dict[int, tuple[str, Explanation]] = {}
         wanted = np.zeros(self._funnel.files.num_rows, np.bool_)
         wanted[rows] = True
-        for judgement in _judgements(self._funnel.by_file):
+        for judgement in (one for result in self._funnel.by_file for one in result.judgements):
             for place in np.flatnonzero(wanted[judgement.rows]).tolist():
                 if judgement.step == BOUNDS or not judgement.evaluation.kept[place]:
                     found[int(judgement.rows[place])] = (judgement.step, explain(judgement.evaluation, place))
         return [found[row] for row in rows.tolist()]
-
-    def _explain(self, judgement: Judgement, place: int) -> Explanation:
-        return explain(judgement.evaluation, place, self._row_filter.unprojected.get(judgement.spec_id))
-
-
-def _judgements(results: Sequence[StepResult]) -> Iterator[Judgement]:
-    for result in results:
-        yield from result.judgements
 
 
 def _texts(found: list[Explanation]) -> dict[str, list[str]]:
@@ -255,3 +271,22 @@ def _texts(found: list[Explanation]) -> dict[str, list[str]]:
         "reason": [one.reason for one in found],
         "evidence": [one.evidence for one in found],
     }
+
+
+def _row(step: PlanStep) -> Sequence[str]:
+    share = _share(step)
+    bar = element("span", class_="bar", style=f"width:{share:.1%}", title=f"{share:.2%}")
+    return (
+        element("span", step.step, title=step.note),
+        f"{step.total:,} {step.unit}s",
+        render_count(step.kept),
+        render_count(step.skipped),
+        element("span", bar, class_="rest"),
+        render_bytes(step.kept_bytes),
+        render_count(step.kept_rows),
+        f"{step.duration_ms:.1f}",
+    )
+
+
+def _share(step: PlanStep) -> float:
+    return step.kept / step.total if step.kept is not None and step.total else 0.0

@@ -8,20 +8,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icestats.answers.schemas import row_group_figures_schema
+from icestats.answers.schemas import row_group_metrics_schema
 from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.iceberg.types import parse_type
-from icestats.plan.filters.literals import literal_bytes
+from icestats.plan.filters.predicates import literal_bytes
 
 _TAIL = 64 << 10
 _READERS = 8
@@ -39,13 +38,6 @@ _VALUE_TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Footer:
-    metadata: Any
-    """pyarrow.parquet.FileMetaData."""
-    bytes_read: int
-
-
 def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Field]) -> tuple[pa.Table, int]:
     """Read the footers of data files.
 
@@ -54,14 +46,14 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
     storage : FileReader
         Where to read from.
     files : pyarrow.Table
-        `file_figures_schema` with paths.
+        `file_metrics_schema` with paths.
     columns : sequence of Field
         The columns whose statistics are wanted.
 
     Returns
     -------
     row_groups : pyarrow.Table
-        `row_group_figures_schema`: one row a row group, in the order of the files. A file that is not Parquet is one
+        `row_group_metrics_schema`: one row a row group, in the order of the files. A file that is not Parquet is one
         row group without statistics.
     bytes_read : int
         How much of footers was read.
@@ -81,12 +73,12 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
             whole = {"row_count": row["record_count"], "size_bytes": row["file_size_in_bytes"]}
             out.append({"file_index": place, "row_group": 0, **whole})
         else:
-            out.extend({"file_index": place, **found} for found in _row_groups(footer.metadata, columns))
-    table = pa.Table.from_pylist(out, row_group_figures_schema([column.field_id for column in columns]))
-    return table, sum(footer.bytes_read for footer in footers if footer is not None)
+            out.extend({"file_index": place, **found} for found in _row_groups(footer[0], columns))
+    table = pa.Table.from_pylist(out, row_group_metrics_schema([column.field_id for column in columns]))
+    return table, sum(footer[1] for footer in footers if footer is not None)
 
 
-def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> _Footer | None:
+def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> tuple[pq.FileMetaData, int] | None:
     if str(row["file_format"]).upper() != "PARQUET":
         return None
     path, size = row["file_path"], row["file_size_in_bytes"]
@@ -97,12 +89,12 @@ def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> _Footer | None:
     if length > len(tail):
         tail = storage.read(path, max(size - length, 0))
     try:
-        return _Footer(pq.read_metadata(pa.BufferReader(tail)), len(tail))
+        return pq.read_metadata(pa.BufferReader(tail)), len(tail)
     except (pa.ArrowException, OSError) as error:
         raise MetadataError(f"the Parquet footer cannot be read: {one_line(error)}", path) from error
 
 
-def _row_groups(metadata: Any, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:
+def _row_groups(metadata: pq.FileMetaData, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:
     leaves = dict(_leaves(metadata.schema.to_arrow_schema()))
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

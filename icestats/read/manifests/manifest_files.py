@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.schemas import BOUNDS, COUNTS, PLANNING_STATISTICS, file_figures_schema, files_schema
+from icestats.answers.schemas import BOUNDS, COUNTS, PLANNING_STATISTICS, file_metrics_schema, files_schema
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.partition_columns import PartitionColumn, struct_type
@@ -205,7 +205,7 @@ class AllFields(_ManifestFiles):
 
 
 class PlanningFields(_ManifestFiles):
-    """Reads manifests into `file_figures_schema`; see `read_file_figures`."""
+    """Reads manifests into `file_metrics_schema`; see `read_file_metrics`."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class PlanningFields(_ManifestFiles):
         *,
         with_paths: bool,
     ) -> None:
-        schema = file_figures_schema(struct_type(columns), field_ids)
+        schema = file_metrics_schema(struct_type(columns), field_ids)
         super().__init__(manifests, metadata, columns, field_ids, schema, with_paths=with_paths)
 
     def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:

@@ -27,7 +27,15 @@ from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, defa
 if TYPE_CHECKING:
     from icestats.read.manifests.manifest_rollup import ManifestRollup
 
-__all__ = ["ManifestToRead", "RollUps", "find_partition_types", "manifests_to_read", "read_files", "read_rollups"]
+__all__ = [
+    "ManifestToRead",
+    "RollUps",
+    "find_partition_types",
+    "manifests_to_read",
+    "read_file_metrics",
+    "read_files",
+    "read_rollups",
+]
 
 _GROUPINGS = ("manifest", "partition")
 
@@ -208,6 +216,47 @@ def read_files(
     fields = find_partition_types(manifests, metadata, storage)
     files = AllFields(manifests, metadata, fields, list(dict.fromkeys(columns)))
     return files.run(storage, threads or default_threads(), progress)
+
+
+def read_file_metrics(
+    manifests: Sequence[ManifestToRead],
+    metadata: TableMetadata,
+    storage: FileReader,
+    field_ids: Sequence[int] = (),
+    *,
+    with_paths: bool = True,
+) -> pa.Table:
+    """Read the live files as planning needs them, at about twice the speed of `read_files`.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestToRead
+        Manifests of data and of deletes.
+    metadata : TableMetadata
+        Partition specs and schemas.
+    storage : FileReader
+        Where to read from.
+    field_ids : sequence of int, optional
+        The columns whose statistics are wanted.
+    with_paths : bool, optional
+        Whether paths are wanted; without them they are null, and reading is faster.
+
+    Returns
+    -------
+    pyarrow.Table
+        `file_metrics_schema`: one row a live entry, in the order of the manifests and of their entries.
+
+    Raises
+    ------
+    MetadataError
+        A manifest is missing, cut or damaged, or is not one of a spec of the table.
+    """
+    from icestats.read.manifests.manifest_files import PlanningFields
+
+    columns = find_partition_types(manifests, metadata, storage)
+    wanted = list(dict.fromkeys(field_ids))
+    files = PlanningFields(manifests, metadata, columns, wanted, with_paths=with_paths)
+    return files.run(storage, default_threads(), None)
 
 
 def find_partition_types(

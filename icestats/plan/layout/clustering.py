@@ -13,10 +13,80 @@ from icestats.answers.arrays import to_numpy
 from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import ColumnMetrics
-from icestats.plan.layout.depth import Depth, build_depth
-from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.ranks import build_ranks, count_members, sum_weights
+from icestats.plan.layout.file_set import FileSet, build_ranks
 from icestats.read.manifests.manifest_pool import default_threads
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many ranges a key lies in, over the keys of a table's rows."""
+
+    range_count: int
+    unknown_count: int
+    """Ranges without bounds: a lookup of any key opens them. They are counted in what is below."""
+    mean: float
+    max: int
+    histogram: tuple[tuple[int, int, float], ...]
+    """Share of the keys by depth: least and greatest depth of a bin, which are powers of two, and the share."""
+
+    @property
+    def share_opened(self) -> float:
+        """The share of all ranges that the lookup of one key opens on average."""
+        return self.mean / self.range_count if self.range_count else 0.0
+
+
+def build_depth(
+    lower: Longs,
+    upper: Longs,
+    weights: npt.NDArray[np.float64],
+    *,
+    unknown_count: int = 0,
+    valueless_count: int = 0,
+) -> Depth:
+    """Count for each of some keys the ranges that it lies in, both ends included.
+
+    Parameters
+    ----------
+    lower, upper : numpy.ndarray of int64
+        The ranges, as places among the keys in ascending order: the first key and the last one in the range.
+    weights : numpy.ndarray of float64
+        How much each key counts: the rows that it stands for.
+    unknown_count : int, optional
+        Further ranges, without bounds: each key may lie in them.
+    valueless_count : int, optional
+        Further ranges that hold no key at all.
+
+    Examples
+    --------
+    Of the keys 1, 6 and 9 the second lies in two of the ranges 1 to 6, 5 to 8 and 9 to 9:
+
+    >>> build_depth(np.array([0, 1, 2]), np.array([1, 1, 2]), np.ones(3)).mean
+    1.3333333333333333
+    """
+    range_count = len(lower) + unknown_count + valueless_count
+    if not len(weights):
+        return Depth(range_count, unknown_count, float(unknown_count), unknown_count, ())
+    size = len(weights) + 1
+    # Bounds that are the wrong way round hold no key.
+    ends = np.maximum(upper + 1, lower)
+    found = np.cumsum(np.bincount(lower, minlength=size) - np.bincount(ends, minlength=size))[:-1] + unknown_count
+    by_depth = _sum_weights(found, weights)
+    total = float(by_depth.sum()) or 1.0
+    return Depth(
+        range_count=range_count,
+        unknown_count=unknown_count,
+        mean=float((np.arange(len(by_depth)) * by_depth).sum() / total),
+        max=int(found.max()),
+        histogram=_histogram(by_depth, total),
+    )
+
+
+def _histogram(by_depth: npt.NDArray[np.float64], total: float) -> tuple[tuple[int, int, float], ...]:
+    # frexp(1) is bin 0 (depth 1), depths 2 to 3 are bin 1, 4 to 7 bin 2.
+    bins = np.frexp(np.maximum(np.arange(len(by_depth)), 1).astype(np.float64))[1] - 1
+    shares = _sum_weights(bins.astype(np.int64), by_depth) / total
+    return tuple((1 << place, (2 << place) - 1, float(share)) for place, share in enumerate(shares) if share > 0)
+
 
 _TIMES = ("day", "hour", "month", "year")
 
@@ -99,7 +169,7 @@ def _measure(
     # Distinct bounds are numbered in ascending order; the first half of the numbers are of lower bounds.
     numbers, keys = build_ranks(np.concatenate([lower[known], upper[known]]))
     half_of_rows = np.tile(files.record_counts[known] / 2.0, 2)
-    weights = sum_weights(numbers, half_of_rows, len(keys))
+    weights = _sum_weights(numbers, half_of_rows, len(keys))
     have_bounds = above.lower.known & above.upper.known
     valueless = int((above.valueless & ~above.lower.known).sum())
     manifests = build_depth(
@@ -131,7 +201,7 @@ def _within_partitions(partitions: Longs, numbers: Longs, key_count: int, weight
     """Look keys up among the files of their own partition; files without bounds are left out."""
     # Partition first, then the key's number: ranges of different partitions do not meet.
     places, keys = build_ranks(np.tile(partitions, 2) * key_count + numbers)
-    shares = sum_weights(places, weights, len(keys))
+    shares = _sum_weights(places, weights, len(keys))
     return build_depth(places[: len(partitions)], places[len(partitions) :], shares)
 
 
@@ -170,9 +240,9 @@ def build_spread(files: FileSet, target_file_size_bytes: int) -> Spread:
     partitions, manifests = files.partitions, files.manifest_index
     count = max(files.manifests.num_rows, 1)
     pairs = build_ranks(partitions * count + manifests)[1]
-    per_partition, per_manifest = count_members(pairs // count), count_members(pairs % count)
+    per_partition, per_manifest = _count_members(pairs // count), _count_members(pairs % count)
     small = files.sizes < 0.75 * target_file_size_bytes
-    crowded = count_members(partitions[small]) >= 5
+    crowded = _count_members(partitions[small]) >= 5
     return Spread(
         file_count=len(files),
         record_count=int(files.record_counts.sum()),
@@ -217,6 +287,29 @@ def find_late_data(files: FileSet) -> LateData | None:
         mean_units=float(units.mean()) if units.size else 0.0,
         max_units=int(units.max(initial=0)),
     )
+
+
+def _count_members(numbers: Longs) -> Longs:
+    """Return how often each number occurs of those that do, in their order; numbers are small and not negative.
+
+    Examples
+    --------
+    >>> _count_members(np.array([3, 0, 3])).tolist()
+    [1, 2]
+    """
+    counts = np.bincount(numbers)
+    return counts[counts > 0]
+
+
+def _sum_weights(numbers: Longs, weights: npt.NDArray[np.float64], count: int = 0) -> npt.NDArray[np.float64]:
+    """Return for each number from 0 on, up to `count` or to the greatest one, the sum of the weights that it has.
+
+    Examples
+    --------
+    >>> _sum_weights(np.array([2, 0, 2]), np.array([1.5, 1.0, 2.5])).tolist()
+    [1.0, 0.0, 4.0]
+    """
+    return np.bincount(numbers, weights=weights, minlength=count).astype(np.float64)
 
 
 def _mean(counts: Longs) -> float:
