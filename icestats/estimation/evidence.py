@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,23 +13,51 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import PLANNING_STATISTICS
+from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
-from icestats.estimation.file_deletes import FileDeletes, read_file_deletes
-from icestats.estimation.formulas.group_evidence import GroupEvidence, as_floats, build_column_evidence, build_groups
-from icestats.estimation.formulas.kept_groups import GroupedEvidence, keep_by_partition
-from icestats.estimation.formulas.questions import Question
-from icestats.estimation.formulas.sketch_sources import DistinctValues, Distribution
-from icestats.estimation.partition_kll import PartitionDistributions
-from icestats.estimation.table_deletes import TableDeletes, build_table_deletes
+from icestats.estimation.formulas.grouped_sources import GroupedEvidence, Question, keep_by_partition
+from icestats.estimation.formulas.selectivity import (
+    GroupEvidence,
+    as_floats,
+    build_column_evidence,
+    build_groups,
+    build_unknown,
+)
+from icestats.estimation.formulas.sketch_sources import DistinctValues, Distribution, Sketched, estimate_kll
+from icestats.estimation.row_level_deletes import (
+    FileDeletes,
+    TableDeletes,
+    build_table_deletes,
+    read_file_deletes,
+    sum_column,
+)
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.column_metrics import build_metrics
-from icestats.plan.evaluation.partition_groups import group_manifests, group_values
-from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
+from icestats.plan.evaluation.partition_groups import SpecGroups, build_partition_keys, group_manifests, group_values
+from icestats.plan.filters.value_sets import Leaf
+from icestats.read.manifests.file_metrics import read_file_metrics
+from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
-from icestats.read.puffin.statistics_files import KLL, THETA, NearestBlob, find_nearest, read_kll
+from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA, find_nearest, read_kll
 from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
 from icestats.snapshot.snapshot_reader import SnapshotReader
+from icestats.stats.kll import KllSketch
+from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
 from icestats.stats.theta import ThetaSketch
+
+_Read = TypeVar("_Read")
+_LIVE = ("record_count", "file_size_in_bytes", "live_file_count")
+
+
+@dataclass(frozen=True, slots=True)
+class _SketchedColumn:
+    """A column's committed sketches by partition: their index, and those that have been read."""
+
+    committed: CommittedPartitions
+    entries: Mapping[PartitionKey, PartitionEntry]
+    distributions: dict[PartitionKey, Distribution | None]
 
 
 class Evidence:
@@ -41,9 +71,7 @@ class Evidence:
 
     def __init__(self, reader: SnapshotReader) -> None:
         self.reader = reader
-        self._distributions: dict[int, Distribution | None] = {}
-        self._distinct: dict[int, DistinctValues | None] = {}
-        self._thetas: dict[int, ThetaSketch | None] = {}
+        self._committed: dict[tuple[str, int], Any] = {}
         self._files: dict[tuple[object, ...], GroupedEvidence] = {}
 
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
@@ -51,127 +79,96 @@ class Evidence:
         if partitions:
             self.reader.fill_rollups(None)
         self.reader.read_manifest_rollups(field_ids)
-        self.deletes  # noqa: B018 - kept once it is read
+        self._deletes  # noqa: B018 - kept once it is read
 
     @cached_property
-    def deletes(self) -> TableDeletes:
-        """The snapshot's row-level deletes."""
-        return build_table_deletes(self.reader, self.read_ndv)
+    def _deletes(self) -> TableDeletes:
+        return build_table_deletes(self.reader, self._read_ndv)
 
     @cached_property
     def _file_deletes(self) -> FileDeletes | None:
-        return read_file_deletes(self.reader) if self.deletes.position_record_count else None
+        return read_file_deletes(self.reader) if self._deletes.position_record_count else None
 
     @cached_property
-    def partition_distributions(self) -> PartitionDistributions:
-        """KLL sketches by partition."""
-        return PartitionDistributions(self.reader)
+    def _holds_data(self) -> Mask:
+        """Which manifests hold data files; the others hold delete files."""
+        return to_numpy(pc.equal(self.reader.manifest_files["content"], "data"))
 
     @cached_property
     def _data_manifests(self) -> pa.Table:
-        files = self.reader.manifest_files
-        return files.append_column("place", pa.array(np.arange(files.num_rows))).filter(
-            pc.equal(files["content"], "data")
-        )
+        return self.reader.manifest_files.filter(pa.array(self._holds_data))
 
     @cached_property
-    def manifest_bytes(self) -> int:
+    def _manifest_bytes(self) -> int:
         """Bytes that hold the roll-up by manifest: the committed blob's where it is read from there, or manifests'."""
         blobs = self.reader.blobs if self.reader.known_rollups() is None else ()
         committed = next((found.blob.length for found in blobs if found.blob.type == MANIFEST_STATISTICS), None)
-        return committed or int(pc.sum(self._data_manifests["manifest_length"]).as_py() or 0)
+        return committed or sum_column(self._data_manifests, "manifest_length")
 
     @cached_property
-    def partition_bytes(self) -> int:
+    def _partition_bytes(self) -> int:
         """Bytes that hold the roll-up by partition: the partition statistics file's, or manifests'."""
         reader = self.reader
         if reader.known_rollups() is None and reader.snapshot is not None:
             for file in reader.source.metadata.partition_statistics:
                 if file.snapshot_id == reader.snapshot.snapshot_id:
                     return file.file_size_in_bytes
-        return int(pc.sum(self._data_manifests["manifest_length"]).as_py() or 0)
+        return sum_column(self._data_manifests, "manifest_length")
+
+    @cached_property
+    def _partitions(self) -> tuple[pa.Table, pa.Table]:
+        """The partitions that hold data files, and their cells."""
+        rollups = self.reader.partition_rollups
+        has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], 0))
+        return _choose(rollups.partitions, rollups.partition_cells, has_data, len(self.reader.schema.columns))
 
     def read_manifests(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the data manifests with their roll-up."""
-        reader, metadata = self.reader, self.reader.source.metadata
-        manifests = self._data_manifests
+        reader = self.reader
         rollups, columns = reader.read_manifest_rollups(field_ids)
-        places = to_numpy(manifests["place"])
-        groups = rollups.manifests.take(pa.array(places))
-        rows = (places[:, None] * len(columns) + np.arange(len(columns))[None, :]).ravel()
-        cells = rollups.manifest_cells
-        if len(places) != rollups.manifests.num_rows:
-            cells = cells.take(pa.array(rows))
-        built = build_groups(
-            "manifest",
-            groups["record_count"],
-            groups["file_size_in_bytes"],
-            groups["live_file_count"],
-            cells,
-            columns,
-            field_ids,
-        )
-        by_spec = group_manifests(manifests, metadata.specs, reader.schema)
-        return GroupedEvidence(built, by_spec, self.deletes.over(built.row_counts), self.manifest_bytes)
+        live, cells = _choose(rollups.manifests, rollups.manifest_cells, self._holds_data, len(columns))
+        built = build_groups("manifest", live, cells, columns, field_ids)
+        by_spec = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
+        return GroupedEvidence(built, by_spec, self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_partitions(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the partitions with their roll-up."""
-        reader = self.reader
-        partitions = reader.partition_rollups.partitions
-        partitions = partitions.filter(pc.greater(partitions["data_file_count"], 0))
-        built = build_groups(
-            "partition",
-            partitions["data_record_count"],
-            partitions["total_data_file_size_in_bytes"],
-            partitions["data_file_count"],
-            self._partition_cells(),
-            reader.schema.columns,
-            field_ids,
-        )
-        by_spec = group_values(
-            combine_chunks(partitions["partition"]),
-            to_numpy(partitions["spec_id"]),
-            reader.source.metadata,
-            reader.schema,
-        )
-        return GroupedEvidence(built, by_spec, self.deletes.of_partitions(partitions), self.partition_bytes)
-
-    def _partition_cells(self) -> pa.Table:
-        rollups, width = self.reader.partition_rollups, len(self.reader.schema.columns)
-        has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], 0))
-        if has_data.all():
-            return rollups.partition_cells
-        return rollups.partition_cells.filter(pa.array(np.repeat(has_data, width)))
+        partitions, cells = self._partitions
+        named = zip(_LIVE, ("data_record_count", "total_data_file_size_in_bytes", "data_file_count"), strict=True)
+        live = pa.table({name: partitions[own] for name, own in named})
+        built = build_groups("partition", live, cells, self.reader.schema.columns, field_ids)
+        by_spec = self._group_values(partitions)
+        return GroupedEvidence(built, by_spec, self._deletes.of_partitions(partitions), self._partition_bytes)
 
     def read_table(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the table as one group."""
         rollups, columns = self.reader.read_manifest_rollups(field_ids)
-        manifests = rollups.manifests.take(self._data_manifests["place"])
-        rows, sizes, files = (
-            pa.array([pc.sum(manifests[name]).as_py() or 0], pa.int64())
-            for name in ("record_count", "file_size_in_bytes", "live_file_count")
-        )
-        built = build_groups("table", rows, sizes, files, rollups.table_cells, columns, field_ids)
-        return GroupedEvidence(built, [], self.deletes.over(built.row_counts), self.manifest_bytes)
+        manifests = rollups.manifests.filter(pa.array(self._holds_data))
+        live = pa.table({name: [sum_column(manifests, name)] for name in _LIVE})
+        built = build_groups("table", live, rollups.table_cells, columns, field_ids)
+        return GroupedEvidence(built, [], self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_files(self, question: Question) -> GroupedEvidence:
         """Return the data files, with their statistics, of the manifests that partition summaries leave."""
         kept = keep_by_partition(question, self.read_manifests(()))
         key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
         if key not in self._files:
-            manifests = self._data_manifests.drop_columns("place").take(pa.array(kept.places))
+            manifests = self._data_manifests.take(pa.array(kept.places))
             self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
         return self._files[key]
 
     def _read_files(self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool) -> GroupedEvidence:
-        reader, metadata = self.reader, self.reader.source.metadata
+        reader, deletes = self.reader, self._file_deletes
         fields = [field for field_id in field_ids if (field := reader.schema.get(field_id)) and field.is_primitive]
-        deletes = self._file_deletes
         if whole:
             # Faster, and without the sizes of columns.
-            wanted = [field.field_id for field in fields]
-            to_read = manifests_to_read(manifests)
-            files = read_file_metrics(to_read, metadata, reader.source.storage, wanted, with_paths=deletes is not None)
+            files = read_file_metrics(
+                manifests_to_read(manifests),
+                reader.source.metadata,
+                reader.source.storage,
+                [field.field_id for field in fields],
+                with_paths=deletes is not None,
+            )
         else:
             files = reader.read_files(field_ids, manifests)
         rows = as_floats(files["record_count"])
@@ -180,70 +177,113 @@ class Evidence:
             known = {name: _of_column(files, name, field.field_id) for name in (*PLANNING_STATISTICS, "column_size")}
             metrics = build_metrics(field, to_numpy(files["record_count"]), known)
             columns[field.field_id] = build_column_evidence(metrics, rows, known["column_size"])
-        by_spec = group_values(combine_chunks(files["partition"]), to_numpy(files["spec_id"]), metadata, reader.schema)
         groups = GroupEvidence("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
-        read = int(pc.sum(manifests["manifest_length"]).as_py() or 0) + (0 if deletes is None else deletes.bytes_read)
-        return GroupedEvidence(groups, by_spec, self.deletes.of_files(files, deletes), read)
+        read = sum_column(manifests, "manifest_length") + (0 if deletes is None else deletes.bytes_read)
+        return GroupedEvidence(groups, self._group_values(files), self._deletes.of_files(files, deletes), read)
+
+    def _group_values(self, groups: pa.Table) -> list[SpecGroups]:
+        values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
+        return group_values(values, spec_ids, self.reader.source.metadata, self.reader.schema)
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""
-        if field.field_id not in self._distributions:
-            self._distributions[field.field_id] = self._read_distribution(field)
-        return self._distributions[field.field_id]
+        return self._read_once(KLL, field, self._read_distribution)
 
-    def _read_distribution(self, field: Field) -> Distribution | None:
-        found = self._find_nearest(KLL, field)
-        if found is None:
-            return None
+    def read_distinct(self, field: Field) -> DistinctValues | None:
+        """Return a column's nearest committed Theta sketch."""
+        return self._read_once(THETA, field, self._read_distinct)
+
+    def _read_once(self, blob_type: str, field: Field, read: Callable[[Field], _Read]) -> _Read | None:
+        """Read what has been committed of a column, unless that has been done; None: nothing has."""
+        key = (blob_type, field.field_id)
+        if key not in self._committed:
+            try:
+                self._committed[key] = read(field)
+            except StatisticsMissingError:
+                self._committed[key] = None
+        found: _Read | None = self._committed[key]
+        return found
+
+    def _read_distribution(self, field: Field) -> Distribution:
+        size_bytes = find_nearest(self.reader.blobs, KLL, field).blob.length
         kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
         nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
         if nulls is None or nans is None:
-            return Distribution(kll.sketch, None, None, found.blob.length)
+            return Distribution(kll.sketch, None, None, size_bytes)
         rows = max(kll.sketch.n + nulls + nans, 1)
-        return Distribution(kll.sketch, nulls / rows, nans / rows, found.blob.length)
+        return Distribution(kll.sketch, nulls / rows, nans / rows, size_bytes)
 
-    def _find_nearest(self, blob_type: str, field: Field) -> NearestBlob | None:
+    def _read_distinct(self, field: Field) -> DistinctValues:
+        found = find_nearest(self.reader.blobs, THETA, field)
         try:
-            return find_nearest(self.reader.blobs, blob_type, field)
-        except StatisticsMissingError:
-            return None
-
-    def read_theta(self, field: Field) -> ThetaSketch | None:
-        """Return a column's nearest committed Theta sketch."""
-        if field.field_id not in self._thetas:
-            self._thetas[field.field_id] = self._read_theta(field)
-        return self._thetas[field.field_id]
-
-    def _read_theta(self, field: Field) -> ThetaSketch | None:
-        found = self._find_nearest(THETA, field)
-        if found is None:
-            return None
-        try:
-            return ThetaSketch.from_bytes(read_blob(self.reader.source.storage, found.blob, found.statistics_path))
+            theta = ThetaSketch.from_bytes(read_blob(self.reader.source.storage, found.blob, found.statistics_path))
         except ValueError as error:
             message = f"the Theta sketch of column {field.name!r}: {error}"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset) from error
+        return DistinctValues(theta, found.blob.length)
 
-    def read_distinct(self, field: Field) -> DistinctValues | None:
-        """Return how many distinct values a column has, from its nearest committed Theta sketch."""
-        if field.field_id not in self._distinct:
-            found = self._find_nearest(THETA, field)
-            theta = self.read_theta(field)
-            self._distinct[field.field_id] = (
-                None
-                if theta is None or found is None
-                else DistinctValues(theta.estimate(), *theta.bounds(2), found.blob.length)
-            )
-        return self._distinct[field.field_id]
-
-    def read_ndv(self, field_id: int) -> float | None:
+    def _read_ndv(self, field_id: int) -> float | None:
         """Return the number of distinct values of a column; None: unknown, or its statistics file is damaged."""
         field = self.reader.schema.get(field_id)
         try:
             found = None if field is None else self.read_distinct(field)
         except MetadataError:
             return None
-        return None if found is None else found.ndv
+        return None if found is None else found.theta.estimate()
+
+    def estimate_in_partitions(self, leaf: Leaf, places: Longs) -> Sketched:
+        """Estimate a predicate in some partitions by their sketches.
+
+        Parameters
+        ----------
+        leaf : Leaf
+            The predicate.
+        places : numpy.ndarray of int64
+            Which of `read_partitions` they are.
+        """
+        wanted = self.reader.schema.find(leaf.column)
+        column = self._read_once(PARTITION_SKETCHES, wanted, self._read_index)
+        if column is None:
+            reason = f"{leaf.text}: no sketches of {leaf.column} by partition are committed"
+            return Sketched(build_unknown(reason, len(places)))
+        keys = [self._partition_keys[place] for place in places.tolist()]
+        entries = [column.entries[key] for key in keys if key in column.entries]
+        if missing := len(keys) - len(entries):
+            reason = f"{leaf.text}: no sketch of {leaf.column} for {missing:,} of {counted(len(keys), 'partition')}"
+            return Sketched(build_unknown(reason, len(keys)))
+        lacking = [entry for entry in entries if entry.key not in column.distributions]
+        sketches = read_kll_by_partition(self.reader.source.storage, column.committed, lacking)
+        column.distributions.update((entry.key, _build_distribution(entry, sketches)) for entry in lacking)
+        found = [column.distributions[entry.key] for entry in entries]
+        # What is rare in each of many partitions may be frequent enough in all of them together.
+        selectivity = estimate_kll(leaf, found, rare_is_unknown=False)
+        read = [one for one in found if one is not None]
+        return Sketched(selectivity, sum(o.sketch.retained_count for o in read), sum(o.size_bytes for o in read))
+
+    def _read_index(self, field: Field) -> _SketchedColumn:
+        committed = read_partition_index(self.reader.source.storage, self.reader.blobs, field)
+        return _SketchedColumn(committed, {entry.key: entry for entry in committed.index.partitions}, {})
+
+    @cached_property
+    def _partition_keys(self) -> list[PartitionKey | None]:
+        partitions = self._partitions[0]
+        values, spec_ids = combine_chunks(partitions["partition"]), to_numpy(partitions["spec_id"])
+        return build_partition_keys(values, spec_ids, self.reader.source.metadata, self.reader.schema)
+
+
+def _choose(groups: pa.Table, cells: pa.Table, chosen: Mask, width: int) -> tuple[pa.Table, pa.Table]:
+    """Return some of the groups of a roll-up, and their cells, `width` a group."""
+    if chosen.all():
+        return groups, cells
+    return groups.filter(pa.array(chosen)), cells.filter(pa.array(np.repeat(chosen, width)))
+
+
+def _build_distribution(entry: PartitionEntry, sketches: Mapping[PartitionKey, KllSketch]) -> Distribution | None:
+    if entry.key not in sketches:
+        return None
+    rows = max(entry.value_count, 1)
+    nulls, nans = entry.null_value_count / rows, entry.nan_value_count / rows
+    return Distribution(sketches[entry.key], nulls, nans, entry.kll_length)
 
 
 def _of_column(files: pa.Table, statistic: str, field_id: int) -> pa.Array:

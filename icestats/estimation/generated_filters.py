@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,16 +65,20 @@ def generate_filters(evidence: Evidence, count: int, seed: int, columns: Sequenc
 
 def _generate(kind: str, known: Sequence[Field], values: dict[str, list[str]], random: Random) -> str:
     if kind in ("and", "or"):
-        parts = [
-            _generate(("range", "between", "equality")[random.integers(3)], known, values, random) for _ in range(2)
-        ]
+        parts = [_generate(_PARTS[random.integers(len(_PARTS))], known, values, random) for _ in range(2)]
         return f" {kind} ".join(f"({part})" if " and " in part and kind == "or" else part for part in parts)
     field = known[int(random.integers(len(known)))]
-    return _ONE[kind](field, values[field.name], random)
-
-
-def _pick(random: Random, choices: Sequence[str]) -> str:
-    return choices[int(random.integers(len(choices)))]
+    name, choices = _quote(field.name), values[field.name]
+    if kind == "null":
+        return f"{name} is {'not ' if random.integers(2) else ''}null"
+    if kind == "between":
+        low, high = sorted(random.integers(len(choices), size=2).tolist())
+        return f"{name} >= {choices[low]} and {name} <= {choices[high]}"
+    if kind == "in":
+        places = sorted(random.integers(len(choices), size=3).tolist())
+        return f"{name} in ({', '.join(dict.fromkeys(choices[place] for place in places))})"
+    sign = ("<", "<=", ">", ">=")[random.integers(4)] if kind == "range" else "="
+    return f"{name} {sign} {choices[random.integers(len(choices))]}"
 
 
 def _quote(name: str) -> str | None:
@@ -82,38 +86,6 @@ def _quote(name: str) -> str | None:
     if _PLAIN.fullmatch(name) and name.lower() != "not":
         return name
     return None if set(name) & set('".') or not name.isprintable() else f'"{name}"'
-
-
-def _range(field: Field, values: Sequence[str], random: Random) -> str:
-    sign = _pick(random, ("<", "<=", ">", ">="))
-    return f"{_quote(field.name)} {sign} {_pick(random, values)}"
-
-
-def _between(field: Field, values: Sequence[str], random: Random) -> str:
-    low, high = sorted(random.integers(len(values), size=2).tolist())
-    return f"{_quote(field.name)} >= {values[low]} and {_quote(field.name)} <= {values[high]}"
-
-
-def _equality(field: Field, values: Sequence[str], random: Random) -> str:
-    return f"{_quote(field.name)} = {_pick(random, values)}"
-
-
-def _in(field: Field, values: Sequence[str], random: Random) -> str:
-    chosen = sorted({int(place) for place in random.integers(len(values), size=3)})
-    return f"{_quote(field.name)} in ({', '.join(dict.fromkeys(values[place] for place in chosen))})"
-
-
-def _null(field: Field, _values: Sequence[str], random: Random) -> str:
-    return f"{_quote(field.name)} is {'not ' if random.integers(2) else ''}null"
-
-
-_ONE: dict[str, Callable[[Field, Sequence[str], Random], str]] = {
-    "range": _range,
-    "between": _between,
-    "equality": _equality,
-    "in": _in,
-    "null": _null,
-}
 
 
 def _values(evidence: Evidence, field: Field) -> list[str]:
@@ -129,7 +101,7 @@ def _show(type_text: str, item: Any) -> str | None:
     if parse_type(type_text).name == "boolean":
         return "true" if item else "false"
     if isinstance(item, str) and (
-        len(item) > _MOST_CHARACTERS or not item or not item.isprintable() or set(item) & set("'\\\"%")
+        len(item) > _MOST_CHARACTERS or not item or not item.isprintable() or set(item) & _UNQUOTED
     ):
         return None
     if isinstance(item, float) and not np.isfinite(item):

@@ -1,36 +1,100 @@
-"""Estimates of a join of two tables, with the truth beside them."""
+"""Estimates of an equi-join's rows, with the truth beside them."""
 
 from __future__ import annotations
 
+import math
 import time
+from dataclasses import dataclass
 
-from icestats.errors import StatisticsMissingError
+import numpy as np
+
 from icestats.estimation.evidence import Evidence
-from icestats.estimation.formulas.join_formulas import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
-from icestats.estimation.formulas.questions import Question
-from icestats.estimation.formulas.source_estimates import SourceEstimate
+from icestats.estimation.formulas.grouped_sources import Question
+from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.scan.actual_rows import count_join_rows
+from icestats.stats.theta import ThetaSketch, estimate_common_values
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """One side of an equi-join."""
+
+    name: str
+    """Of the key column, for messages."""
+    type: str
+    """Iceberg's, of the key column."""
+    row_count: float | None
+    """Rows whose key is neither null nor filtered out; None: unknown."""
+    theta: ThetaSketch | None
+    """Of the key column; None: none is committed."""
+    theta_size_bytes: int = 0
 
 
 def build_side(evidence: Evidence, question: Question, key: Field, name: str) -> JoinSide:
     """Build a side of a join: rows as `combined` estimates them, less the key's nulls; the key's Theta sketch."""
     combined = ask_sources(evidence, question, ["combined"], double_filtering=False)[0]
-    table = evidence.read_table([key.field_id])
-    nulls = float(table.groups.columns[key.field_id].null_share[0]) if key.field_id in table.groups.columns else 0.0
-    rows = None if combined.rows is None else combined.rows * (1.0 - (nulls if nulls == nulls else 0.0))
-    try:
-        theta = evidence.read_theta(key)
-    except StatisticsMissingError:
-        theta = None
+    column = evidence.read_table([key.field_id]).groups.columns.get(key.field_id)
+    nulls = 0.0 if column is None else float(np.nan_to_num(column.null_share[0]))
+    rows = None if combined.rows is None else combined.rows * (1.0 - nulls)
     distinct = evidence.read_distinct(key)
-    return JoinSide(f"{name}.{key.name}", key.type, rows, theta, distinct.size_bytes if distinct else 0)
+    theta, size_bytes = (None, 0) if distinct is None else (distinct.theta, distinct.size_bytes)
+    return JoinSide(f"{name}.{key.name}", key.type, rows, theta, size_bytes)
 
 
-def estimate_both(left: JoinSide, right: JoinSide) -> list[SourceEstimate]:
-    """Estimate by number of distinct values, and by intersection."""
-    return [estimate_join_by_ndv(left, right), estimate_join_by_theta(left, right)]
+def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
+    """Estimate a join's rows by the classic formula: rows x rows / the greater number of distinct keys."""
+    pairs, thetas, reason = _known(left, right)
+    if reason:
+        return SourceEstimate("join-ndv", reason=reason)
+    keys = max(theta.estimate() for theta in thetas)
+    return SourceEstimate(
+        "join-ndv",
+        rows=pairs / keys if keys else 0.0,
+        assumes="every key of the side with fewer is on the other, each with as many rows as another",
+        values_read=4,
+        bytes_read=left.theta_size_bytes + right.theta_size_bytes,
+    )
+
+
+def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
+    """Estimate a join's rows by the keys that both sides have, counted by intersecting their Theta sketches.
+
+    The number of common keys is within its bounds at 95.4 % confidence. The number of rows has no bounds: it rests on
+    each key having as many rows as another.
+    """
+    pairs, thetas, reason = _known(left, right)
+    if not reason and left.type != right.type:
+        reason = (
+            f"{left.name} is {left.type} and {right.name} {right.type}: Theta hashes values of each type its own way"
+        )
+    if reason:
+        return SourceEstimate("join-theta", reason=reason)
+    common = estimate_common_values(*thetas)
+    distinct = math.prod(theta.estimate() for theta in thetas)
+    return SourceEstimate(
+        "join-theta",
+        rows=pairs / distinct * common.estimate if distinct else 0.0,
+        assumes=f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4 % confidence) are on "
+        "both sides, each with as many rows as another of its side",
+        values_read=sum(len(theta.hashes) for theta in thetas) + 2,
+        bytes_read=left.theta_size_bytes + right.theta_size_bytes,
+    )
+
+
+def _known(left: JoinSide, right: JoinSide) -> tuple[float, list[ThetaSketch], str]:
+    """Return the number of pairs of rows, both sides' sketches, and why the join's rows are unknown, if they are."""
+    pairs = 1.0
+    thetas: list[ThetaSketch] = []
+    for side in (left, right):
+        if side.theta is None:
+            return pairs, thetas, f"no Theta sketch of {side.name} is committed"
+        if side.row_count is None:
+            return pairs, thetas, f"how many rows of {side.name} are left by its filter is unknown"
+        pairs *= side.row_count
+        thetas.append(side.theta)
+    return pairs, thetas, ""
 
 
 def count_join(
@@ -44,13 +108,5 @@ def count_join(
             for e, q, k in zip((left, right), questions, keys, strict=True)
         )
     )
-    found = SourceEstimate(
-        "actual",
-        rows=float(rows),
-        rows_lower=float(rows),
-        rows_upper=float(rows),
-        bound="counted",
-        assumes="how often each key is on each side, counted by PyIceberg; deletes applied",
-        duration_ms=(time.perf_counter() - begin) * 1000.0,
-    )
-    return rows, found
+    assumes = "how often each key is on each side, counted by PyIceberg; deletes applied"
+    return rows, build_counted(rows, assumes, begin)

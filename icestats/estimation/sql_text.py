@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import uuid
 from typing import Any, Literal
 
 from icestats.iceberg.types import decode_json, encode_value, parse_type
@@ -13,6 +12,10 @@ from icestats.stats.kll_items import item_value
 Dialect = Literal["spark", "duckdb"]
 
 _QUOTES = {"spark": "`", "duckdb": '"'}
+_SPARK_TIMES = {"timestamp": "timestamp_ntz", "timestamp_ns": "timestamp_ntz"}
+_SPARK_TIMES |= {"timestamptz": "timestamp", "timestamptz_ns": "timestamp"}
+_TYPES = {"spark": {"uuid": "string", **_SPARK_TIMES}, "duckdb": {"timestamptz_ns": "timestamptz"}}
+"""What a dialect calls Iceberg's types, where it has a name of its own."""
 
 
 def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
@@ -30,7 +33,7 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
 
     Examples
     --------
-    >>> from icestats.plan.filters.value_sets import TOP, ValueSet, above
+    >>> from icestats.plan.values.value_sets import TOP, ValueSet, above
     >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
     >>> build_sql(leaf, "spark")
     '`price` > 3.0D'
@@ -120,9 +123,8 @@ def _literal(type_text: str, item: Any, dialect: Dialect) -> str:
         return f"X'{item.hex()}'" if dialect == "spark" else f"from_hex('{item.hex()}')"
     if kind.name == "string":
         return _text_literal(item, dialect)
-    if kind.name == "uuid":
-        return f"cast('{uuid.UUID(bytes=item)}' as {_temporal_type(kind.name, dialect)})"
-    return f"cast('{decode_json(type_text, encode_value(type_text, item))}' as {_temporal_type(kind.name, dialect)})"
+    own_name = _TYPES[dialect].get(kind.name, kind.name)
+    return f"cast('{decode_json(type_text, encode_value(type_text, item))}' as {own_name})"
 
 
 def _float_literal(item: float, name: str, dialect: Dialect) -> str:
@@ -136,13 +138,3 @@ def _text_literal(item: str, dialect: Dialect) -> str:
         item = item.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{item}'"
     return "'" + item.replace("'", "''") + "'"
-
-
-def _temporal_type(name: str, dialect: Dialect) -> str:
-    if name in ("date", "time"):
-        return name
-    if name == "uuid":
-        return "string" if dialect == "spark" else "uuid"
-    if dialect == "spark":
-        return "timestamp" if name.startswith("timestamptz") else "timestamp_ntz"
-    return "timestamptz" if name.startswith("timestamptz") else "timestamp_ns" if name.endswith("_ns") else "timestamp"

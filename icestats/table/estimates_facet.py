@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
-    from icestats.estimation.answer import Estimates
+    from icestats.estimation.estimates import Estimates, Workload
     from icestats.estimation.evidence import Evidence
-    from icestats.estimation.formulas.questions import Question
-    from icestats.estimation.workload import Workload
+    from icestats.estimation.formulas.grouped_sources import Question
 
 
 class Estimating(Facet):
@@ -32,7 +31,7 @@ class Estimating(Facet):
     def _ask(
         self, row_filter: str | BooleanExpression, columns: Sequence[str] | None = None, deletes: str = "deduct"
     ) -> Question:
-        from icestats.estimation.formulas.questions import build_question
+        from icestats.estimation.formulas.grouped_sources import build_question
 
         return build_question(self._bind(row_filter), self.schema, columns, deletes)
 
@@ -66,7 +65,7 @@ class Estimating(Facet):
         actual : bool
             Count the rows, too, deletes applied, and give each estimate its q-error. Reads data.
         engines : bool or sequence of str
-            Which optimizers to ask: some of `estimation.truth.ENGINES`, or all. `spark` starts a session.
+            Which optimizers to ask: some of `estimation.engines.ENGINES`, or all. `spark` starts a session.
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default the running one, or a new local one.
 
@@ -89,7 +88,7 @@ class Estimating(Facet):
         >>> round(estimates["partitions"].rows)
         58665
         """
-        from icestats.estimation.truth import count_actual
+        from icestats.estimation.engines import count_actual
 
         question = self._ask(row_filter, columns, deletes)
         found = self._estimate(question, sources, double_filtering, engines, spark)
@@ -109,10 +108,9 @@ class Estimating(Facet):
         engines: bool | Sequence[str],
         spark: SparkSession | None,
     ) -> Estimates:
-        from icestats.estimation.answer import Estimates
+        from icestats.estimation.engines import ask_engines, choose_engines, find_traps
+        from icestats.estimation.estimates import Estimates
         from icestats.estimation.sources import ask_sources
-        from icestats.estimation.traps import find_traps
-        from icestats.estimation.truth import ask_engines, choose_engines
 
         asked = choose_engines(engines)
         found = ask_sources(self._evidence, question, sources, double_filtering=double_filtering)
@@ -171,8 +169,8 @@ class Estimating(Facet):
         -----
         The columns of the filters are read once, for all of them.
         """
+        from icestats.estimation.estimates import Workload
         from icestats.estimation.generated_filters import generate_filters
-        from icestats.estimation.workload import Workload
         from icestats.scan.actual_rows import count_rows_of_many
 
         if n < 1:
@@ -230,8 +228,8 @@ class Estimating(Facet):
         >>> [one.source for one in flights.estimate_join(flights, "carrier")]
         ['join-ndv', 'join-theta']
         """
-        from icestats.estimation.answer import Estimates
-        from icestats.estimation.joins import build_side, count_join, estimate_both
+        from icestats.estimation.estimates import Estimates
+        from icestats.estimation.joins import build_side, count_join, estimate_join_by_ndv, estimate_join_by_theta
 
         names = (on, on) if isinstance(on, str) else on
         keys = self.schema.find(names[0]), other.schema.find(names[1])
@@ -240,7 +238,7 @@ class Estimating(Facet):
             build_side(table._evidence, question, key, table.name)
             for table, question, key in zip((self, other), questions, keys, strict=True)
         ]
-        found = estimate_both(sides[0], sides[1])
+        found = [estimate_join_by_ndv(*sides), estimate_join_by_theta(*sides)]
         rows = None
         if actual:
             rows, counted = count_join(self._evidence, other._evidence, questions, keys)

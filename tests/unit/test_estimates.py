@@ -14,8 +14,8 @@ from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
 import icestats
 from icestats.cli.command_line import cli
-from icestats.estimation.file_deletes import FileDeletes
 from icestats.estimation.formulas.source_estimates import q_error
+from icestats.estimation.row_level_deletes import FileDeletes
 from icestats.estimation.sources import SOURCES
 from icestats.iceberg.value_order import literal_keys
 from icestats.plan.evaluation.column_metrics import value_metrics

@@ -7,7 +7,7 @@ import pytest
 from pyiceberg.table import Table as IcebergTable
 
 import icestats
-from icestats.estimation.formulas.join_formulas import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
+from icestats.estimation.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch, estimate_common_values
 

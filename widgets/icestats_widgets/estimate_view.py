@@ -9,7 +9,7 @@ import ipywidgets
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
-from icestats.estimation.answer import Estimates
+from icestats.estimation.estimates import Estimates
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats_widgets.cells import text_cell
 from icestats_widgets.grid import Grid, ListedRows, Row

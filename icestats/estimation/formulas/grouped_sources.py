@@ -1,37 +1,260 @@
-"""Estimates from bounds, counts and partition values of files, manifests, partitions and the table."""
+"""Estimates from bounds, counts and partition values of files, manifests, partitions and the table.
+
+A question is asked of groups of rows. Partition values leave some of the groups; the selectivities of these, their
+deletes and their sizes add up to the estimate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from icestats.estimation.formulas.kept_groups import (
-    Basis,
-    GroupedEvidence,
-    KeptGroups,
-    build_source_estimate,
-    count_values,
-    keep_by_partition,
+from icestats.errors import CallError
+from icestats.estimation.formulas.selectivity import (
+    GroupEvidence,
+    Selectivity,
+    build_selectivity,
+    combine_leaves,
+    estimate_uniform,
 )
-from icestats.estimation.formulas.questions import Question
-from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, combine_leaves
-from icestats.estimation.formulas.source_estimates import SourceEstimate
-from icestats.estimation.formulas.uniform import estimate_uniform
-from icestats.plan.evaluation.partition_projection import LeafPartitions
-from icestats.plan.filters.value_sets import Leaf
+from icestats.estimation.formulas.source_estimates import DELETES, SourceEstimate
+from icestats.iceberg.metadata import Field, Schema
+from icestats.iceberg.value_order import Floats, Longs
+from icestats.plan.evaluation.partition_groups import SpecGroups
+from icestats.plan.evaluation.partition_projection import LeafPartitions, judge_leaf, keep_groups
+from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.filters.value_sets import Leaf, Tree, build_tree, list_leaves
 
 _HARD_BOUND = "certain: what the bounds and null counts of {unit} leave possible, Fréchet's inequalities for AND and OR"
 
 
-def estimate_kept(
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every source."""
+
+    row_filter: RowFilter
+    columns: tuple[int, ...] | None
+    """Field ids of the projected columns; None: all."""
+    deletes: str
+    """One of `source_estimates.DELETES`."""
+
+    @cached_property
+    def predicate(self) -> Tree:
+        """The filter as sets of values."""
+        return build_tree(self.row_filter.condition)
+
+    @cached_property
+    def leaves(self) -> list[Leaf]:
+        """The predicates on columns."""
+        return list_leaves(self.predicate)
+
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The columns of the filter, then the projected ones."""
+        filtered = (leaf.field_id for leaf in self.leaves)
+        return tuple(dict.fromkeys((*filtered, *(self.columns or ()))))
+
+
+def build_question(row_filter: RowFilter, schema: Schema, columns: Sequence[str] | None, deletes: str) -> Question:
+    """Build the question that a row filter asks.
+
+    Parameters
+    ----------
+    row_filter : RowFilter
+        The filter.
+    schema : Schema
+        The snapshot's schema.
+    columns : sequence of str or None
+        The projected columns; None: all.
+    deletes : {"deduct", "positions", "ignore"}
+        How row-level deletes count.
+
+    Raises
+    ------
+    ColumnNotFoundError, CallError
+        The call is wrong.
+    """
+    if deletes not in DELETES:
+        raise CallError(f"deletes is {deletes!r}: expected one of {', '.join(DELETES)}")
+    found = None if columns is None else [i for name in columns for i in _primitive_ids(schema.find(name), schema)]
+    return Question(row_filter, None if found is None else tuple(dict.fromkeys(found)), deletes)
+
+
+def _primitive_ids(field: Field, schema: Schema) -> list[int]:
+    if field.is_primitive:
+        return [field.field_id]
+    return [f.field_id for f in schema.columns if f.name.startswith(f"{field.name}.")]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteShares:
+    """Which share of each group's records row-level deletes remove."""
+
+    positions: Floats
+    """Position deletes and deletion vectors, counted in their files."""
+    equality: Floats
+    """Equality deletes, estimated as filters."""
+    most_own: Floats
+    """Rows of each group that position deletes and deletion vectors delete which name it, at most."""
+    least_own: Floats
+    """The same at least: of deletion vectors."""
+    most_others: float
+    """Records of the other position deletes and deletion vectors: no more rows of any groups are deleted by these."""
+    positions_assumes: str
+    """How position deletes and deletion vectors are deducted."""
+    equality_assumes: str
+
+    def take(self, groups: Longs) -> DeleteShares:
+        """Return those of some groups."""
+        names = ("positions", "equality", "most_own", "least_own")
+        return replace(self, **{name: getattr(self, name)[groups] for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedEvidence:
+    """The groups that one kind of statistics is about, and what they took to read."""
+
+    groups: GroupEvidence
+    by_spec: Sequence[SpecGroups]
+    deletes: DeleteShares
+    bytes_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGroups:
+    """The groups that partition values leave, and what these say of each leaf."""
+
+    question: Question
+    evidence: GroupedEvidence
+    """All groups."""
+    groups: GroupEvidence
+    leaves: dict[Leaf, LeafPartitions]
+    places: Longs
+    """Which of all groups they are."""
+    deletes: DeleteShares
+
+
+def keep_by_partition(question: Question, evidence: GroupedEvidence) -> KeptGroups:
+    """Return the groups that may hold matching rows, by their partition values alone."""
+    count = len(evidence.groups.row_counts)
+    schema = question.row_filter.schema
+    leaves = {leaf: judge_leaf(leaf, evidence.by_spec, count, schema) for leaf in question.leaves}
+    kept = np.flatnonzero(keep_groups(question.predicate, leaves, count))
+    taken = {leaf: found.take(kept) for leaf, found in leaves.items()}
+    return KeptGroups(question, evidence, evidence.groups.take(kept), taken, kept, evidence.deletes.take(kept))
+
+
+def count_values(question: Question, evidence: GroupedEvidence, kept: int) -> int:
+    """Count the statistics that a source reads: partition values of all groups, metrics of the columns of some."""
+    filtered = {leaf.field_id for leaf in question.leaves}
+    nan_columns = {leaf.field_id for leaf in question.leaves if leaf.type in ("float", "double")}
+    partition_values = sum(
+        len(found.groups) for found in evidence.by_spec for field in found.spec.fields if field.source_id in filtered
+    )
+    sizes = 1 if question.columns is None else len(question.columns)
+    return 2 * partition_values + kept * (1 + sizes + 3 * len(filtered) + len(nan_columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What an estimate and its bounds rest on, and what they took."""
+
+    assumes: str
+    bound: str
+    values_read: int
+    bytes_read: int
+    of_live_rows: bool = False
+    """Whether selectivities are shares of the rows that deletes leave, as those of sketches are."""
+
+
+def build_source_estimate(
     source: str,
     question: Question,
-    evidence: GroupedEvidence,
-    kept: KeptGroups,
-    estimate_leaf: Callable[[Leaf], Selectivity],
-    *,
-    assumes: str,
+    evidence: GroupedEvidence | KeptGroups,
+    selectivity: Selectivity,
+    basis: Basis,
+) -> SourceEstimate:
+    """Add up a selectivity over its groups.
+
+    Parameters
+    ----------
+    source : str
+        The source's name.
+    question : Question
+        The filter, the projected columns, and how deletes count.
+    evidence : GroupedEvidence or KeptGroups
+        Groups that a scan cannot skip by partition, with the projected columns' sizes, and their deletes.
+    selectivity : Selectivity
+        Of the filter in each group.
+    basis : Basis
+        What it rests on.
+    """
+    groups, deletes, columns, how_deletes = evidence.groups, evidence.deletes, question.columns, question.deletes
+    kept, equal = 1.0 - deletes.positions, 1.0 - deletes.equality
+    shares = {"ignore": np.ones(len(kept)), "positions": kept, "deduct": kept * equal}
+    matching = groups.row_counts * selectivity.estimate
+    totals = {how: _known_sum(matching * share) for how, share in shares.items()}
+    sizes = groups.size_bytes if columns is None else _projected(groups, columns)
+    if basis.of_live_rows:
+        live = groups.row_counts * shares[how_deletes]
+        lower, upper = float((live * selectivity.lower).sum()), float((live * selectivity.upper).sum())
+    else:
+        lower, upper = _bounds(groups.row_counts, selectivity, deletes, how_deletes)
+    assumes = [basis.assumes]
+    if how_deletes != "ignore" and deletes.positions.any():
+        assumes.append(deletes.positions_assumes)
+    if how_deletes == "deduct" and deletes.equality.any():
+        assumes.append(deletes.equality_assumes)
+    unknown_sizes = columns is not None and totals[how_deletes] is not None and bool(np.isnan(sizes).any())
+    reason = "; ".join(selectivity.reasons) or ("sizes of projected columns are unknown" if unknown_sizes else "")
+    return SourceEstimate(
+        source=source,
+        rows=totals[how_deletes],
+        rows_lower=round(lower, 6),
+        rows_upper=round(upper, 6),
+        bound=basis.bound,
+        bytes=_known_sum(sizes * selectivity.estimate * shares[how_deletes]),
+        scan_bytes=_known_sum(np.where(selectivity.upper > 0.0, sizes, 0.0)),
+        rows_deletes_ignored=totals["ignore"],
+        rows_positions_deducted=totals["positions"],
+        rows_deletes_deducted=totals["deduct"],
+        assumes="; ".join(filter(None, assumes)),
+        reason=reason,
+        values_read=basis.values_read,
+        bytes_read=basis.bytes_read,
+    )
+
+
+def _projected(groups: GroupEvidence, columns: Sequence[int]) -> Floats:
+    sizes = np.zeros(len(groups.row_counts))
+    for field_id in columns:
+        column = groups.columns.get(field_id)
+        sizes = sizes + (np.nan if column is None else column.size_bytes)
+    return sizes
+
+
+def _bounds(rows: Floats, selectivity: Selectivity, deletes: DeleteShares, how: str) -> tuple[float, float]:
+    lower, upper = rows * selectivity.lower, rows * selectivity.upper
+    if how == "ignore":
+        return float(lower.sum()), float(upper.sum())
+    # Deleted rows may be matching ones, or none of them; a delete may also name a row that is gone already.
+    most = float(np.minimum(upper, rows - deletes.least_own).sum())
+    if how == "deduct" and deletes.equality.any():
+        return 0.0, most
+    return max(0.0, float(np.maximum(lower - deletes.most_own, 0.0).sum()) - deletes.most_others), most
+
+
+def _known_sum(values: Floats) -> float | None:
+    total = float(values.sum())
+    return None if math.isnan(total) else total
+
+
+def estimate_kept(
+    source: str, kept: KeptGroups, estimate_leaf: Callable[[Leaf], Selectivity], *, assumes: str
 ) -> SourceEstimate:
     """Estimate the groups that partition values leave, with bounds that hold for certain.
 
@@ -39,22 +262,22 @@ def estimate_kept(
     ----------
     source : str
         The source's name.
-    question : Question
-        The filter.
-    evidence : GroupedEvidence
-        All groups.
     kept : KeptGroups
-        Those that are left of them.
+        The groups.
     estimate_leaf : callable
-        Gives the selectivity of a predicate in these.
+        Gives the selectivity of a predicate in each.
     assumes : str
         What the estimate rests on.
     """
-    count = len(kept.groups.row_counts)
-    bound = _HARD_BOUND.format(unit=_each(evidence.groups.unit))
+    question, evidence, count = kept.question, kept.evidence, len(kept.places)
+    bound = _HARD_BOUND.format(unit=_each(kept.groups.unit))
     basis = Basis(assumes, bound, count_values(question, evidence, count), evidence.bytes_read)
     selectivity = combine_leaves(question.predicate, count, estimate_leaf)
     return build_source_estimate(source, question, kept, selectivity, basis)
+
+
+def _each(unit: str) -> str:
+    return "the table" if unit == "table" else f"each {unit}"
 
 
 def estimate_each(source: str, question: Question, evidence: GroupedEvidence) -> SourceEstimate:
@@ -73,19 +296,13 @@ def estimate_each(source: str, question: Question, evidence: GroupedEvidence) ->
         The groups.
     """
     kept = keep_by_partition(question, evidence)
-    count = len(kept.groups.row_counts)
-    unit = _each(evidence.groups.unit)
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
-        uniform = estimate_uniform(leaf, kept.groups.columns.get(leaf.field_id), count)
-        return apply_partitions(leaf, uniform, kept.leaves[leaf])
+        return apply_partitions(leaf, estimate_uniform(leaf, kept.groups), kept.leaves[leaf])
 
+    unit = _each(evidence.groups.unit)
     assumes = f"values spread evenly between the bounds of {unit}, columns independent within it"
-    return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
-
-
-def _each(unit: str) -> str:
-    return "the table" if unit == "table" else f"each {unit}"
+    return estimate_kept(source, kept, estimate_leaf, assumes=assumes)
 
 
 def estimate_together(
@@ -106,22 +323,26 @@ def estimate_together(
         of.
     """
     kept = keep_by_partition(question, evidence)
-    count = len(kept.groups.row_counts)
-    columns = kept.groups.columns.items() if count else ()
-    rolled_up = {field_id: column.roll_up(kept.groups.row_counts) for field_id, column in columns}
+    together = kept.groups.roll_up()
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
-        one = estimate_uniform(leaf, rolled_up.get(leaf.field_id), 1)
-        spread = [np.repeat(array, count) for array in (one.estimate, one.lower, one.upper)]
-        uniform = Selectivity(spread[0], spread[1], spread[2], one.reasons)
-        return uniform if double_filtering else _not_again(leaf, uniform, kept.leaves[leaf])
+        one, ranges = estimate_uniform(leaf, together), kept.leaves[leaf]
+        # So the proposal: a predicate that drops groups holds for all rows of those that are left.
+        holds = np.zeros(len(ranges.may), np.bool_) if double_filtering else ranges.is_used
+        spread = Selectivity(
+            np.where(holds, 1.0, one.estimate),
+            np.where(holds, 0.0, one.lower),
+            np.where(holds, 1.0, one.upper),
+            one.reasons,
+        )
+        return spread if double_filtering else apply_partitions(leaf, spread, ranges)
 
     again = "applied again to the rest (double filtering)" if double_filtering else "not applied again"
     assumes = (
         f"partition filters drop {evidence.groups.unit}s and are {again}; "
         "values spread evenly between the bounds of the rest together; columns independent"
     )
-    return estimate_kept(source, question, evidence, kept, estimate_leaf, assumes=assumes)
+    return estimate_kept(source, kept, estimate_leaf, assumes=assumes)
 
 
 def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -> Selectivity:
@@ -131,17 +352,5 @@ def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -
         estimate = np.minimum(estimate / ranges.bucket_share, 1.0)
     estimate = np.where(ranges.must, 1.0, np.where(ranges.may, estimate, 0.0))
     lower = np.where(ranges.must, 1.0, uniform.lower)
-    upper = np.where(ranges.may, uniform.upper, 0.0)
-    return build_selectivity(estimate, lower, np.where(ranges.must, 1.0, upper), uniform.reasons)
-
-
-def _not_again(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -> Selectivity:
-    """A predicate that drops groups holds for all rows of those that are left, so the proposal."""
-    estimate = uniform.estimate
-    if leaf.values.points and not leaf.values.ranges:
-        estimate = np.minimum(estimate / ranges.bucket_share, 1.0)
-    may = ranges.may.astype(np.float64)
-    estimate = np.where(ranges.is_used, may, np.where(ranges.may, estimate, 0.0))
-    lower = np.where(ranges.must, 1.0, np.where(ranges.is_used, 0.0, uniform.lower))
-    upper = np.where(ranges.may, np.where(ranges.is_used, 1.0, uniform.upper), 0.0)
+    upper = np.where(ranges.must, 1.0, np.where(ranges.may, uniform.upper, 0.0))
     return build_selectivity(estimate, lower, upper, uniform.reasons)

@@ -1,15 +1,33 @@
-"""Selectivities from sketches and numbers of distinct values."""
+"""Estimates from sketches: of the table, of each partition by its own, and the best that is known of each predicate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from icestats.estimation.formulas.group_evidence import ColumnEvidence
-from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
-from icestats.estimation.formulas.uniform import estimate_uniform
+from icestats.estimation.formulas.grouped_sources import (
+    Basis,
+    GroupedEvidence,
+    KeptGroups,
+    Question,
+    apply_partitions,
+    build_source_estimate,
+    count_values,
+    estimate_kept,
+    keep_by_partition,
+)
+from icestats.estimation.formulas.selectivity import (
+    GroupEvidence,
+    Selectivity,
+    build_selectivity,
+    combine_leaves,
+    estimate_uniform,
+)
+from icestats.estimation.formulas.source_estimates import SourceEstimate
+from icestats.iceberg.value_order import Floats, Longs
+from icestats.plan.evaluation.partition_projection import judge_leaf
 from icestats.plan.filters.value_sets import (
     BOTTOM,
     TOP,
@@ -23,6 +41,9 @@ from icestats.plan.filters.value_sets import (
     is_discrete,
 )
 from icestats.stats.kll import KllSketch
+from icestats.stats.theta import ThetaSketch
+
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +60,49 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class DistinctValues:
-    """How many distinct values a column has."""
+    """A column's Theta sketch: how many distinct values it has."""
 
-    ndv: float
-    lower: float
-    """At 95 % confidence, as the other bound."""
-    upper: float
+    theta: ThetaSketch
     size_bytes: int
+    """Of the committed blob."""
 
 
-def estimate_kll(leaf: Leaf, distribution: Distribution | None, *, rare_is_unknown: bool = True) -> Selectivity:
-    """Estimate which share of the live rows satisfies a predicate, from ranks of the column's KLL sketch.
+def estimate_kll(
+    leaf: Leaf, distributions: Sequence[Distribution | None], *, rare_is_unknown: bool = True
+) -> Selectivity:
+    """Estimate which share of the live rows satisfies a predicate, from ranks of KLL sketches of its column.
 
     Parameters
     ----------
     leaf : Leaf
         The predicate.
-    distribution : Distribution or None
-        The column's sketch; None: it has none.
+    distributions : sequence of Distribution or None
+        The sketch of each group; None: it has none.
     rare_is_unknown : bool
         Whether a single value is unknown where its share is not beyond what the sketch may miss.
 
     Returns
     -------
     Selectivity
-        One group. Each end of an interval inside the sketch's extremes is off by at most the rank error, at 99 %
-        confidence: the bounds.
+        Each end of an interval inside a sketch's extremes is off by at most the rank error, at 99 % confidence: the
+        bounds.
     """
+    found = [_estimate_group(leaf, one, rare_is_unknown) for one in distributions]
+    estimates, lower, upper, reasons = zip(*found, strict=True)
+    said = next((reason for reason in reasons if reason), "")
+    return build_selectivity(np.asarray(estimates), np.asarray(lower), np.asarray(upper), (said,) if said else ())
+
+
+def _estimate_group(
+    leaf: Leaf, distribution: Distribution | None, rare_is_unknown: bool
+) -> tuple[float, float, float, str]:
+    """Return the estimate, NaN where it is unknown, its bounds, and why it is unknown."""
     if distribution is None:
-        return _unknown(f"{leaf.text}: no KLL sketch of {leaf.column} is committed")
+        return np.nan, 0.0, 1.0, f"{leaf.text}: no KLL sketch of {leaf.column} is committed"
     nulls, nans = distribution.null_share, distribution.nan_share
     if nulls is None or nans is None:
-        return _unknown(f"{leaf.text}: the sketch of {leaf.column} does not say how many nulls and NaN there are")
+        reason = f"{leaf.text}: the sketch of {leaf.column} does not say how many nulls and NaN there are"
+        return np.nan, 0.0, 1.0, reason
     sketch = distribution.sketch
     share, error, reason = 0.0, 0.0, ""
     for interval in leaf.values.intervals if sketch.n else ():
@@ -80,10 +112,9 @@ def estimate_kll(leaf: Leaf, distribution: Distribution | None, *, rare_is_unkno
             reason = f"{leaf.text}: too rare for the sketch, fewer than {part + off:.2%} of the values"
     of_values = 1.0 - nulls - nans
     others = (nulls if leaf.values.has_null else 0.0) + (nans if leaf.values.has_nan else 0.0)
-    estimate = np.asarray([np.nan if reason else share * of_values + others])
     lower = max(0.0, share - error) * of_values + others
     upper = min(1.0, share + error) * of_values + others
-    return build_selectivity(estimate, np.asarray([lower]), np.asarray([upper]), (reason,) if reason else ())
+    return np.nan if reason else share * of_values + others, lower, upper, reason
 
 
 def _between(interval: Interval, sketch: KllSketch) -> tuple[float, float]:
@@ -101,7 +132,7 @@ def _rank(cut: Cut, sketch: KllSketch) -> tuple[float, float]:
     return sketch.ranks([cut[1]], inclusive=cut[2] == 1)[0], sketch.rank_error
 
 
-def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, evidence: ColumnEvidence | None) -> Selectivity:
+def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, table: GroupEvidence) -> Selectivity:
     """Estimate which share of the rows satisfies a predicate, from the number of distinct values.
 
     Parameters
@@ -110,8 +141,8 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, evidence: ColumnEv
         The predicate.
     distinct : DistinctValues or None
         Of its column; None: unknown.
-    evidence : ColumnEvidence or None
-        Bounds and null counts of the column over the table: one group.
+    table : GroupEvidence
+        Bounds and null counts over the table: one group.
 
     Returns
     -------
@@ -119,18 +150,25 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, evidence: ColumnEv
         One group. Each value between the bounds has the same share of the rows; ranges are estimated as by
         `estimate_uniform`. At most all rows but one for each other value can have one value.
     """
-    uniform = estimate_uniform(leaf, evidence, 1)
+    uniform, evidence = estimate_uniform(leaf, table), table.columns.get(leaf.field_id)
     # `!=` and `not in` are all but some points.
     points = leaf.values.points or leaf.values.gaps
     if not points:
         return uniform
     if distinct is None or evidence is None:
-        return _unknown(f"{leaf.text}: no NDV of {leaf.column} is committed", uniform)
-    inside = sum(bool(_part(leaf, (point,), evidence).upper[0] > 0) for point in points)
-    of_points = min(1.0, inside / max(distinct.ndv, 1.0))
+        reason = f"{leaf.text}: no NDV of {leaf.column} is committed"
+        return build_selectivity(np.full(1, np.nan), uniform.lower, uniform.upper, (reason,))
+
+    def estimate_part(*intervals: Interval) -> Selectivity:
+        return estimate_uniform(replace(leaf, values=ValueSet(intervals)), table)
+
+    inside = sum(bool(estimate_part(point).upper[0] > 0) for point in points)
+    of_points = min(1.0, inside / max(distinct.theta.estimate(), 1.0))
     of_values = 1.0 - evidence.null_share - np.nan_to_num(evidence.nan_share, nan=0.0)
-    of_ranges = _part(leaf, leaf.values.ranges, evidence).estimate
-    estimate = of_points * of_values + of_ranges if leaf.values.points else (1.0 - of_points) * of_values
+    if leaf.values.points:
+        estimate = of_points * of_values + estimate_part(*leaf.values.ranges).estimate
+    else:
+        estimate = (1.0 - of_points) * of_values
     if leaf.values.has_null:
         estimate = estimate + evidence.null_share
     if leaf.values.has_nan:
@@ -138,15 +176,162 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, evidence: ColumnEv
     return build_selectivity(estimate, uniform.lower, uniform.upper, uniform.reasons)
 
 
-def _part(leaf: Leaf, intervals: tuple[Interval, ...], evidence: ColumnEvidence) -> Selectivity:
-    return estimate_uniform(replace(leaf, values=ValueSet(intervals)), evidence, 1)
+@dataclass(frozen=True, slots=True)
+class Sketched:
+    """The selectivity of a predicate in some partitions, by their sketches."""
+
+    selectivity: Selectivity
+    values_read: int = 0
+    bytes_read: int = 0
 
 
-def choose_best(candidates: Sequence[Selectivity]) -> Selectivity:
-    """Return the first selectivity that has an estimate, or the last."""
-    return next((found for found in candidates if not np.isnan(found.estimate).any()), candidates[-1])
+ReadSketches = Callable[[Leaf, Longs], Sketched]
+"""Gives the selectivity of a predicate in some partitions, by their places, and what that took."""
 
 
-def _unknown(reason: str, bounds: Selectivity | None = None) -> Selectivity:
-    lower, upper = (np.zeros(1), np.ones(1)) if bounds is None else (bounds.lower, bounds.upper)
-    return build_selectivity(np.full(1, np.nan), lower, upper, (reason,))
+def estimate_by_sketches(
+    source: str, question: Question, evidence: GroupedEvidence, read_sketches: ReadSketches
+) -> SourceEstimate:
+    """Estimate each partition by its own sketch, and add up.
+
+    Parameters
+    ----------
+    source : str
+        The source's name.
+    question : Question
+        The filter.
+    evidence : GroupedEvidence
+        The partitions.
+    read_sketches : callable
+        Reads the sketches of partitions that partition values do not decide.
+
+    Notes
+    -----
+    The sketches of partitions err independently of each other: where one predicate alone is left to them, the bound of
+    the sum is the root of the sum of their squared bounds, at the same confidence.
+    """
+    kept = keep_by_partition(question, evidence)
+    row_counts = kept.groups.row_counts
+    read: list[Sketched] = []
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        ranges = kept.leaves[leaf]
+        undecided = np.flatnonzero(ranges.may & ~ranges.must)
+        if not len(undecided):
+            decided = ranges.must.astype(np.float64)
+            return Selectivity(decided, decided, decided)
+        read.append(read_sketches(leaf, kept.places[undecided]))
+        return _among(kept, leaf, undecided, read[-1].selectivity)
+
+    selectivity = combine_leaves(question.predicate, len(row_counts), estimate_leaf)
+    basis = Basis(
+        assumes="ranks of each partition's sketch, partition values where they decide; columns independent within it",
+        bound="99 % confidence (the sketches' rank errors), Fréchet's inequalities",
+        values_read=count_values(question, evidence, 0) + sum(one.values_read for one in read),
+        bytes_read=sum(one.bytes_read for one in read),
+        of_live_rows=True,
+    )
+    found = build_source_estimate(source, question, kept, selectivity, basis)
+    if len(read) > 1 or found.rows is None:
+        return found
+    error = _error(row_counts, selectivity)
+    return replace(
+        found,
+        rows_lower=round(max(0.0, found.rows - error), 6),
+        rows_upper=round(found.rows + error, 6),
+        bound="99 % confidence: the rank errors of partitions' sketches, which err independently",
+    )
+
+
+def _among(kept: KeptGroups, leaf: Leaf, undecided: Longs, found: Selectivity) -> Selectivity:
+    """Put what sketches say of some groups among what partition values say of the others."""
+    estimate, lower, upper = (kept.leaves[leaf].must.astype(np.float64) for _ in range(3))
+    estimate[undecided], lower[undecided], upper[undecided] = found.estimate, found.lower, found.upper
+    row_counts, reasons = kept.groups.row_counts[undecided], found.reasons
+    off = _error(row_counts, found)
+    if leaf.values.points and off and float((row_counts * found.estimate).sum()) <= off:
+        estimate[undecided] = np.nan
+        reasons = (f"{leaf.text}: too rare for the sketches, at most {off:,.0f} rows",)
+    return build_selectivity(estimate, lower, upper, reasons)
+
+
+def _error(row_counts: Floats, selectivity: Selectivity) -> float:
+    """How far the sum may be off where each group errs by itself."""
+    off = np.maximum(selectivity.upper - selectivity.estimate, selectivity.estimate - selectivity.lower)
+    return float(np.sqrt(((row_counts * off) ** 2).sum()))
+
+
+def estimate_combined(
+    source: str,
+    question: Question,
+    evidence: GroupedEvidence,
+    read_sketches: ReadSketches,
+    of_table: Callable[[Leaf], Selectivity],
+) -> SourceEstimate:
+    """Estimate with the best that is known of each predicate.
+
+    Parameters
+    ----------
+    source : str
+        The source's name.
+    question : Question
+        The filter.
+    evidence : GroupedEvidence
+        The partitions.
+    read_sketches : callable
+        Reads the sketches of partitions.
+    of_table : callable
+        Gives the estimate over the whole table (one group) where partitions have no sketches.
+    """
+    kept = keep_by_partition(question, evidence)
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        ranges = kept.leaves[leaf]
+        bounds = apply_partitions(leaf, estimate_uniform(leaf, kept.groups), ranges)
+        undecided = np.flatnonzero(ranges.may & ~ranges.must)
+        if not len(undecided):
+            return bounds
+        found = _among(kept, leaf, undecided, read_sketches(leaf, kept.places[undecided]).selectivity)
+        if not np.isnan(found.estimate).any():
+            return build_selectivity(found.estimate, bounds.lower, bounds.upper)
+        if ranges.is_used.all() and not np.isnan(bounds.estimate).any():
+            return bounds
+        return _as_in_table(leaf, of_table(leaf), kept)
+
+    assumes = (
+        "partition values where they decide, else KLL of partitions, KLL, NDV and bounds of the table, in this order; "
+        "columns independent"
+    )
+    return estimate_kept(source, kept, estimate_leaf, assumes=assumes)
+
+
+def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:
+    """The table's matching rows, spread over groups as evenly as each group's own bounds allow."""
+    every = kept.evidence.groups
+    ranges = judge_leaf(leaf, kept.evidence.by_spec, len(every.row_counts), kept.question.row_filter.schema)
+    own = apply_partitions(leaf, estimate_uniform(leaf, every), ranges)
+    spread = spread_evenly(float(table.estimate[0]), every.row_counts, own.lower, own.upper)[kept.places]
+    return build_selectivity(spread, own.lower[kept.places], own.upper[kept.places], table.reasons)
+
+
+def spread_evenly(share: float, row_counts: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return a share for each group, the same as far as its bounds allow, that makes up a share of all rows.
+
+    Examples
+    --------
+    >>> shares = spread_evenly(0.5, np.array([100.0, 100.0]), np.array([0.8, 0.0]), np.array([1.0, 1.0]))
+    >>> shares.round(2).tolist()
+    [0.8, 0.2]
+    """
+    if np.isnan(share):
+        return np.full(len(row_counts), np.nan)
+    wanted = share * float(row_counts.sum())
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        if float((row_counts * np.clip(middle, lower, upper)).sum()) < wanted:
+            low = middle
+        else:
+            high = middle
+    shares: Floats = np.clip(high, lower, upper)
+    return shares

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from icestats.estimation.formulas.selectivity import Floats
+DELETES = ("deduct", "positions", "ignore")
+"""How row-level deletes count: all deducted, only position deletes and deletion vectors, none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +64,16 @@ def q_error(estimate: float | None, actual: float) -> float | None:
     return float(max(above / under, under / above))
 
 
-DELETES = ("deduct", "positions", "ignore")
-"""How row-level deletes count: all deducted, only position deletes and deletion vectors, none."""
+def time_estimates(ask: Callable[[], list[SourceEstimate]]) -> list[SourceEstimate]:
+    """Ask, and return each estimate with its part of the time that they took together."""
+    begin = time.perf_counter()
+    found = ask()
+    duration_ms = (time.perf_counter() - begin) * 1000.0 / max(len(found), 1)
+    return [replace(one, duration_ms=duration_ms) for one in found]
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteShares:
-    """Which share of each group's records row-level deletes remove."""
-
-    positions: Floats
-    """Position deletes and deletion vectors, counted in their files."""
-    equality: Floats
-    """Equality deletes, estimated as filters."""
-    equality_assumes: str = ""
-    positions_assumes: str = ""
-    """How position deletes and deletion vectors are deducted."""
-    most_positions: float = 0.0
-    """Records of the position deletes and deletion vectors that may be about any of the groups: no more rows of these
-    are deleted by them."""
-    most_own: Floats | None = None
-    """Of each group the rows that what names it deletes, at most; None: nothing names one."""
-    least_own: Floats | None = None
-    """The same at least: of deletion vectors."""
-
-    def take(self, groups: np.ndarray[tuple[int], np.dtype[np.int64]]) -> DeleteShares:
-        """Return those of some groups."""
-        most, least = (None if own is None else own[groups] for own in (self.most_own, self.least_own))
-        return replace(
-            self, positions=self.positions[groups], equality=self.equality[groups], most_own=most, least_own=least
-        )
+def build_counted(row_count: int, assumes: str, begin: float) -> SourceEstimate:
+    """Build the truth beside the estimates: rows that were counted, since `time.perf_counter()` was `begin`."""
+    rows = float(row_count)
+    duration_ms = (time.perf_counter() - begin) * 1000.0
+    return SourceEstimate("actual", rows, rows, rows, bound="counted", assumes=assumes, duration_ms=duration_ms)

@@ -1,0 +1,179 @@
+"""What engines' optimizers expect of a filter, the traps that they run into, and the truth."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from icestats.answers.findings import Finding
+from icestats.answers.text import one_line
+from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError
+from icestats.estimation.formulas.grouped_sources import Question
+from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted, time_estimates
+from icestats.estimation.sql_text import build_sql, quote_name
+from icestats.iceberg.storage import local_path
+from icestats.plan.filters.value_sets import Leaf
+from icestats.read.puffin.listed_statistics import find_listed_blobs, find_listed_traps
+from icestats.scan.actual_rows import count_rows
+from icestats.snapshot.plan_reader import read_plan
+from icestats.snapshot.snapshot_reader import SnapshotReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENGINES = ("duckdb", "spark")
+"""The engines whose optimizers can be asked."""
+_CBO_NDV = "spark-cbo-ndv"
+_SPARK = {
+    "spark-cbo-off": "cost-based optimizer off",
+    _CBO_NDV: "cost-based optimizer on, with the NDV that metadata.json lists",
+}
+_TEXTUAL = ("string", "binary")
+
+
+def choose_engines(engines: bool | Sequence[str]) -> tuple[str, ...]:
+    """Return the engines that a call means.
+
+    Raises
+    ------
+    CallError
+        There is no such engine.
+    """
+    chosen = ENGINES if engines is True else () if engines is False else tuple(engines)
+    if unknown := [name for name in chosen if name not in ENGINES]:
+        raise CallError(f"no engine {unknown[0]!r}: expected some of {', '.join(ENGINES)}")
+    return chosen
+
+
+def ask_engines(
+    reader: SnapshotReader, question: Question, engines: Sequence[str], spark: SparkSession | None
+) -> list[SourceEstimate]:
+    """Ask the engines; one that fails, or is not there, is unknown and says why."""
+    found: list[SourceEstimate] = []
+    if "duckdb" in engines:
+        found += time_estimates(lambda: [_ask_duckdb(reader, question)])
+    if "spark" in engines:
+        found += time_estimates(partial(_ask_spark, reader, question, spark))
+    return found
+
+
+def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
+    """Ask DuckDB's EXPLAIN over the files that a scan must open."""
+    import duckdb
+
+    try:
+        paths = [str(local_path(path) or path) for path in read_plan(reader, question.row_filter).kept_file_paths()]
+    except IcestatsError as error:
+        return SourceEstimate("duckdb", reason=str(error))
+    if not paths:
+        return SourceEstimate("duckdb", rows=0.0, assumes="no file is left to be opened")
+    condition = build_sql(question.predicate, "duckdb")
+    query = f"explain (format json) select * from read_parquet($paths, union_by_name = true) where {condition}"  # noqa: S608 - names and literals are quoted
+    with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as connection:
+        try:
+            connection.execute("set enable_progress_bar = false")
+            found = connection.execute(query, {"paths": paths}).fetchall()
+        except duckdb.Error as error:
+            return SourceEstimate("duckdb", reason=f"DuckDB cannot plan it: {one_line(error)}")
+    plan = json.loads(found[0][1])
+    root = plan[0] if isinstance(plan, list) else plan
+    rows = str(root.get("extra_info", {}).get("Estimated Cardinality", ""))
+    if not rows.isdecimal():
+        return SourceEstimate("duckdb", reason="DuckDB's EXPLAIN states no cardinality")
+    return SourceEstimate(
+        "duckdb",
+        rows=float(rows),
+        assumes=f"DuckDB {duckdb.__version__}'s EXPLAIN over the {len(paths):,} files that a scan must open; "
+        "it knows of no deletes",
+    )
+
+
+def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession | None) -> list[SourceEstimate]:
+    from icestats.spark.optimizer import explain_with_spark
+    from icestats.spark.session import get_session
+
+    if reader.snapshot is None:
+        return [SourceEstimate(name, reason="the table has no snapshot") for name in _SPARK]
+    columns = None if question.columns is None else [quote_name(name, "spark") for name in _top_level(reader, question)]
+    condition = build_sql(question.predicate, "spark")
+    try:
+        session = spark or get_session()
+        statistics = explain_with_spark(session, reader.source, reader.snapshot, reader.schema, condition, columns)
+    except (UnsupportedError, SparkUnavailableError) as error:
+        return [SourceEstimate(name, reason=str(error)) for name in _SPARK]
+    return [
+        SourceEstimate(
+            name,
+            rows=None if one.row_count is None else float(one.row_count),
+            reason=one.error or ("" if one.row_count is not None else "Spark states no row count"),
+            assumes=f"Spark {one.version}'s EXPLAIN COST: {what}"
+            + (", every row of the scan passes the filter" if one.is_of_scan else ""),
+        )
+        for (name, what), one in zip(_SPARK.items(), statistics, strict=True)
+    ]
+
+
+def _top_level(reader: SnapshotReader, question: Question) -> list[str]:
+    fields = [field for field_id in question.columns or () if (field := reader.schema.get(field_id)) is not None]
+    return list(dict.fromkeys(field.name.split(".")[0] for field in fields))
+
+
+def find_traps(reader: SnapshotReader, question: Question, found: Sequence[SourceEstimate]) -> Iterator[Finding]:
+    """Find the known traps of engines that a filter runs into: statistics that make estimates worse than none.
+
+    Parameters
+    ----------
+    reader : SnapshotReader
+        The snapshot.
+    question : Question
+        The filter.
+    found : sequence of SourceEstimate
+        Engines' answers, where they were asked: evidence.
+    """
+    metadata, snapshot = reader.source.metadata, reader.snapshot
+    yield from find_listed_traps(metadata, snapshot)
+    listed = {field_id for blob in find_listed_blobs(metadata, snapshot) for field_id in blob.field_ids}
+    hit = [leaf for leaf in question.leaves if leaf.field_id in listed and _is_zeroed(leaf)]
+    if hit:
+        said = next((one for one in found if one.source == _CBO_NDV), None)
+        evidence = f"{hit[0].column} is {hit[0].type} and has a listed NDV, but engines are given no bounds"
+        if said is not None and said.rows is not None:
+            evidence += f"; Spark estimates {said.rows:,.0f} rows here"
+        yield Finding(
+            "warning",
+            f"with spark.sql.cbo.enabled, Spark estimates 0 rows for {hit[0].text} (SPARK-52868, SPARK-56485)",
+            evidence,
+            "set spark.sql.iceberg.report-column-stats=false",
+        )
+
+
+def _is_zeroed(leaf: Leaf) -> bool:
+    return bool(leaf.values.points) and not leaf.values.ranges and leaf.type not in _TEXTUAL
+
+
+def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession | None) -> tuple[int, SourceEstimate]:
+    """Count the rows: by PyIceberg, or by Spark where PyIceberg cannot read the table.
+
+    Raises
+    ------
+    UnsupportedError
+        Neither can.
+    """
+    begin = time.perf_counter()
+    by = "PyIceberg, over the files that the filter leaves"
+    try:
+        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.row_filter)
+    except UnsupportedError:
+        from icestats.spark.optimizer import count_with_spark
+        from icestats.spark.session import get_session
+
+        if reader.snapshot is None:
+            raise
+        condition = build_sql(question.predicate, "spark", exact=True)
+        session = spark or get_session()
+        rows = count_with_spark(session, reader.source, reader.snapshot, reader.schema, condition)
+        by = "Spark, as PyIceberg cannot read the table"
+    return rows, build_counted(rows, f"live rows counted by {by}; deletes applied", begin)
