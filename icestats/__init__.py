@@ -28,10 +28,8 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from icestats.stats.histogram import Histogram
-    from icestats.table.opening import demo, load
-    from icestats.table.reports import CommitReport
-    from icestats.table.statistics import Statistics
-    from icestats.table.table import Table
+    from icestats.table.statistics import CommitReport, Statistics
+    from icestats.table.table import Table, demo, load
 
 __version__ = "0.1.0"
 
@@ -63,12 +61,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CommitReport": "icestats.table.reports",
+    "CommitReport": "icestats.table.statistics",
     "Histogram": "icestats.stats.histogram",
     "Statistics": "icestats.table.statistics",
     "Table": "icestats.table.table",
-    "demo": "icestats.table.opening",
-    "load": "icestats.table.opening",
+    "demo": "icestats.table.table",
+    "load": "icestats.table.table",
 }
 _MODULES = {
     "errors": "icestats.errors",

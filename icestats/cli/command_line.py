@@ -5,15 +5,38 @@ Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call, 130 i
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+import re
 import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from icestats.answers.text import one_line
-from icestats.cli import reading_verbs, statistics_verbs, workplace_verbs
+from icestats.cli.output import (
+    Command,
+    Output,
+    Report,
+    build_column_records,
+    build_manifest_records,
+    build_partition_records,
+    build_sketch_records,
+    terminal_progress,
+    with_output,
+    with_report,
+)
+from icestats.cli.workplace_verbs import build_demo_statistics, open_lab
 from icestats.errors import CallError, IcestatsError
+from icestats.estimation.formulas.source_estimates import DELETES
+from icestats.table.table import Table, load
+
+if TYPE_CHECKING:
+    from icestats.stats.histogram import Histogram
+
+_AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def run() -> int:
@@ -25,14 +48,13 @@ def run() -> int:
     except click.exceptions.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        _complain(error.format_message(), hint=f"; see `{_command_path(error)} --help`")
-        code = 2
-    except CallError as error:
-        _complain(str(error))
+        context = getattr(error, "ctx", None)
+        command = "icestats" if context is None else context.command_path
+        _complain(error.format_message(), hint=f"; see `{command} --help`")
         code = 2
     except IcestatsError as error:
         _complain(str(error))
-        code = 1
+        code = 2 if isinstance(error, CallError) else 1
     except BrokenPipeError:
         sys.stderr.close()
         code = 1
@@ -42,11 +64,6 @@ def run() -> int:
         _complain(f"{type(error).__name__}: {error}", hint=" (ICESTATS_DEBUG=1 shows where)")
         code = 1
     return code if isinstance(code, int) else 0
-
-
-def _command_path(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    return context.command_path if context is not None else "icestats"
 
 
 def _complain(message: str, hint: str = "") -> None:
@@ -63,5 +80,252 @@ def cli() -> None:
     """
 
 
-for _command in (*reading_verbs.COMMANDS, *statistics_verbs.COMMANDS, *workplace_verbs.COMMANDS):
-    cli.add_command(_command)
+def _with_table(command: Command) -> Any:
+    """Give a command the options that choose a table and its snapshot; it gets the opened `table`."""
+
+    @click.argument("source")
+    @click.option("--snapshot", metavar="ID", help="Snapshot id; by default the current snapshot.")
+    @click.option("--ref", metavar="NAME", help="Branch or tag.")
+    @click.option("--as-of", metavar="TIME", help="Use the snapshot that was current at this time: ISO 8601, UTC.")
+    @functools.wraps(command)
+    def run(source: str, snapshot: str | None, ref: str | None, as_of: str | None, **others: Any) -> Any:
+        return command(table=load(source, snapshot=snapshot, ref=ref, as_of=as_of), **others)
+
+    return run
+
+
+def _read_with_bar(table: Table) -> Table:
+    """Read a table's manifests, with a bar on stderr where that takes longer than a second."""
+    with terminal_progress(f"reading {table.name}", after_s=1.0) as progress:
+        return table.read(progress=progress)
+
+
+def _split_names(text: str | None) -> list[str] | None:
+    """Return the names of a list with commas; None stays None."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+@cli.command("show")
+@_with_table
+@with_report
+def _show(table: Table) -> Report:
+    """Show totals and findings from metadata.json and the manifest list."""
+    return lambda: table.overview().to_json(), table
+
+
+@cli.command("manifests")
+@_with_table
+@with_output
+def _manifests(table: Table) -> Output:
+    """List manifests, with the statistics of their live files rolled up."""
+    found = _read_with_bar(table).manifests()
+    return Output(found, lambda: build_manifest_records(found, table.schema))
+
+
+@cli.command("partitions")
+@_with_table
+@with_output
+def _partitions(table: Table) -> Output:
+    """List partitions, with the statistics of their live files rolled up."""
+    found = _read_with_bar(table).partitions()
+    return Output(found, lambda: build_partition_records(found, table.schema, table.metadata.specs))
+
+
+@cli.command("columns")
+@_with_table
+@with_output
+def _columns(table: Table) -> Output:
+    """List columns, with their statistics rolled up over the table, and where each figure comes from."""
+    found = _read_with_bar(table).columns()
+    return Output(found, lambda: build_column_records(found))
+
+
+@cli.command("files")
+@_with_table
+@with_output
+@click.option("--where", "row_filter", metavar="FILTER", help="Only data files that a scan with this filter reads.")
+@click.option("--columns", metavar="A,B", help="Columns whose statistics to show.")
+def _files(table: Table, row_filter: str | None, columns: str | None) -> Output:
+    """List the live files: data files and delete files."""
+    return Output(table.files(columns=_split_names(columns) or (), row_filter=row_filter))
+
+
+@cli.command("sql")
+@_with_table
+@click.argument("query")
+@with_output
+def _sql(table: Table, query: str) -> Output:
+    """Run a DuckDB query over the views manifests, files, partitions, columns, snapshots and refs."""
+    return Output(table.sql(query))
+
+
+@cli.command("estimate")
+@_with_table
+@click.argument("row_filter", metavar="FILTER")
+@with_output
+@click.option("--columns", metavar="A,B", help="Count the bytes of these columns only; by default all.")
+@click.option(
+    "--deletes", type=click.Choice(DELETES), default="deduct", show_default=True, help="How to treat row-level deletes."
+)
+@click.option("--sources", metavar="A,B", help="Use only these sources of statistics.")
+@click.option("--double-filtering", is_flag=True, help="Also show the result of applying partition filters twice.")
+@click.option("--actual", is_flag=True, help="Count the rows, and show the q-error of each estimate. Reads data.")
+@click.option("--engines", metavar="A,B", help="Ask these optimizers: duckdb, spark, or all.")
+def _estimate(
+    table: Table, row_filter: str, columns: str | None, sources: str | None, engines: str | None, **how: Any
+) -> Output:
+    """Estimate how many rows and bytes match FILTER, from each source of statistics."""
+    found = _read_with_bar(table).estimate(
+        row_filter,
+        columns=_split_names(columns),
+        sources=_split_names(sources),
+        engines=True if engines == "all" else _split_names(engines) or (),
+        **how,
+    )
+    return Output(found.to_arrow(), found.to_json, text=f"{found!r}\n")
+
+
+@cli.command("plan")
+@_with_table
+@click.argument("row_filter", metavar="FILTER")
+@click.option(
+    "--files",
+    type=click.Choice(("kept", "skipped", "all", "none")),
+    default="kept",
+    show_default=True,
+    help="Which files to list in JSON.",
+)
+@click.option("--row-groups", is_flag=True, help="Also read the footers of the remaining files.")
+@click.option("--rows", is_flag=True, help="Also read the remaining files, and count the matching rows.")
+@with_report
+def _plan(table: Table, row_filter: str, files: Any, row_groups: bool, rows: bool) -> Report:
+    """Show what a scan with FILTER reads, step by step, and why."""
+    found = table.plan(row_filter, row_groups=row_groups, rows=rows)
+    return functools.partial(found.to_json, files), found
+
+
+@cli.command("layout")
+@_with_table
+@click.option("--columns", metavar="A,B", help="Columns beside the partition fields; by default their source columns.")
+@with_report
+def _layout(table: Table, columns: str | None) -> Report:
+    """Show how well files and manifests are clustered, what is wrong, and the statement that fixes it."""
+    found = table.layout(columns=_split_names(columns))
+    return found.to_json, found
+
+
+@cli.command("sketches")
+@_with_table
+@with_output
+def _sketches(table: Table) -> Output:
+    """List the blobs of the committed statistics files."""
+    found = table.sketches()
+    return Output(found, lambda: build_sketch_records(found))
+
+
+@cli.command("histogram")
+@_with_table
+@click.argument("column")
+@with_output
+@click.option("--bins", type=click.IntRange(1, 10_000), default=40, show_default=True)
+@click.option("--kind", type=click.Choice(("equi-width", "equi-height")), default="equi-width", show_default=True)
+@click.option("--where", metavar="FILTER", help="Use only these partitions; needs sketches by partition.")
+@click.option("--lower", metavar="VALUE", help="Start of the range to draw.")
+@click.option("--upper", metavar="VALUE", help="End of the range to draw.")
+def _histogram(table: Table, column: str, **options: Any) -> Output:
+    """Show a column's histogram from its committed KLL sketch, without touching data files."""
+    found = table.histogram(column, **options)
+    is_part = options["lower"] is not None or options["upper"] is not None
+    return Output(found.to_arrow(), document=found.to_json(), note=_outside(found) if is_part else "")
+
+
+def _outside(found: Histogram) -> str:
+    error = found.rank_error * found.n
+    within = f", each within {error:,.0f}" if error else ""
+    return f"not drawn, of {found.n:,} values: {found.below:,.0f} below, {found.above:,.0f} above{within}\n"
+
+
+@cli.command("compute")
+@_with_table
+@click.option("--columns", metavar="A,B", help="Top-level columns; by default all that can have sketches.")
+@click.option("--table", "of_table", is_flag=True, help="Make sketches of the table's columns: a scan with PySpark.")
+@click.option("--partitions", is_flag=True, help="Make the partition statistics file, from manifests.")
+@click.option("--manifests", is_flag=True, help="Make statistics of each manifest.")
+@click.option("--with-column-stats", is_flag=True, help="Add column statistics to the partition statistics file.")
+@click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
+@click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
+@click.option("--by", type=click.Choice(("partition",)), help="Also keep the sketches of each partition.")
+@click.option("--partition-k", type=click.IntRange(8, 65_535), help="Like --k, for partitions; by default the same.")
+@click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Like --lg-k, for partitions; by default the same.")
+@click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Limit for --by.")
+@click.option("--commit/--dry-run", default=False, help="Write and register, or only show what would change (default).")
+@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
+@with_report
+def _compute(
+    table: Table, columns: str | None, of_table: bool, commit: bool, list_ndv: str | None, **options: Any
+) -> Report:
+    """Compute statistics of the table, its partitions and manifests (all three by default); commit them on request."""
+    if not (of_table or options["partitions"] or options["manifests"]):
+        of_table = options["partitions"] = options["manifests"] = True
+    with terminal_progress(f"scanning {table.name}") as progress:
+        found = table.compute(columns=_split_names(columns), table=of_table, progress=progress, **options)
+    report = found.commit(dry_run=not commit, list_ndv=_split_names(list_ndv))
+    return report.to_json, f"{found!r}\n{report}"
+
+
+@cli.command("refresh-statistics")
+@_with_table
+@click.option("--columns", metavar="A,B", help="Top-level columns; by default those with committed sketches.")
+@click.option("--commit/--dry-run", default=False, help="Write and register, or only show what would change (default).")
+@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
+@with_report
+def _refresh_statistics(table: Table, columns: str | None, commit: bool, list_ndv: str | None) -> Report:
+    """Update committed statistics to this snapshot, reading only the files added since where possible."""
+    with terminal_progress(f"refreshing {table.name}", after_s=1.0) as progress:
+        found = table.refresh_statistics(columns=_split_names(columns), progress=progress)
+    report = found.commit(dry_run=not commit, list_ndv=_split_names(list_ndv))
+    return lambda: {**report.to_json(), "refresh": found.to_json()}, f"{found!r}\n{report}"
+
+
+@cli.command("remove-statistics")
+@_with_table
+@click.option("--restore", is_flag=True, help="Restore what the last commit replaced, if it can be found.")
+@click.option("--yes", is_flag=True, help="Remove them; without this, only show what would change.")
+@with_report
+def _remove_statistics(table: Table, restore: bool, yes: bool) -> Report:
+    """Undo a commit of statistics: remove the snapshot's entry from metadata.json."""
+    report = table.remove_statistics(restore=restore, dry_run=not yes)
+    return report.to_json, report
+
+
+@cli.command("orphans")
+@_with_table
+@with_output
+@click.option("--remove", is_flag=True, help="Show which files would be deleted, and why the others are kept.")
+@click.option("--older-than", metavar="AGE", default="1d", show_default=True, help="Minimum age: 12h, 7d, 2w.")
+@click.option("--allow-recent", is_flag=True, help="Allow --older-than below a day; nobody may commit or read.")
+@click.option(
+    "--allow-referred", is_flag=True, help="Also delete what stray metadata refers to; no other catalog may have it."
+)
+@click.option("--yes", is_flag=True, help="With --remove: delete the files.")
+def _orphans(
+    table: Table, remove: bool, older_than: str, allow_recent: bool, allow_referred: bool, yes: bool
+) -> Output:
+    """List statistics files below the table's location that no live metadata refers to, or delete them."""
+    if yes and not remove:
+        raise click.UsageError("--yes goes with --remove")
+    if not remove:
+        return Output(table.orphans())
+    age = _parse_age(older_than)
+    return Output(table.remove_orphans(age, dry_run=not yes, allow_recent=allow_recent, allow_referred=allow_referred))
+
+
+def _parse_age(text: str) -> timedelta:
+    match = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no age: expected a whole number and s, m, h, d or w, such as 7d")
+    return timedelta(**{_AGE_UNITS[match.group(2)]: int(match.group(1))})
+
+
+cli.add_command(build_demo_statistics)
+cli.add_command(open_lab)

@@ -1,22 +1,39 @@
-"""Answers on stdout or in a file: a table for people, JSON, CSV, Parquet."""
+"""Answers on stdout or in a file: a table for people, JSON, CSV, Parquet; and progress on stderr.
+
+In JSON and CSV numbers are numbers, 64-bit identifiers strings, decimals strings, dates and timestamps ISO 8601, binary
+hexadecimal, NaN and infinities strings; null is unknown.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import functools
 import io
 import json
 import sys
-from collections.abc import Callable
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 
+from icestats.answers.schemas import STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import align, printable
-from icestats.cli.records import build_plain_records
+from icestats.iceberg.metadata import PartitionSpec, Schema
+from icestats.iceberg.types import decode_json, json_value
 
-FORMATS = ("table", "json", "csv", "parquet")
+_FORMATS = ("table", "json", "csv", "parquet")
 _MOST_CELL_CHARACTERS = 60
+_SHOWN: dict[str, Any] = {"default": "table", "show_default": True}
+_IDENTIFIERS = frozenset({"added_snapshot_id", "snapshot_id", "parent_snapshot_id", "last_updated_snapshot_id"})
+_PLURALS = tuple(f"{statistic}s" for statistic in STATISTICS)
+_MAP_COLUMNS = frozenset(_PLURALS) | {f"{name}_missing_files" for name in _PLURALS}
 
 
 @dataclass(frozen=True)
@@ -34,23 +51,59 @@ class Output:
     """What a terminal says below the rows."""
 
 
-def write_json(document: Any, path: Path | None) -> None:
+Command = Callable[..., Any]
+
+
+def with_output(command: Command) -> Any:
+    """Give a command the options that say where its answer goes; it returns an `Output`."""
+
+    @click.option("--format", "output_format", type=click.Choice(_FORMATS), **_SHOWN)
+    @click.option(
+        "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of stdout."
+    )
+    @functools.wraps(command)
+    def run(output_format: str, output: Path | None, **others: Any) -> None:
+        _write_output(command(**others), output_format, output)
+
+    return run
+
+
+Report = tuple[Callable[[], Any], object]
+"""What JSON is made of, and what text is."""
+
+
+def with_report(command: Command) -> Any:
+    """Give a command the choice between text and JSON; it returns a `Report`."""
+
+    @click.option("--format", "output_format", type=click.Choice(("table", "json")), **_SHOWN)
+    @functools.wraps(command)
+    def run(output_format: str, **others: Any) -> None:
+        to_json, text = command(**others)
+        if output_format == "json":
+            _write_json(to_json(), None)
+        else:
+            click.echo(str(text))
+
+    return run
+
+
+def _write_json(document: Any, path: Path | None) -> None:
     """Write one JSON document."""
     _write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(), path)
 
 
-def write_output(output: Output, output_format: str, path: Path | None) -> None:
-    """Write an answer in one of `FORMATS`, to a file or to stdout."""
+def _write_output(output: Output, output_format: str, path: Path | None) -> None:
+    """Write an answer in one of `_FORMATS`, to a file or to stdout."""
     if output_format == "parquet":
         _write(_parquet(output.table), path)
     elif output_format == "json" and output.document is not None:
-        write_json(output.document, path)
+        _write_json(output.document, path)
     elif output_format == "table" and output.text is not None:
         _write(output.text.encode(), path)
     else:
-        records = build_plain_records(output.table) if output.records is None else output.records()
+        records = [_plain_row(row) for row in output.table.to_pylist()] if output.records is None else output.records()
         if output_format == "json":
-            write_json(records, path)
+            _write_json(records, path)
         elif output_format == "csv":
             _write(_csv(records, output.table.column_names), path)
         else:
@@ -70,10 +123,8 @@ def _parquet(table: pa.Table) -> bytes:
 def _write(data: bytes, path: Path | None) -> None:
     if path is not None:
         path.write_bytes(data)
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    else:
+        click.echo(data, nl=False)
 
 
 def _csv(records: list[dict[str, Any]], names: list[str]) -> bytes:
@@ -84,12 +135,9 @@ def _csv(records: list[dict[str, Any]], names: list[str]) -> bytes:
     if writer.fieldnames:
         writer.writeheader()
     for record in records:
-        writer.writerow({name: _cell(value) for name, value in record.items()})
+        flat = {k: json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v for k, v in record.items()}
+        writer.writerow(flat)
     return text.getvalue().encode()
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def _text(records: list[dict[str, Any]]) -> str:
@@ -126,6 +174,119 @@ def _absence(record: dict[str, Any], name: str) -> str:
 def _short(value: Any, absence: str) -> str:
     if value is None:
         return absence
-    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    text = printable(text)
+    text = printable(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
     return text if len(text) <= _MOST_CELL_CHARACTERS else f"…{text[-_MOST_CELL_CHARACTERS + 1 :]}"
+
+
+def build_manifest_records(manifests: pa.Table, schema: Schema) -> list[dict[str, Any]]:
+    """Build an object a manifest from `Table.manifests()`, in its order."""
+    return [_with_maps(row, schema) for row in manifests.drop_columns(["partitions", "key_metadata"]).to_pylist()]
+
+
+def build_partition_records(
+    partitions: pa.Table, schema: Schema, specs: Mapping[int, PartitionSpec]
+) -> list[dict[str, Any]]:
+    """Build an object a partition from `Table.partitions()`, in its order.
+
+    `partition` holds the fields of the row's own spec.
+    """
+    records = []
+    for row in partitions.to_pylist():
+        record = _with_maps(row, schema)
+        names = [field.name for field in specs[row["spec_id"]].fields]
+        record["partition"] = {name: plain_value(row["partition"][name]) for name in names if name in row["partition"]}
+        records.append(record)
+    return records
+
+
+def build_column_records(columns: pa.Table) -> list[dict[str, Any]]:
+    """Build an object a column from `Table.columns()`, in its order."""
+    records = []
+    for row in columns.to_pylist():
+        record = {name: plain_value(value) for name, value in row.items()}
+        for side in ("lower_bound", "upper_bound"):
+            record[side] = decode_json(row["type"], row[side])
+        record["missing_files"] = dict(row["missing_files"])
+        record["provenance"] = dict(row["provenance"])
+        records.append(record)
+    return records
+
+
+def build_sketch_records(sketches: pa.Table) -> list[dict[str, Any]]:
+    """Build an object a blob from `Table.sketches()`, in its order."""
+    return [{**_plain_row(row), "properties": dict(row["properties"])} for row in sketches.to_pylist()]
+
+
+def plain_value(value: Any) -> Any:
+    """Return any Arrow value as JSON has it, without its Iceberg type."""
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal | uuid.UUID):
+        return str(value)
+    if isinstance(value, float):
+        return json_value("double", value)
+    if isinstance(value, Mapping):
+        return _plain_row(value)
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    return value
+
+
+def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: str(value) if name in _IDENTIFIERS and value is not None else plain_value(value)
+        for name, value in row.items()
+    }
+
+
+def _with_maps(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    record = _plain_row({name: value for name, value in row.items() if name not in _MAP_COLUMNS})
+    for statistic, name in zip(STATISTICS, _PLURALS, strict=True):
+        items: list[tuple[int, Any]] = row[name] or []
+        if statistic in SUMMED_STATISTICS:
+            record[f"total_{name}"] = {str(field_id): value for field_id, value in items}
+        else:
+            record[name] = {str(field_id): _bound(schema, field_id, value) for field_id, value in items}
+    record["missing_files"] = {
+        name: lacking
+        for name in _PLURALS
+        if (lacking := {str(f): count for f, count in row[f"{name}_missing_files"] or () if count})
+    }
+    return record
+
+
+def _bound(schema: Schema, field_id: int, value: bytes | None) -> Any:
+    field = schema.get(field_id)
+    return decode_json("binary" if field is None else field.type, value)
+
+
+@contextmanager
+def terminal_progress(description: str, *, after_s: float = 0.0) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback of finished and total tasks that draws a bar on stderr, or None without a terminal.
+
+    What is done within `after_s` seconds draws nothing.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(description, total=None)
+    begin = time.monotonic() + after_s
+
+    def show(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if time.monotonic() >= begin:
+            bar.start()
+
+    try:
+        if not after_s:
+            bar.start()
+        yield show
+    finally:
+        bar.stop()

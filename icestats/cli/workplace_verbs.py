@@ -10,18 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from icestats.answers.text import render_count
-from icestats.cli.records import plain_value
-from icestats.cli.verb_options import Report, with_report
+from icestats.cli.output import Report, plain_value, with_report
 from icestats.errors import StatisticsMissingError, UnsupportedError
 from icestats.iceberg.catalog import demo_home
-from icestats.table.opening import DEMO_TABLES, demo
-from icestats.table.table import Table
+from icestats.table.table import DEMO_TABLES, Table, demo
 
 _SHOWN = {"events": ("device_id", "price", "event_type"), "flights": ("dep_delay", "distance", "carrier")}
 """The columns of each table that are shown before and after."""
@@ -29,28 +26,8 @@ KLL_K = 1_000
 """Size of the demo's sketches: ranks within 0.28 %, so that ranges of 1 % of the rows are estimated within a tenth."""
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """What the walk did with one table, and what was seen before and after."""
-
-    table: Table
-    commit: str | None
-    """What was committed; None where the statistics of this snapshot were there already."""
-    before: dict[str, str]
-    after: dict[str, str]
-
-    def to_text(self) -> str:
-        width = max(map(len, self.after))
-        lines = [repr(self.table), f"  {self.commit or 'statistics of this snapshot are committed already'}"]
-        for column, after in self.after.items():
-            lines += [f"  {column:<{width}}  before: {self.before[column]}", f"  {'':<{width}}  after:  {after}"]
-        return "\n".join(lines)
-
-    def to_json(self) -> dict[str, object]:
-        return {**self.table.overview().to_json(), "commit": self.commit, "before": self.before, "after": self.after}
-
-
-def _walk(name: str, step: str, say: Callable[[str], None]) -> _Walk:
+def _walk(name: str, step: str, say: Callable[[str], None]) -> tuple[dict[str, object], str]:
+    """Commit a demo table's statistics; return what was done, and seen before and after, for JSON and as text."""
     table = demo(name, progress=say)
     is_missing = table.overview().statistics_commits_behind != 0
     if is_missing:
@@ -61,7 +38,12 @@ def _walk(name: str, step: str, say: Callable[[str], None]) -> _Walk:
         say(f"{table.name}: one scan for Theta, KLL and column statistics of every column")
         commit = str(table.compute(k=KLL_K, progress=_quarters(f"{table.name}: scanned", say)).commit())
         table = table.refresh()
-    return _Walk(table, commit, before, {column: _look(table, column) for column in _SHOWN[name]})
+    after = {column: _look(table, column) for column in _SHOWN[name]}
+    width = max(map(len, after))
+    lines = [repr(table), f"  {commit or 'statistics of this snapshot are committed already'}"]
+    for column, seen in after.items():
+        lines += [f"  {column:<{width}}  before: {before[column]}", f"  {'':<{width}}  after:  {seen}"]
+    return {**table.overview().to_json(), "commit": commit, "before": before, "after": after}, "\n".join(lines)
 
 
 def _quarters(what: str, say: Callable[[str], None]) -> Callable[[int, int], None]:
@@ -94,7 +76,7 @@ def _look(table: Table, column: str) -> str:
 
 @click.command("demo")
 @with_report
-def _demo() -> Report:
+def build_demo_statistics() -> Report:
     """Build the demo warehouse (once), and compute and commit statistics for its tables."""
     from icestats.spark.demo.demo_warehouse import RECIPES, is_finished
 
@@ -106,12 +88,12 @@ def _demo() -> Report:
     if not all(is_finished(demo_home(), recipe) for recipe in RECIPES.values()):
         say("step 1 of 3: Spark writes two tables, in about a minute; the first time, it fetches jars of 60 MB before")
     walks = [_walk(name, f"step {number} of 3", say) for number, name in enumerate(DEMO_TABLES, 2)]
-    return lambda: [walk.to_json() for walk in walks], "\n\n".join(walk.to_text() for walk in walks)
+    return lambda: [document for document, _ in walks], "\n\n".join(text for _, text in walks)
 
 
 @click.command("lab")
 @click.argument("source", default="demo.events")
-def _lab(source: str) -> None:
+def open_lab(source: str) -> None:
     """Open JupyterLab on a notebook about SOURCE; create it in this folder if there is none."""
     jupyter = shutil.which("jupyter", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if jupyter is None:
@@ -126,18 +108,11 @@ def _write_notebook(source: str, folder: Path) -> Path:
     path = folder / f"icestats_{name}.ipynb"
     if path.exists():
         return path
-    cells = [f"import icestats\n\ntable = icestats.load({source!r})\ntable", "table.explore()"]
+    sources = [f"import icestats\n\ntable = icestats.load({source!r})\ntable", "table.explore()"]
+    empty: dict[str, object] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     notebook = {
         "cells": [
-            {
-                "cell_type": "code",
-                "id": f"cell-{i}",
-                "execution_count": None,
-                "metadata": {},
-                "outputs": [],
-                "source": cell.splitlines(keepends=True),
-            }
-            for i, cell in enumerate(cells)
+            {**empty, "id": f"cell-{i}", "source": text.splitlines(keepends=True)} for i, text in enumerate(sources)
         ],
         "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
         "nbformat": 4,
@@ -145,6 +120,3 @@ def _write_notebook(source: str, folder: Path) -> Path:
     }
     path.write_text(json.dumps(notebook, indent=1) + "\n")
     return path
-
-
-COMMANDS = (_demo, _lab)

@@ -36,8 +36,7 @@ from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.column_metrics import build_metrics
 from icestats.plan.evaluation.partition_groups import SpecGroups, build_partition_keys, group_manifests, group_values
 from icestats.plan.filters.value_sets import Leaf
-from icestats.read.manifests.file_metrics import read_file_metrics
-from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA, find_nearest, read_kll

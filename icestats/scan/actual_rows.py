@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.text import one_line
@@ -11,13 +15,11 @@ from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
 from icestats.plan.filters.row_filter import RowFilter
-from icestats.scan.snapshot_scan import open_scan
+from icestats.scan.scan_job import gather
+from icestats.scan.scan_plan import open_scan
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyiceberg.schema import Schema as IcebergSchema
-
-_BATCH_ROWS = 1 << 18
 
 
 def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter) -> int:
@@ -42,13 +44,12 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
     if snapshot is None:
         return 0
     scan = open_scan(source, snapshot, schema)
-    try:
-        return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
-    except TypeError:
-        # PyIceberg compares null partition values of truncate with literals: read without planning by the filter.
-        return count_rows_of_many(source, snapshot, schema, [row_filter])[0]
-    except (NotImplementedError, ValueError, OSError) as error:
-        raise UnsupportedError(_message(source, error)) from error
+    with _explained_errors(source):
+        try:
+            return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
+        except TypeError:
+            # PyIceberg compares null partition values of truncate with literals: read without planning by the filter.
+            return count_rows_of_many(source, snapshot, schema, [row_filter])[0]
 
 
 def count_rows_of_many(
@@ -76,12 +77,10 @@ def count_rows_of_many(
     projection = scan.projection()
     conditions = [expression_to_pyarrow(one.bound, projection) for one in row_filters]
     counts = [0] * len(conditions)
-    try:
-        for table in _tables(scan.select(*_columns(row_filters, projection)).to_arrow_batch_reader()):
+    with _explained_errors(source):
+        for table in gather(scan.select(*_columns(row_filters, projection)).to_arrow_batch_reader()):
             for place, condition in enumerate(conditions):
                 counts[place] += table.filter(condition).num_rows
-    except (NotImplementedError, ValueError, OSError) as error:
-        raise UnsupportedError(_message(source, error)) from error
     return counts
 
 
@@ -106,9 +105,6 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
     UnsupportedError
         PyIceberg cannot read the files, or the keys cannot be compared.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     one, other = _key_counts(*left), _key_counts(*right)
     try:
         keys = other["key"].cast(one["key"].type)
@@ -119,16 +115,11 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
 
 
 def _key_counts(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, key: str) -> pa.Table:
-    import pyarrow as pa
-
     if snapshot is None:
         return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
     scan = open_scan(source, snapshot, schema).filter(row_filter.expression).select(key)
-    try:
-        column = combine_chunks(scan.to_arrow()[key]).drop_null()
-    except (NotImplementedError, ValueError, OSError) as error:
-        raise UnsupportedError(_message(source, error)) from error
-    counted = column.value_counts()
+    with _explained_errors(source):
+        counted = combine_chunks(scan.to_arrow()[key]).drop_null().value_counts()
     return pa.table({"key": counted.field("values"), "count": counted.field("counts")})
 
 
@@ -148,24 +139,8 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
         # Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
         reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
         condition = expression_to_pyarrow(row_filter.bound, scan.projection())
-        rows += sum(table.filter(condition).num_rows for table in _tables(reader.to_record_batches(to_read)))
+        rows += sum(table.filter(condition).num_rows for table in gather(reader.to_record_batches(to_read)))
     return int(rows)
-
-
-def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of some size: one a data file would be dear where files are small."""
-    import pyarrow as pa
-
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _BATCH_ROWS:
-            yield pa.Table.from_batches(waiting).combine_chunks()
-            waiting, rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting).combine_chunks()
 
 
 def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema) -> list[str]:
@@ -176,8 +151,12 @@ def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema) -> list[st
     return sorted(names) or [schema.fields[0].name]
 
 
-def _message(source: Source, error: Exception) -> str:
-    return (
-        f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}; "
-        "Table.estimate(..., actual=True) counts them with Spark"
-    )
+@contextmanager
+def _explained_errors(source: Source) -> Iterator[None]:
+    try:
+        yield
+    except (NotImplementedError, ValueError, OSError) as error:
+        raise UnsupportedError(
+            f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}; "
+            "Table.estimate(..., actual=True) counts them with Spark"
+        ) from error

@@ -73,7 +73,7 @@ def find_appended_files(table: Table, metadata: TableMetadata, base_id: int, sna
     reason = _changed_deletes(table.io, gone, came)
     if reason is not None:
         return AppendedFiles(reason=reason)
-    return _added(_data_entries(table.io, gone), _data_entries(table.io, came))
+    return _added(*(_read_entries(table.io, manifests, ManifestContent.DATA) for manifests in (gone, came)))
 
 
 def _unfit_operations(metadata: TableMetadata, base_id: int, snapshot: Snapshot) -> str | None:
@@ -99,9 +99,7 @@ def _changed_deletes(io: FileIO, gone: Sequence[ManifestFile], came: Sequence[Ma
     before, after = (
         Counter(
             (entry.data_file.file_path, entry.data_file.record_count)
-            for manifest in manifests
-            if manifest.content == ManifestContent.DELETES
-            for entry in _read_entries(io, manifest)
+            for entry in _read_entries(io, manifests, ManifestContent.DELETES)
             if entry.status != ManifestEntryStatus.DELETED
         )
         for manifests in (gone, came)
@@ -109,20 +107,15 @@ def _changed_deletes(io: FileIO, gone: Sequence[ManifestFile], came: Sequence[Ma
     return None if before == after else "rows have been deleted since: the delete files have changed"
 
 
-def _data_entries(io: FileIO, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
-    return [
-        entry
-        for manifest in manifests
-        if manifest.content == ManifestContent.DATA
-        for entry in _read_entries(io, manifest)
-    ]
-
-
-def _read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    try:
-        return manifest.fetch_manifest_entry(io, discard_deleted=False)
-    except (OSError, ValueError, EOFError, AssertionError) as error:
-        raise unreadable(manifest.manifest_path, error) from error
+def _read_entries(io: FileIO, manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestEntry]:
+    found: list[ManifestEntry] = []
+    for manifest in manifests:
+        if manifest.content == content:
+            try:
+                found += manifest.fetch_manifest_entry(io, discard_deleted=False)
+            except (OSError, ValueError, EOFError, AssertionError) as error:
+                raise unreadable(manifest.manifest_path, error) from error
+    return found
 
 
 def _added(gone: Sequence[ManifestEntry], came: Sequence[ManifestEntry]) -> AppendedFiles:

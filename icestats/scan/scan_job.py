@@ -127,7 +127,7 @@ def merge_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     """Merge all accumulators of a task into one set."""
     merged: Accumulators | None = None
     for _, _, payload in read_partials(batches):
-        merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
+        merged = merge_into(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
     if merged is not None:
         yield pack(None, merged)
 
@@ -144,11 +144,11 @@ def finish_partitions(sizes: Sizes, batches: Iterable[pa.RecordBatch]) -> Iterat
             if finished:
                 yield _row(key, True, payload)
             else:
-                merged = _merged(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
+                merged = merge_into(merged, pickle.loads(payload))  # noqa: S301 - written by this job's own executors
         if merged is not None:
             if key is not None:
                 yield _row(key, True, pickle.dumps(finish(sizes, merged)))
-            whole = _merged(whole, merged)
+            whole = merge_into(whole, merged)
     if whole is not None:
         yield pack(None, whole)
 
@@ -156,9 +156,8 @@ def finish_partitions(sizes: Sizes, batches: Iterable[pa.RecordBatch]) -> Iterat
 def read_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, bool, bytes]]:
     """Yield the rows: a pickled key or None, whether it is finished, and a pickled payload."""
     for batch in batches:
-        for row in zip(*batch.columns, strict=True):
-            key, finished, payload = (value.as_py() for value in row)
-            yield key, finished, payload
+        for row in batch.to_pylist():
+            yield row["partition"], row["finished"], row["payload"]
 
 
 def pack(key: PartitionKey | None, accumulators: Accumulators) -> pa.RecordBatch:
@@ -166,10 +165,13 @@ def pack(key: PartitionKey | None, accumulators: Accumulators) -> pa.RecordBatch
     return _row(None if key is None else pickle.dumps(key), False, pickle.dumps(accumulators))
 
 
-def merge_into(into: Accumulators, other: Accumulators) -> None:
-    """Merge accumulators, column by column."""
+def merge_into(into: Accumulators | None, other: Accumulators) -> Accumulators:
+    """Merge accumulators, column by column, and return them; into None: the others."""
+    if into is None:
+        return other
     for accumulator, addition in zip(into, other, strict=True):
         accumulator.merge(addition)
+    return into
 
 
 def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -187,20 +189,13 @@ def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _row(key: bytes | None, finished: bool, payload: bytes) -> pa.RecordBatch:
-    columns = [pa.array([key], pa.binary()), pa.array([finished]), pa.array([payload], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=_PARTIAL_SCHEMA)
+    row = {"partition": key, "finished": finished, "payload": payload}
+    return pa.RecordBatch.from_pylist([row], _PARTIAL_SCHEMA)
 
 
 def finish(sizes: Sizes, accumulators: Accumulators) -> list[ColumnStatistics]:
     """Return the statistics of a partition, one a column."""
     return [a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in accumulators]
-
-
-def _merged(into: Accumulators | None, other: Accumulators) -> Accumulators:
-    if into is None:
-        return other
-    merge_into(into, other)
-    return into
 
 
 def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.RecordBatch]) -> None:

@@ -6,28 +6,28 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.errors import CallError, ColumnNotFoundError, IcestatsError, UnsupportedError
-from icestats.iceberg.catalog import Source
+from icestats.errors import CallError, ColumnNotFoundError, IcestatsError, SnapshotNotFoundError, UnsupportedError
+from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
-from icestats.scan.snapshot_scan import open_scan
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
 from icestats.stats.partition_sketches import PartitionKey
 from icestats.stats.table_statistics import TableStatistics
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
-    from pyiceberg.schema import Schema as IcebergSchema
+    from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import DataScan, FileScanTask
-    from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 _READABLE = frozenset({"PARQUET"})
 
@@ -52,10 +52,8 @@ class ScanPlan:
     """What PyIceberg reads; nothing where Spark itself has to."""
     fallback: str | None
     """Why Spark itself has to read the table; None: PyIceberg can."""
-    metadata: IcebergMetadata
-    io: FileIO
-    schema: IcebergSchema
-    """The columns of it that get statistics."""
+    reading: FileReading
+    """What PyIceberg reads them with: of the schema only the columns that get statistics."""
     partitions: Mapping[str, PartitionKey] | None
     """The partition of each data file by its path; None where statistics by partition are not asked for."""
     partition_row_counts: Mapping[PartitionKey, int]
@@ -147,12 +145,74 @@ def prepare_scan(
         file_count=len(tasks) if fallback is None or files is None else files.num_rows,
         tasks=tuple(tasks),
         fallback=fallback,
-        metadata=scan.table_metadata,
-        io=scan.io,
-        schema=scan.projection().select(*(field.name for field in fields)),
+        reading=FileReading(scan.table_metadata, scan.io, scan.projection().select(*(field.name for field in fields))),
         partitions=partitions,
         partition_row_counts=counts,
     )
+
+
+def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
+    """Open PyIceberg's scan of a snapshot's live rows with a schema: PyIceberg itself takes the snapshot's own.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    snapshot : Snapshot
+        The snapshot.
+    schema : Schema
+        The schema to read it with: see `TableMetadata.find_schema`.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        The table no longer has the snapshot or the schema.
+
+    Notes
+    -----
+    The scan is of a copy of the metadata whose current snapshot and schema are these, so that filters are projected to
+    partitions with the same schema, which PyIceberg takes the current one for. A manifest that the list names twice is
+    read once.
+    """
+    from pyiceberg.table import DataScan
+
+    table = load_iceberg_table(source)
+    metadata = table.metadata
+    known = metadata.snapshot_by_id(snapshot.snapshot_id)
+    if known is None:
+        raise _gone(source, f"snapshot {snapshot.snapshot_id}")
+    if all(one.schema_id != schema.schema_id for one in metadata.schemas):
+        raise _gone(source, f"schema {schema.schema_id}")
+    pinned = {
+        "snapshots": [_distinct_snapshot().model_validate(known, from_attributes=True)],
+        "current_snapshot_id": snapshot.snapshot_id,
+        "current_schema_id": schema.schema_id,
+    }
+    return DataScan(metadata.model_copy(update=pinned), table.io)
+
+
+@cache
+def _distinct_snapshot() -> type[IcebergSnapshot]:
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+
+    class DistinctSnapshot(IcebergSnapshot):
+        """A snapshot that gives a manifest once, however often its list names it.
+
+        So does Iceberg's Java library (`ManifestGroup`); PyIceberg 0.12 reads the files' rows as often.
+        """
+
+        def manifests(self, io: FileIO) -> list[ManifestFile]:
+            """Return the manifests, each where its list has it first."""
+            found: dict[str, ManifestFile] = {}
+            for manifest in super().manifests(io):
+                found.setdefault(manifest.manifest_path, manifest)
+            return list(found.values())
+
+    return DistinctSnapshot
+
+
+def _gone(source: Source, what: str) -> SnapshotNotFoundError:
+    return SnapshotNotFoundError(f"{source.name} has no {what} any more: load the table anew, or refresh() it")
 
 
 def _plan_tasks(scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
@@ -195,12 +255,8 @@ def encode_fields(structs: pa.StructArray, metadata: TableMetadata) -> dict[int,
     from icestats.iceberg.partition_columns import find_partition_columns
 
     schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
-    columns = find_partition_columns(metadata.specs, schemas)
-    encoded = {}
-    for place, column in enumerate(columns):
-        if column.type is not None:
-            encoded[column.field_id] = _single_values(structs.field(place), column.type)
-    return encoded
+    columns = enumerate(find_partition_columns(metadata.specs, schemas))
+    return {one.field_id: _single_values(structs.field(i), one.type) for i, one in columns if one.type is not None}
 
 
 def _single_values(array: pa.Array, type_text: str) -> list[bytes | None]:
@@ -249,7 +305,7 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     started = time.perf_counter()
     job = ScanJob(plan.fields, sizes, None)
     try:
-        found = read_accumulators(job, FileReading(plan.metadata, plan.io, plan.schema), plan.tasks)
+        found = read_accumulators(job, plan.reading, plan.tasks)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {one_line(error)}") from error
     return build_statistics(plan, found, started)

@@ -1,4 +1,4 @@
-"""One snapshot as it is read: the manifest list, the roll-ups, the committed statistics, each once."""
+"""One snapshot as it is read: manifest list, roll-ups and their tables, committed statistics, each once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_numpy
+from icestats.answers.schemas import MANIFESTS, partitions_schema
 from icestats.errors import FilterError, MetadataError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.partition_columns import PartitionColumn
-from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import (
@@ -26,6 +28,8 @@ from icestats.read.manifests.manifests import (
     read_rollups,
 )
 from icestats.read.partitions.partition_history import read_committed_partitions
+from icestats.read.partitions.partition_statistics import PartitionStatistics
+from icestats.read.partitions.partition_statistics_layout import ADDED
 from icestats.read.puffin.committed_partitions import (
     MergedSketches,
     partitions_kll,
@@ -35,8 +39,8 @@ from icestats.read.puffin.committed_partitions import (
 from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
-from icestats.snapshot.rollup_tables import build_column_table, build_manifests, build_partitions
 from icestats.stats.histogram import Histogram, Kind, build_histogram
+from icestats.stats.rollup_cells import CommittedFigures, build_column_maps, build_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +70,6 @@ class SnapshotReader:
         self._rollups: RollUps | None = None
         self._by_manifest: dict[tuple[Field, ...], RollUps] = {}
         self._by_partition: RollUps | None = None
-        self._blobs: tuple[CommittedBlob, ...] | None = None
 
     @cached_property
     def manifest_files(self) -> pa.Table:
@@ -142,8 +145,8 @@ class SnapshotReader:
 
     def _nearest_blobs(self) -> Iterator[CommittedBlob]:
         """Yield blobs, the nearest first, reading no more footers than are asked for."""
-        if self._blobs is not None:
-            yield from self._blobs
+        if "blobs" in vars(self):
+            yield from self.blobs
             return
         try:
             yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot)
@@ -187,12 +190,10 @@ class SnapshotReader:
             reader = spark_reader(spark, metadata, storage, schema)
         return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
 
-    @property
+    @cached_property
     def blobs(self) -> tuple[CommittedBlob, ...]:
         """The blobs of the registered statistics files, the nearest first."""
-        if self._blobs is None:
-            self._blobs = tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
-        return self._blobs
+        return tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
 
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
@@ -211,10 +212,6 @@ class SnapshotReader:
         """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""
         manifests = manifests_to_read(self.manifest_files if manifest_files is None else manifest_files)
         return read_files(manifests, self.source.metadata, self.source.storage, field_ids)
-
-    def read_row_groups(self, files: pa.Table, columns: Sequence[Field]) -> pa.Table:
-        """Return the row groups of some files of `schemas.files_schema`."""
-        return read_row_groups(self.source.storage, files, columns)[0]
 
     def read_histogram(
         self,
@@ -238,11 +235,7 @@ class SnapshotReader:
         return replace(made, snapshot_id=found.snapshot_id, null_count=found.null_count, nan_count=found.nan_count)
 
     def read_partition_sketches(
-        self,
-        field: Field,
-        row_filter: RowFilter,
-        *,
-        partial: Literal["refuse", "include", "leave out"] = "refuse",
+        self, field: Field, row_filter: RowFilter, *, partial: Literal["refuse", "include", "leave out"] = "refuse"
     ) -> MergedSketches:
         """Return the committed sketches of the partitions that a filter selects, merged; no data file is touched.
 
@@ -291,3 +284,48 @@ class SnapshotReader:
             )
         entries = selection.whole + (selection.partial if partial == "include" else ())
         return read_merged_sketches(self.source.storage, committed, entries, len(selection.partial))
+
+
+def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) -> pa.Table:
+    """Build `schemas.MANIFESTS` from the manifest list and its roll-up."""
+    groups = rollups.manifests
+    is_data = to_numpy(pc.equal(manifest_files["content"], "data"))
+    maps = build_column_maps(rollups.manifest_cells, schema.columns, to_numpy(groups["live_file_count"]), is_data)
+    columns = {name: manifest_files[name] for name in manifest_files.column_names}
+    columns |= {name: groups[name] for name in groups.column_names if name in MANIFESTS.names}
+    columns["total_record_count"] = groups["record_count"]
+    columns["total_file_size_in_bytes"] = groups["file_size_in_bytes"]
+    return pa.table(columns | maps, schema=MANIFESTS)
+
+
+def build_partitions(rollups: RollUps, schema: Schema) -> pa.Table:
+    """Build `schemas.partitions_schema` from the roll-up by partition."""
+    groups = rollups.partitions
+    maps = build_column_maps(rollups.partition_cells, schema.columns, to_numpy(groups["data_file_count"]))
+    columns = {name: groups[name] for name in groups.column_names} | maps
+    return pa.table(columns, schema=partitions_schema(groups.schema.field("partition").type))
+
+
+def build_partition_file_rows(found: PartitionStatistics, schema: Schema) -> pa.Table:
+    """Build `schemas.partitions_schema` from a partition statistics file: its maps are null where it has none."""
+    groups = found.groups.drop_columns(list(ADDED))
+    kind = partitions_schema(groups.schema.field("partition").type)
+    columns = {name: groups[name] for name in groups.column_names}
+    if found.columns:
+        columns |= build_column_maps(found.cells, schema.columns, to_numpy(groups["data_file_count"]))
+    return pa.table({f.name: columns.get(f.name, pa.nulls(len(groups), f.type)) for f in kind}, schema=kind)
+
+
+def build_column_table(
+    manifest_files: pa.Table, rollups: RollUps, schema: Schema, committed: CommittedFigures
+) -> pa.Table:
+    """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics."""
+    live_file_counts = rollups.manifests["live_file_count"]
+    is_data = pc.equal(manifest_files["content"], "data")
+    return build_columns(
+        rollups.table_cells,
+        schema.columns,
+        pc.sum(live_file_counts.filter(is_data)).as_py() or 0,
+        has_deletes=bool(pc.sum(live_file_counts.filter(pc.invert(is_data))).as_py()),
+        committed=committed,
+    )

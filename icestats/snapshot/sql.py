@@ -9,20 +9,24 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 
 from icestats.answers.schemas import COLUMNS, MANIFESTS, REFS, SNAPSHOTS, files_schema, partitions_schema
 from icestats.answers.text import one_line
 from icestats.errors import CallError
-from icestats.iceberg.metadata import TableMetadata
-from icestats.iceberg.partition_columns import struct_type
+from icestats.iceberg.metadata import PartitionSpec, TableMetadata
+from icestats.iceberg.partition_columns import PartitionColumn, struct_type
+from icestats.iceberg.types import decode_value, to_arrow_type
 from icestats.snapshot.interrupts import CallingThread
-from icestats.snapshot.manifest_ranges import select_manifests
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 _METRICS = frozenset(
     {"column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
 )
+_UNSAFE_TYPES = frozenset({"uuid"})
+"""Java ordered UUIDs as two signed numbers: its summaries bound other sets of values than their bytes do."""
 _READING_WORDS = ("explain", "from", "pivot", "select", "with")
 
 Reader = Callable[[list[str] | None, Any], pa.Table]
@@ -83,10 +87,12 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
     try:
         found = calling.wait_for(lambda: _ask(connection, query, views, calling), connection.interrupt)
     except Exception as error:
+        import duckdb
+
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
         if failure is not None:
             raise failure from error
-        if _is_duckdbs(error):
+        if isinstance(error, duckdb.Error):
             said = one_line(str(error).partition("LINE 1:")[0])
             raise CallError(f"the query failed: {said}; the views are {', '.join(views)}") from error
         raise
@@ -106,17 +112,13 @@ def build_views(reader: SnapshotReader) -> dict[str, LazyView]:
     metadata = reader.source.metadata
     partition = struct_type(reader.partition_columns)
     return {
-        "manifests": _whole_view(MANIFESTS, reader.read_manifests),
+        "manifests": LazyView(MANIFESTS, lambda *_: reader.read_manifests()),
         "files": _files_view(files_schema(partition), reader),
-        "partitions": _whole_view(partitions_schema(partition), reader.read_partitions),
-        "columns": _whole_view(COLUMNS, reader.read_columns),
-        "snapshots": _whole_view(SNAPSHOTS, lambda: _snapshots(metadata)),
-        "refs": _whole_view(REFS, lambda: _refs(metadata)),
+        "partitions": LazyView(partitions_schema(partition), lambda *_: reader.read_partitions()),
+        "columns": LazyView(COLUMNS, lambda *_: reader.read_columns()),
+        "snapshots": LazyView(SNAPSHOTS, lambda *_: _snapshots(metadata)),
+        "refs": LazyView(REFS, lambda *_: _refs(metadata)),
     }
-
-
-def _whole_view(schema: pa.Schema, read: Callable[[], pa.Table]) -> LazyView:
-    return LazyView(schema, lambda *_: read())
 
 
 def _files_view(view_schema: pa.Schema, reader: SnapshotReader) -> LazyView:
@@ -124,7 +126,7 @@ def _files_view(view_schema: pa.Schema, reader: SnapshotReader) -> LazyView:
 
     def read(columns: list[str] | None, row_filter: Any) -> pa.Table:
         partition = reader.partition_columns
-        manifests = select_manifests(reader.manifest_files, row_filter, view_schema, specs, partition)
+        manifests = _select_manifests(reader.manifest_files, row_filter, view_schema, specs, partition)
         # A filter may need statistics that the query does not return; Arrow does not say which columns it names.
         needs_metrics = columns is None or row_filter is not None or not _METRICS.isdisjoint(columns)
         found = reader.read_files([field.field_id for field in schema.columns] if needs_metrics else [], manifests)
@@ -132,6 +134,81 @@ def _files_view(view_schema: pa.Schema, reader: SnapshotReader) -> LazyView:
         return found.cast(view_schema)
 
     return LazyView(view_schema, read)
+
+
+def _select_manifests(
+    manifest_files: pa.Table,
+    row_filter: pc.Expression | None,
+    files_schema: pa.Schema,
+    specs: Mapping[int, PartitionSpec],
+    partition: Sequence[PartitionColumn],
+) -> pa.Table:
+    """Return the manifests that may hold files which match, by the manifest list alone.
+
+    Each manifest's partition summaries become a guarantee about its files, which Arrow simplifies the expression with:
+    where nothing is left of it, the manifest need not be read. Source: Iceberg spec, "Manifest Lists", `field_summary`.
+
+    Parameters
+    ----------
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES`.
+    row_filter : pyarrow.compute.Expression or None
+        About columns of `files_schema`; None selects all.
+    files_schema : pyarrow.Schema
+        The schema of `Table.files`.
+    specs : mapping of int to PartitionSpec
+        The table's partition specs.
+    partition : sequence of PartitionColumn
+        The fields of `partition` in `files_schema`: a spec may call one otherwise, or another one so.
+
+    Returns
+    -------
+    pyarrow.Table
+        Rows of `manifest_files`, in their order: none that could match is missing.
+    """
+    if row_filter is None or not manifest_files.num_rows:
+        return manifest_files
+    columns = {column.field_id: column for column in partition}
+    parquet, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
+    rows = manifest_files.to_pylist()
+    # Fragments of files that are never opened: they carry the guarantees.
+    fragments = [
+        parquet.make_fragment(str(i), local, partition_expression=_guarantee(row, specs, columns))
+        for i, row in enumerate(rows)
+    ]
+    kept = ds.FileSystemDataset(fragments, files_schema, parquet, local).get_fragments(filter=row_filter)
+    return manifest_files.take(pa.array(sorted(int(fragment.path) for fragment in kept), pa.int64()))
+
+
+def _guarantee(
+    row: Mapping[str, Any], specs: Mapping[int, PartitionSpec], columns: Mapping[int, PartitionColumn]
+) -> pc.Expression:
+    known = pc.field("spec_id") == pa.scalar(row["partition_spec_id"], pa.int32())
+    known &= pc.field("manifest_path") == row["manifest_path"]
+    if row["content"] == "data":
+        known &= pc.field("content") == "data"
+    spec = specs.get(row["partition_spec_id"])
+    for field, summary in zip(spec.fields if spec else (), row["partitions"] or (), strict=False):
+        column = columns[field.field_id]
+        if column.type is None or column.type in _UNSAFE_TYPES or summary["contains_null"]:
+            continue
+        if summary["contains_nan"] is not False and column.type in ("float", "double"):
+            continue
+        for side, bound in (("lower", summary["lower_bound"]), ("upper", summary["upper_bound"])):
+            value = _scalar(column.type, bound)
+            if value is not None:
+                reference = pc.field("partition", column.name)
+                known &= reference >= value if side == "lower" else reference <= value
+    return known
+
+
+def _scalar(type_text: str, bound: bytes | None) -> pa.Scalar | None:
+    if bound is None:
+        return None
+    try:
+        return pa.scalar(decode_value(type_text, bound), to_arrow_type(type_text))
+    except (ValueError, TypeError, pa.ArrowException):
+        return None
 
 
 def _snapshots(metadata: TableMetadata) -> pa.Table:
@@ -171,12 +248,6 @@ def _ask(connection: Any, query: str, views: Mapping[str, LazyView], calling: Ca
         connection.register(name, view)
     _check_selects(query, connection.extract_statements(query))
     return connection.sql(query).to_arrow_table()
-
-
-def _is_duckdbs(error: Exception) -> bool:
-    import duckdb
-
-    return isinstance(error, duckdb.Error)
 
 
 def _with_unique_names(rows: pa.Table) -> pa.Table:

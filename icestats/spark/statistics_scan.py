@@ -20,7 +20,6 @@ from icestats.read.manifests.manifest_pool import Progress
 from icestats.scan.scan_job import (
     PARTIAL,
     Accumulators,
-    FileReading,
     ScanJob,
     Sizes,
     finish,
@@ -119,10 +118,8 @@ def merge_rows(
             merge_into(whole, found)
         elif finished:
             partitions[key] = found
-        elif key in parts:
-            merge_into(parts[key], found)
         else:
-            parts[key] = found
+            parts[key] = merge_into(parts.get(key), found)
     for key, accumulators in parts.items():
         partitions[key] = finish(sizes, accumulators)
         merge_into(whole, accumulators)
@@ -146,8 +143,7 @@ def _scan_with_pyiceberg(
 ) -> DataFrame:
     rows = [(None, False, bytearray(pickle.dumps(bundle))) for bundle in bundles]
     work = spark.sparkContext.parallelize(rows, len(rows)).toDF(PARTIAL)
-    reading = FileReading(plan.metadata, plan.io, plan.schema)
-    return work.mapInArrow(functools.partial(scan_files, job, reading), PARTIAL)
+    return work.mapInArrow(functools.partial(scan_files, job, plan.reading), PARTIAL)
 
 
 def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:

@@ -1,23 +1,61 @@
-"""What a table's metadata holds: manifests, partitions, columns, files."""
+"""What a table's metadata holds, what a scan reads of it, and how well it is clustered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.errors import CallError
-from icestats.table.facet import Facet
+from icestats.iceberg.catalog import Source
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
+from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
+    from icestats.plan.filters.row_filter import FilterSchema, RowFilter
+    from icestats.plan.layout.layout import Layout
+    from icestats.plan.layout.what_if import ManifestRewrite
+    from icestats.plan.pruning.plan import Plan
 
-class Contents(Facet):
-    """What the manifest list and the manifests hold."""
+
+class Contents:
+    """One snapshot of an Iceberg table, read once; made as `Table` says."""
+
+    def __init__(self, source: Source, snapshot_id: int | None = None, ref: str | None = None) -> None:
+        self._source = source
+        self._pin = (snapshot_id, ref)
+        self.name: str = source.name
+        """The name or location that the table was loaded by."""
+        self.metadata: TableMetadata = source.metadata
+        """The version of the metadata that was loaded."""
+        self.snapshot: Snapshot | None = source.metadata.find_snapshot(snapshot_id, ref)
+        """The snapshot that everything is about; None for a table that has none yet."""
+        self.schema: Schema = source.metadata.find_schema(snapshot_id, ref)
+        """The schema that the snapshot is read with: a branch's is the current one, a tag's and an id's its own."""
+        self._reader = SnapshotReader(source, self.snapshot, self.schema)
+
+    @cached_property
+    def _filter_schema(self) -> FilterSchema:
+        from icestats.plan.filters.row_filter import read_filter_schema
+
+        return read_filter_schema(self._source, self.schema.schema_id)
+
+    def _bind(self, row_filter: str | BooleanExpression) -> RowFilter:
+        from icestats.plan.filters.row_filter import bind_row_filter
+
+        return bind_row_filter(row_filter, self._filter_schema)
+
+    @property
+    def pin(self) -> dict[str, int | str]:
+        """What the table was loaded with beside its name: `snapshot`, `ref`, or neither."""
+        snapshot_id, ref = self._pin
+        return {name: value for name, value in (("snapshot", snapshot_id), ("ref", ref)) if value is not None}
 
     def manifest_files(self) -> pa.Table:
         """Return the manifest list alone, in milliseconds whatever the number of files.
@@ -167,7 +205,9 @@ class Contents(Facet):
         MetadataError
             A data file is missing, or its footer is damaged.
         """
-        return self._reader.read_row_groups(files, [self.schema.find(column) for column in columns])
+        from icestats.plan.pruning.row_groups import read_row_groups
+
+        return read_row_groups(self._source.storage, files, [self.schema.find(column) for column in columns])[0]
 
     def _find_manifests(self, manifest_paths: Collection[str] | None) -> pa.Table | None:
         if manifest_paths is None:
@@ -212,3 +252,156 @@ class Contents(Facet):
         from icestats.snapshot.sql import build_views, run_query
 
         return run_query(query, build_views(self._reader))
+
+    def plan(
+        self,
+        row_filter: str | BooleanExpression,
+        *,
+        row_groups: bool = False,
+        rows: bool = False,
+        manifest_statistics: bool | None = None,
+    ) -> Plan:
+        """Return what a scan with a filter reads of this snapshot, step by step, and why.
+
+        Parameters
+        ----------
+        row_filter : str or pyiceberg.expressions.BooleanExpression
+            The filter, in PyIceberg's language.
+        row_groups : bool, optional
+            Whether the footers of the files that are left are read too, for a step by row group.
+        rows : bool, optional
+            Whether the files that are left are read too, for the number of rows that match. Without it there is a step
+            of rows only where the metadata proves that every row of the files that are left matches.
+        manifest_statistics : bool, optional
+            Whether manifests are judged by their columns' bounds too. By default where statistics of manifests are
+            committed and 64 MiB of manifests are left, whatever has been read before; True reads what is missing.
+
+        Returns
+        -------
+        Plan
+            `.steps`, `.partition_filters`, `.manifests()`, `.files()`.
+
+        Raises
+        ------
+        FilterError
+            The filter cannot be read, or does not fit the schema.
+        MetadataError
+            A metadata file is missing, cut or damaged.
+
+        Notes
+        -----
+        A file is skipped only where its metadata proves that no row of it matches: a statistic that is missing keeps
+        it. The files that are kept are those of Iceberg's own scan planning. Source: Iceberg spec, "Scan Planning".
+
+        Examples
+        --------
+        >>> import icestats
+        >>> plan = icestats.load("demo.flights").plan("carrier = 'UA' and month = 7")
+        >>> [step.step for step in plan.steps if step.unit == "file"]
+        ['data files by partition tuple', 'data files by column bounds']
+        >>> all(step.kept + step.skipped == step.total for step in plan.steps)
+        True
+        """
+        from icestats.snapshot.plan_reader import read_plan
+
+        return read_plan(
+            self._reader,
+            self._bind(row_filter),
+            row_groups=row_groups,
+            rows=rows,
+            manifest_statistics=manifest_statistics,
+        )
+
+    def layout(self, *, columns: Sequence[str] | None = None) -> Layout:
+        """Measure how well the metadata of this snapshot is clustered: what a lookup of one key opens.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns to look at beside the partition fields; by default those that partitions are made of.
+
+        Returns
+        -------
+        Layout
+            `.fields`, `.spread`, `.late`, `.findings`, and `.what_if(...)`.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            There is no such column.
+        MetadataError
+            A metadata file is missing, cut or damaged.
+
+        Notes
+        -----
+        Exact over the bounds that files have. A key lies in a range between a lower and an upper bound whether or not a
+        row of the file has it; keys are drawn as rows are, each bound of a file standing for half of its rows. All data
+        manifests are read.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> layout = icestats.load("demo.flights").layout()
+        >>> layout.spread.record_count
+        336776
+        """
+        from icestats.snapshot.plan_reader import read_layout
+
+        return read_layout(self._reader, self._bind, columns)
+
+    def rewrite_manifests(
+        self,
+        *,
+        sort_by: str | None = None,
+        workload: Sequence[str | BooleanExpression] = (),
+        manifest_size_bytes: int | None = None,
+        dry_run: bool = True,
+        spark: SparkSession | None = None,
+    ) -> ManifestRewrite:
+        """Regroup the current snapshot's files in manifests by partition, or say what that would bring.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            The partition field to cluster by; by default all of them, in the spec's order.
+        workload : sequence of str or pyiceberg.expressions.BooleanExpression, optional
+            Filters whose funnels are compared.
+        manifest_size_bytes : int, optional
+            The size that manifests are to have, set as the table's `commit.manifest.target-size-bytes`; by default what
+            that says, or 8 MiB.
+        dry_run : bool, optional
+            Whether only to predict (the default), or to run Iceberg's `rewrite_manifests` through Spark.
+        spark : pyspark.sql.SparkSession, optional
+            A session that knows the table's catalog by its name; by default the running one, or a new local one.
+
+        Returns
+        -------
+        ManifestRewrite
+            The statements, and each figure before, predicted, and after where it has been run.
+
+        Raises
+        ------
+        CallError
+            There is no such partition field, or this is not the table's current snapshot.
+        CommitError
+            The table is a bare metadata.json, or the rewrite was not committed.
+        SparkUnavailableError
+            There is no Java 17, or Spark cannot start.
+
+        Notes
+        -----
+        Data files stay as they are, and so do all answers. The prediction is from metadata alone: Spark samples where
+        one manifest ends, so that manifests may hold a little more or less.
+        """
+        from icestats.snapshot.plan_reader import rewrite_manifests
+
+        if not dry_run and self._pin not in ((None, None), (None, "main")):
+            raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
+        return rewrite_manifests(
+            self._reader,
+            [self._bind(one) for one in workload],
+            sort_by=sort_by,
+            manifest_size_bytes=manifest_size_bytes,
+            dry_run=dry_run,
+            spark=spark,
+        )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from icestats.errors import CallError
-from icestats.table.facet import Facet
+from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icestats.estimation.formulas.grouped_sources import Question
 
 
-class Estimating(Facet):
+class Estimating(Contents):
     """Estimates of rows and bytes."""
 
     @cached_property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,7 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
 from icestats.commit.manifest_statistics_blob import build_manifest_statistics_blob
-from icestats.commit.partition_statistics_file import (
-    FileFormat,
-    build_stored_table,
-    write_stored_table,
-)
+from icestats.commit.partition_statistics_file import FileFormat, build_stored_table, write_stored_table
 from icestats.commit.puffin_writer import NewBlob
 from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
@@ -26,13 +22,9 @@ from icestats.read.manifests.manifests import RollUps, find_partition_types, man
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
 from icestats.read.partitions.partition_statistics import read_partition_statistics
 from icestats.read.rollups.rollup_cache import cache_folder
-from icestats.snapshot.rollup_tables import build_partition_file_rows
-from icestats.snapshot.snapshot_reader import SnapshotReader
+from icestats.snapshot.snapshot_reader import SnapshotReader, build_partition_file_rows
 from icestats.stats.partition_sketches import PartitionKey
 from icestats.stats.table_statistics import ScannedPartitions
-
-if TYPE_CHECKING:
-    from icestats.table.statistics import StatisticsRequest
 
 _LOG = logging.getLogger("icestats")
 _MOST_NAMES = 5
@@ -49,13 +41,6 @@ class PartitionFile:
     columns: tuple[str, ...]
     """The columns that it has statistics of."""
 
-    def describe(self) -> str:
-        """Return what the file is, in a line."""
-        columns = (
-            f", statistics of {counted(len(self.columns), 'column')}" if self.columns else ", no statistics of columns"
-        )
-        return f"{counted(self.row_count, 'partition')}{columns}, {len(self.data):,} bytes of {self.file_format}"
-
 
 @dataclass(frozen=True)
 class MetadataStatistics:
@@ -69,26 +54,23 @@ class MetadataStatistics:
     lines: tuple[str, ...] = ()
     """What was made, and what was left out and why, a line each."""
 
-    def and_partitions(self, made: MetadataStatistics) -> MetadataStatistics:
-        """Return these and the statistics of partitions."""
-        lines = (*self.lines, *made.lines)
-        return MetadataStatistics(self.blobs, made.partition_file, made.partitions, lines)
-
-
-NOTHING = MetadataStatistics()
-
 
 def compute_metadata_statistics(
-    reader: SnapshotReader, request: StatisticsRequest, scanned: ScannedPartitions | None = None
+    reader: SnapshotReader,
+    snapshot: Snapshot,
+    partition_columns: Sequence[Field] | None,
+    *,
+    manifests: bool,
+    scanned: ScannedPartitions | None = None,
 ) -> MetadataStatistics:
-    """Make the statistics of manifests and of partitions that are asked for; see `Table.compute`."""
-    made = NOTHING
-    snapshot = reader.snapshot
-    if snapshot is not None and request.manifests:
-        rollups = _read_manifest_rollups(reader, alone=not request.partitions)
+    """Make statistics of manifests, and of partitions where their columns are given; see `Table.compute`."""
+    made = MetadataStatistics()
+    if manifests:
+        rollups = _read_manifest_rollups(reader, alone=partition_columns is None)
         made = _build_manifest_statistics(snapshot, reader, rollups)
-    if snapshot is not None and request.partitions:
-        made = made.and_partitions(_compute_partitions(reader, snapshot, request, scanned))
+    if partition_columns is not None:
+        found = _compute_partitions(reader, snapshot, partition_columns, scanned)
+        made = replace(found, blobs=made.blobs, lines=(*made.lines, *found.lines))
     for line in made.lines:
         _LOG.info("%s: %s", reader.source.name, line)
     return made
@@ -104,18 +86,16 @@ def _read_manifest_rollups(reader: SnapshotReader, *, alone: bool) -> RollUps:
 
 
 def _compute_partitions(
-    reader: SnapshotReader,
-    snapshot: Snapshot,
-    request: StatisticsRequest,
-    scanned: ScannedPartitions | None,
+    reader: SnapshotReader, snapshot: Snapshot, columns: Sequence[Field], scanned: ScannedPartitions | None
 ) -> MetadataStatistics:
     metadata, storage, name = reader.source.metadata, reader.source.storage, reader.source.name
     if not any(spec.fields for spec in metadata.specs.values()):
         line = f"{name} is not partitioned: no partition statistics file, its one row is the whole table"
         return MetadataStatistics(partitions=reader.read_partitions(), lines=(line,))
-    chosen = _expand_columns(reader.schema, request.columns) if request.with_column_stats else ()
-    found = read_snapshot_partitions(metadata, storage, snapshot, reader.manifest_files, chosen, lambda: reader.rollups)
-    return _build_partition_statistics(snapshot, found, metadata, scanned if request.with_column_stats else None)
+    found = read_snapshot_partitions(
+        metadata, storage, snapshot, reader.manifest_files, columns, lambda: reader.rollups
+    )
+    return _build_partition_statistics(snapshot, found, metadata, scanned if columns else None)
 
 
 def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
@@ -140,7 +120,7 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     return build_partition_file_rows(found, reader.schema)
 
 
-def _expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:
+def expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:
     """Return the columns of these names, or all; a nested column stands for the fields inside."""
     if names is None:
         return schema.columns
@@ -173,16 +153,15 @@ def _build_partition_statistics(
     data = write_stored_table(table, found.partition, file_format)
     columns = found.statistics.columns
     file = PartitionFile(snapshot.snapshot_id, file_format, data, len(table), tuple(column.name for column in columns))
-    if found.base_snapshot_id is None:
-        how = f"all of {counted(found.manifests_read, 'manifest')} read: {found.reason}"
-    else:
-        read = counted(found.manifests_read, "manifest")
-        how = f"added to the file of snapshot {found.base_snapshot_id}: {read} read"
+    read = f"{counted(found.manifests_read, 'manifest')} read"
+    how = f"all of {read}: {found.reason}"
+    if found.base_snapshot_id is not None:
+        how = f"added to the file of snapshot {found.base_snapshot_id}: {read}"
     what = f"{counted(len(table), 'partition')}, {counted(len(columns), 'column')}"
     made = [f"{what}; {how}", *_missing_lines(table, found)]
-    deletes = pc.sum(found.statistics.groups["position_delete_file_count"]).as_py() or 0
-    deletes += pc.sum(found.statistics.groups["equality_delete_file_count"]).as_py() or 0
-    deletes += pc.sum(found.statistics.groups["dv_count"]).as_py() or 0
+    groups = found.statistics.groups
+    kinds = ("position_delete_file_count", "equality_delete_file_count", "dv_count")
+    deletes = any(pc.sum(groups[kind]).as_py() for kind in kinds)
     if columns and deletes:
         made.append(
             "row-level deletes are not applied to the figures of columns: bounds still bound, counts are of files"
@@ -206,8 +185,7 @@ def _build_lengths(
     for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
         ids = [field.field_id for field in metadata.specs[spec_id].fields]
         key = PartitionKey(spec_id, tuple((i, encoded[i][row]) for i in ids if i in encoded))
-        columns = [one[key] for one in scanned.columns.values() if key in one]
-        columns = [column for column in columns if column.field_id in wanted]
+        columns = [one[key] for one in scanned.columns.values() if key in one and one[key].field_id in wanted]
         maps["avg_lengths"].append([(c.field_id, round(c.avg_length)) for c in columns if c.avg_length is not None])
         maps["max_lengths"].append([(c.field_id, c.max_length) for c in columns if c.max_length is not None])
     return {name: pa.array(entries, pa.map_(pa.int32(), pa.int64())) for name, entries in maps.items()}
@@ -217,9 +195,8 @@ def _file_format(metadata: TableMetadata) -> tuple[FileFormat, list[str]]:
     wanted = metadata.properties.get("write.format.default", "parquet").lower()
     if wanted == "avro":
         return "avro", []
-    if wanted == "parquet":
-        return "parquet", []
-    return "parquet", [f"write.format.default is {wanted}: partition statistics are written as Parquet"]
+    line = f"write.format.default is {wanted}: partition statistics are written as Parquet"
+    return "parquet", [] if wanted == "parquet" else [line]
 
 
 def _missing_lines(table: pa.Table, found: SnapshotPartitions) -> list[str]:

@@ -1,11 +1,11 @@
-"""Statistics that a scan has found, and their commit."""
+"""Statistics that a scan has found, their commit, and the reports of what a commit or a removal changes."""
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,62 +14,91 @@ from icestats.answers.schemas import COMPUTED
 from icestats.answers.text import counted, render_bytes
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_writable_table
-from icestats.iceberg.metadata import Snapshot
-from icestats.read.puffin.committed_columns import find_sketched_fields
+from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import CommittedBlob
-from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
 from icestats.stats.sketch_sizes import estimate_size, offer_smaller
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
-from icestats.table.metadata_statistics import NOTHING, MetadataStatistics, PartitionFile, compute_metadata_statistics
-from icestats.table.reports import (
-    CommitReport,
-    build_partition_report,
-    build_report,
-    find_hidden_ndv,
-    join_reports,
-)
+from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
-    from pyspark.sql import SparkSession
 
+    from icestats.commit.partition_statistics_commit import PartitionCommit
     from icestats.commit.puffin_writer import NewBlob
+    from icestats.commit.statistics_plan import CommitPlan
+    from icestats.read.puffin.puffin import PuffinBlob
     from icestats.scan.scan_job import Sizes
     from icestats.scan.scan_plan import ScanPlan
     from icestats.spark.statistics_refresh import Refresh
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsRequest:
-    """What `Table.compute` is asked for, as its parameters say."""
+@dataclass(frozen=True)
+class CommitReport:
+    """What a commit has changed, or would change."""
 
-    columns: Sequence[str] | None
-    scan: bool
-    """Whether to scan the table."""
-    partitions: bool
-    manifests: bool
-    with_column_stats: bool
-    sizes: Sizes
-    by_partition: bool
-    """Whether the scan keeps sketches of each partition."""
-    max_size_bytes: int
-    spark: SparkSession | None
-    progress: Callable[[int, int], None] | None
+    committed: bool
+    files: tuple[dict[str, Any], ...]
+    """Each file with its path, its length in bytes and its blobs."""
+    kept_blobs: tuple[dict[str, Any], ...]
+    """Blobs of the earlier file that are carried over."""
+    replaced: tuple[dict[str, Any], ...]
+    """Blobs and partition statistics files that new ones replace."""
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the command line prints it."""
+        return {
+            "files": list(self.files),
+            "committed": self.committed,
+            "kept_blobs": list(self.kept_blobs),
+            "replaced": list(self.replaced),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalReport:
+    """What `Table.remove_statistics` has done, or would do."""
+
+    removed: bool
+    """False for a dry run."""
+    snapshot_id: int
+    statistics_path: str
+    """The file that the table no longer refers to; it stays on storage."""
+    restored_path: str | None
+    """The file of the entry that was put back; None for none."""
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the command line prints it."""
+        return {
+            "removed": self.removed,
+            "snapshot_id": str(self.snapshot_id),
+            "path": self.statistics_path,
+            "restored_path": self.restored_path,
+        }
 
 
 class Statistics:
     """Statistics of one snapshot: of its columns, manifests, partitions. Nothing is written until `commit()`."""
 
-    def __init__(self, source: Source, found: TableStatistics, of_metadata: MetadataStatistics = NOTHING) -> None:
+    def __init__(self, source: Source, found: TableStatistics, of_metadata: MetadataStatistics | None = None) -> None:
         self._source = source
         self.found = found
         """The statistics by column, as bytes and numbers."""
-        self.of_metadata = of_metadata
+        self.of_metadata = of_metadata or MetadataStatistics()
         """Those of manifests and partitions."""
+        self.unlisted: tuple[str, ...] = ()
+        """Refreshed columns whose NDV metadata.json did not list: `commit` leaves them out, unless told."""
 
     def to_arrow(self) -> pa.Table:
         """Return the statistics.
@@ -84,16 +113,8 @@ class Statistics:
             theta = ThetaSketch.from_bytes(column.theta)
             rows.append(
                 {
-                    "field_id": column.field_id,
+                    **asdict(column),
                     "name": name,
-                    "type": column.type,
-                    "value_count": column.value_count,
-                    "null_value_count": column.null_value_count,
-                    "nan_value_count": column.nan_value_count,
-                    "min_value": column.min_value,
-                    "max_value": column.max_value,
-                    "avg_length": column.avg_length,
-                    "max_length": column.max_length,
                     "ndv": int(theta.estimate()),
                     "ndv_relative_error": theta.relative_error,
                     "theta_size_bytes": len(column.theta),
@@ -149,7 +170,8 @@ class Statistics:
         dry_run : bool
             Only say what would be written and changed.
         list_ndv : collection of str, optional
-            The columns whose NDV metadata.json lists, so that engines use it; by default all.
+            The columns whose NDV metadata.json lists, so that engines use it; by default all, after a
+            refresh those that it listed before.
         on_step : callable, optional
             Called with the name of each step.
 
@@ -164,50 +186,42 @@ class Statistics:
             The table is read-only, its snapshot has expired meanwhile, or the catalog refused; what was written has
             been removed. The partition statistics file is committed first: the message says where it stays.
         """
+        from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
+        from icestats.commit.statistics_commit import commit_statistics
         from icestats.commit.table_statistics_blobs import build_blobs
 
         table = load_writable_table(self._source)
-        reports = []
-        if self.of_metadata.partition_file is not None:
-            reports.append(self._commit_partition_file(table, self.of_metadata.partition_file, dry_run, on_step))
+        file, reports = self.of_metadata.partition_file, []
+        if file is not None:
+            planned = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)
+            if not dry_run:
+                planned = commit_partition_statistics(table, planned.file, file.data, on_step=on_step)
+            reports.append(_build_partition_report(file, planned, committed=not dry_run))
         blobs = (*build_blobs(self.found), *self.of_metadata.blobs)
         if not blobs and not reports and self.of_metadata.lines:
             return CommitReport(False, (), (), (), "nothing to commit")
         if blobs or not reports:
             try:
-                reports.append(self._commit_blobs(table, blobs, dry_run, list_ndv, on_step))
+                plan = self._prepare_blobs(table, blobs, list_ndv)
+                hidden = _find_hidden_ndv(self._source.metadata, plan.after)
+                reports.append(_build_report(plan if dry_run else commit_statistics(plan, on_step=on_step), hidden))
             except CommitError as error:
                 if not reports or dry_run:
                     raise
                 raise CommitError(f"{error}; the partition statistics are committed") from error
-        return join_reports(reports)
+        return _join_reports(reports)
 
-    def _commit_partition_file(
-        self, table: IcebergTable, file: PartitionFile, dry_run: bool, on_step: Callable[[str], None] | None
-    ) -> CommitReport:
-        from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
-
-        planned = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)
-        if not dry_run:
-            planned = commit_partition_statistics(table, planned.file, file.data, on_step=on_step)
-        return build_partition_report(file, planned, committed=not dry_run)
-
-    def _commit_blobs(
-        self,
-        table: IcebergTable,
-        blobs: Sequence[NewBlob],
-        dry_run: bool,
-        list_ndv: Collection[str] | None,
-        on_step: Callable[[str], None] | None,
-    ) -> CommitReport:
-        from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+    def _prepare_blobs(
+        self, table: IcebergTable, blobs: Sequence[NewBlob], list_ndv: Collection[str] | None
+    ) -> CommitPlan:
+        from icestats.commit.statistics_commit import prepare_commit
 
         # Names are those of the schema that was read with, which the table's current one need not have.
         own = self.found.columns
+        if list_ndv is None and self.unlisted:
+            list_ndv = [name for name in own if name not in self.unlisted]
         listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
-        plan = prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=listed)
-        hidden = find_hidden_ndv(self._source.metadata, plan.after)
-        return build_report(plan if dry_run else commit_statistics(plan, on_step=on_step), hidden)
+        return prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=listed)
 
     def __repr__(self) -> str:
         found = self.found
@@ -234,7 +248,6 @@ class RefreshedStatistics(Statistics):
     ) -> None:
         super().__init__(source, found)
         self.unlisted = tuple(unlisted)
-        """Columns of `added_to` whose NDV metadata.json did not list: `commit` leaves them out, unless told."""
         self.added_to = refresh.added_to
         """Columns whose committed statistics were added to, by name: the snapshot that these are of."""
         self.scanned = refresh.scanned
@@ -243,18 +256,6 @@ class RefreshedStatistics(Statistics):
         """Data files added since, which were read for `added_to`."""
         self.added_row_count = refresh.added_row_count
         """Rows of these files."""
-
-    def commit(
-        self,
-        *,
-        dry_run: bool = False,
-        list_ndv: Collection[str] | None = None,
-        on_step: Callable[[str], None] | None = None,
-    ) -> CommitReport:
-        """Write the statistics and register them, as `Statistics.commit`; by default the same columns stay listed."""
-        if list_ndv is None and self.unlisted:
-            list_ndv = [name for name in self.found.columns if name not in self.unlisted]
-        return super().commit(dry_run=dry_run, list_ndv=list_ndv, on_step=on_step)
 
     def to_json(self) -> dict[str, Any]:
         """Return what was read, as the command line prints it."""
@@ -285,77 +286,94 @@ class RefreshedStatistics(Statistics):
         return "\n".join(lines)
 
 
-def compute_statistics(reader: SnapshotReader, request: StatisticsRequest) -> Statistics:
-    """Make the statistics of a snapshot that are asked for; see `Table.compute`."""
-    if request.with_column_stats and not request.partitions:
-        raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
-    snapshot = require_snapshot(reader)
-    if request.scan:
-        found = _scan(reader, snapshot, request)
-    else:
-        found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
-    return Statistics(reader.source, found, compute_metadata_statistics(reader, request, found.by_partition))
-
-
-def _scan(reader: SnapshotReader, snapshot: Snapshot, request: StatisticsRequest) -> TableStatistics:
-    from icestats.scan.scan_plan import prepare_scan
-    from icestats.spark.session import get_session
-    from icestats.spark.statistics_scan import run_scan
-
-    request.sizes.check()
-    plan = prepare_scan(reader.source, snapshot, reader.schema, request.columns, by_partition=request.by_partition)
-    if request.by_partition:
-        _check_size(plan, request)
-    session = get_session() if request.spark is None else request.spark
-    return run_scan(session, plan, request.sizes, progress=request.progress)
-
-
-def _check_size(plan: ScanPlan, request: StatisticsRequest) -> None:
+def check_size(plan: ScanPlan, sizes: Sizes, max_size_bytes: int) -> None:
     """Say what sketches by partition will take; raise CallError where that is more than the limit."""
     row_counts = list(plan.partition_row_counts.values())
-    size = estimate_size(plan.fields, row_counts, k=request.sizes.partition_k, lg_k=request.sizes.partition_lg_k)
-    if size.size_bytes > request.max_size_bytes:
+    size = estimate_size(plan.fields, row_counts, k=sizes.partition_k, lg_k=sizes.partition_lg_k)
+    if size.size_bytes > max_size_bytes:
         raise CallError(
-            f"{size}, the limit is {render_bytes(request.max_size_bytes)}: raise max_size_bytes, name fewer columns, "
+            f"{size}, the limit is {render_bytes(max_size_bytes)}: raise max_size_bytes, name fewer columns, "
             f"or take smaller sketches ({offer_smaller(plan.fields, row_counts, size)})"
         )
     sys.stderr.write(f"{size}\n")
 
 
-def require_snapshot(reader: SnapshotReader) -> Snapshot:
-    """Return the snapshot that statistics are to be of; raise StatisticsMissingError where there is none yet."""
-    if reader.snapshot is None:
-        raise StatisticsMissingError(
-            f"{reader.source.name} has no snapshot yet: write to it before computing statistics"
-        )
-    return reader.snapshot
-
-
-def refresh_statistics(
-    reader: SnapshotReader,
-    columns: Sequence[str] | None,
-    spark: SparkSession | None,
-    progress: Callable[[int, int], None] | None,
-) -> RefreshedStatistics:
-    """Bring statistics up to a snapshot; see `Table.refresh_statistics`."""
-    snapshot = require_snapshot(reader)
-    source, schema, blobs = reader.source, reader.schema, reader.blobs
-    from icestats.scan.scan_plan import select_columns
-    from icestats.spark.statistics_refresh import Refresh
-
-    fields = schema.top_level
-    select_columns(fields, columns)
-    asked = find_sketched_fields(blobs, fields) if columns is None else [f for f in fields if f.name in columns]
-    if not asked:
-        raise StatisticsMissingError(
-            f"{source.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
-            "run table.compute().commit(), or `icestats compute --commit`, once"
-        )
-    refresh = Refresh(spark, source, snapshot, schema, progress)
-    found = refresh.run(blobs, asked)
-    return RefreshedStatistics(source, found, refresh, _find_unlisted(found, refresh.added_to, blobs))
-
-
-def _find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
+def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
+    """Return the refreshed columns whose NDV metadata.json did not list."""
     listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in blobs if b.listed and b.blob.type == THETA}
     return [name for name, base_id in added_to.items() if ((found.columns[name].field_id,), base_id) not in listed]
+
+
+def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | None:
+    """Say which NDVs a file that lists none hides from engines that look at the nearest file only; None for none.
+
+    Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
+    """
+    snapshot = metadata.snapshots.get(after.snapshot_id)
+    if after.blobs or snapshot is None:
+        return None
+    listed = {file.snapshot_id for file in metadata.statistics if file.blobs}
+    older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), None)
+    if older is None or older == after.snapshot_id:
+        return None
+    return (
+        f"warning: Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
+        f"{older}; refresh the sketches too where Trino needs them"
+    )
+
+
+def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
+    """Build the report of a Puffin file: of a plan, or of what has been committed."""
+    blobs = [{**_blob_document(b.blob), "columns": list(b.columns), "listed": b.listed} for b in plan.blobs]
+    return CommitReport(
+        committed=plan.attempts > 0,
+        files=({"path": plan.statistics_path, "bytes": len(plan.puffin.data), "blobs": blobs},),
+        kept_blobs=tuple(document for document, b in zip(blobs, plan.blobs, strict=True) if b.kept),
+        replaced=tuple(_blob_document(blob) for blob in plan.replaced),
+        text=plan.describe() if warning is None else f"{plan.describe()}\n{warning}",
+    )
+
+
+def _build_partition_report(file: PartitionFile, commit: PartitionCommit, *, committed: bool) -> CommitReport:
+    """Build the report of a partition statistics file: of what would be committed, or has been."""
+    path, before = commit.file.statistics_path, commit.replaced
+    columns = f"statistics of {counted(len(file.columns), 'column')}" if file.columns else "no statistics of columns"
+    what = f"{counted(file.row_count, 'partition')}, {columns}, {len(file.data):,} bytes of {file.file_format}"
+    lines = [f"{'committed' if committed else 'would write'} {path}: {what}"]
+    if not committed:
+        lines.append("metadata.json, partition-statistics of this snapshot")
+        lines += [f"  before: {before or 'none'}", f"  after:  {path}, {len(file.data):,} bytes"]
+    if before is not None:
+        lines.append(f"  {before} {'stays' if committed else 'would stay'} on storage as an orphan")
+    document = {
+        "path": path,
+        "bytes": len(file.data),
+        "blobs": [],
+        "type": "partition-statistics",
+        "snapshot_id": str(file.snapshot_id),
+        "partition_count": file.row_count,
+        "columns": list(file.columns),
+    }
+    replaced = () if before is None else ({"type": "partition-statistics", "path": before},)
+    return CommitReport(committed, (document,), (), replaced, "\n".join(lines))
+
+
+def _join_reports(reports: Sequence[CommitReport]) -> CommitReport:
+    """Join the reports of all files of a commit."""
+    return CommitReport(
+        committed=all(report.committed for report in reports),
+        files=tuple(file for report in reports for file in report.files),
+        kept_blobs=tuple(blob for report in reports for blob in report.kept_blobs),
+        replaced=tuple(blob for report in reports for blob in report.replaced),
+        text="\n".join(report.text for report in reports),
+    )
+
+
+def _blob_document(blob: PuffinBlob) -> dict[str, Any]:
+    return {
+        "type": blob.type,
+        "field_ids": list(blob.field_ids),
+        "snapshot_id": str(blob.snapshot_id),
+        "length": blob.length,
+        "properties": dict(blob.properties),
+    }

@@ -1,25 +1,28 @@
-"""A table's statistics files: what they hold, histograms from them, computing more."""
+"""A table's statistics files: what they hold, computing them, bringing them up to date, removing them, cleaning up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError
-from icestats.table.facet import Facet
+from icestats.errors import CallError, StatisticsMissingError
+from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
+from icestats.iceberg.metadata import Snapshot
+from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
     from icestats.stats.histogram import Histogram, Kind
-    from icestats.table.statistics import Statistics
+    from icestats.table.statistics import RefreshedStatistics, RemovalReport, Statistics
 
 
-class StatisticsFiles(Facet):
-    """What statistics files hold, and computing them."""
+class StatisticsFiles(Contents):
+    """What statistics files hold, computing and committing them."""
 
     def sketches(self) -> pa.Table:
         """Return the blobs of the registered table statistics files.
@@ -150,23 +153,38 @@ class StatisticsFiles(Facet):
         a table, Spark's own scan does, more slowly; the result says so.
         """
         from icestats.scan.scan_job import Sizes
-        from icestats.table.statistics import StatisticsRequest, compute_statistics
+        from icestats.scan.scan_plan import prepare_scan
+        from icestats.spark.session import get_session
+        from icestats.spark.statistics_scan import run_scan
+        from icestats.stats.table_statistics import TableStatistics
+        from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
+        from icestats.table.statistics import Statistics, check_size
 
         if by not in (None, "partition"):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
-        request = StatisticsRequest(
-            columns=columns,
-            scan=by is not None or not (partitions or manifests) if table is None else table,
-            partitions=partitions,
-            manifests=manifests,
-            with_column_stats=with_column_stats,
-            sizes=Sizes(k, lg_k, min(k, partition_k or k), min(lg_k, partition_lg_k or lg_k)),
-            by_partition=by is not None,
-            max_size_bytes=max_size_bytes,
-            spark=spark,
-            progress=progress,
+        if with_column_stats and not partitions:
+            raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
+        snapshot = self._require_snapshot()
+        found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
+        if table or (table is None and (by is not None or not (partitions or manifests))):
+            sizes = Sizes(k, lg_k, min(k, partition_k or k), min(lg_k, partition_lg_k or lg_k))
+            sizes.check()
+            plan = prepare_scan(self._source, snapshot, self.schema, columns, by_partition=by is not None)
+            if by is not None:
+                check_size(plan, sizes, max_size_bytes)
+            found = run_scan(get_session() if spark is None else spark, plan, sizes, progress=progress)
+        chosen = None
+        if partitions:
+            chosen = expand_columns(self.schema, columns) if with_column_stats else ()
+        of_metadata = compute_metadata_statistics(
+            self._reader, snapshot, chosen, manifests=manifests, scanned=found.by_partition
         )
-        return compute_statistics(self._reader, request)
+        return Statistics(self._source, found, of_metadata)
+
+    def _require_snapshot(self) -> Snapshot:
+        if self.snapshot is None:
+            raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it before computing statistics")
+        return self.snapshot
 
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file that is registered for this snapshot.
@@ -187,3 +205,187 @@ class StatisticsFiles(Facet):
         from icestats.table.metadata_statistics import read_registered_partitions
 
         return read_registered_partitions(self._reader)
+
+    def refresh_statistics(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        spark: SparkSession | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RefreshedStatistics:
+        """Bring committed statistics up to this snapshot, reading only the files added since where possible.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Top-level columns; by default those that have committed sketches.
+        spark : pyspark.sql.SparkSession, optional
+            The session that reads. By default up to 128 MiB of new files are read in this process, without Spark; for
+            anything else the running session is used, or a new local one.
+        progress : callable, optional
+            Called with finished and total tasks of Spark's.
+
+        Returns
+        -------
+        RefreshedStatistics
+            As `compute` returns, with the same `.commit()`; `print` it to see which columns were extended, and which
+            were scanned in full and why. Sketches keep the sizes of the committed ones.
+
+        Raises
+        ------
+        StatisticsMissingError
+            Nothing has been committed for this snapshot or an ancestor of it.
+        ColumnNotFoundError
+            The table has no such column.
+        PuffinFormatError
+            The committed statistics are damaged.
+        SparkUnavailableError, UnsupportedError
+            As `compute`.
+
+        Notes
+        -----
+        A column is extended where its Theta sketch, KLL sketch and column statistics were made for one snapshot and for
+        its present type, and files were added since and nothing else happened, as the operations of the snapshots and
+        the manifests show. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and
+        lengths exactly, the sketches within their error.
+        """
+        from icestats.read.puffin.committed_columns import find_sketched_fields
+        from icestats.scan.scan_plan import select_columns
+        from icestats.spark.statistics_refresh import Refresh
+        from icestats.table.statistics import RefreshedStatistics, find_unlisted
+
+        snapshot = self._require_snapshot()
+        fields, blobs = self.schema.top_level, self._reader.blobs
+        select_columns(fields, columns)
+        asked = find_sketched_fields(blobs, fields) if columns is None else [f for f in fields if f.name in columns]
+        if not asked:
+            raise StatisticsMissingError(
+                f"{self.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
+                "run table.compute().commit(), or `icestats compute --commit`, once"
+            )
+        refresh = Refresh(spark, self._source, snapshot, self.schema, progress)
+        found = refresh.run(blobs, asked)
+        return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
+
+    def remove_statistics(
+        self, snapshot: int | None = None, *, restore: bool = False, dry_run: bool = False
+    ) -> RemovalReport:
+        """Undo a commit of statistics: take a snapshot's entry out of metadata.json.
+
+        Parameters
+        ----------
+        snapshot : int, optional
+            Whose statistics; by default this table's snapshot.
+        restore : bool
+            Whether to put back the entry that the last commit replaced, if it can be found.
+        dry_run : bool
+            Only say what would change.
+
+        Returns
+        -------
+        RemovalReport
+            `print` it to see the entry before and after. The file stays on storage: see `orphans`.
+
+        Raises
+        ------
+        StatisticsMissingError
+            The snapshot has no statistics.
+        CommitError
+            The table is read-only, or others changed these statistics meanwhile: nothing was removed.
+
+        Notes
+        -----
+        Do this before you drop a column whose NDV is listed for the current snapshot: afterwards Spark's joins fail.
+        """
+        from icestats.commit.statistics_removal import commit_removal, prepare_removal
+        from icestats.table.statistics import RemovalReport
+
+        if snapshot is None:
+            if self.snapshot is None:
+                raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
+            snapshot = self.snapshot.snapshot_id
+        plan = prepare_removal(load_writable_table(self._source), snapshot, restore=restore)
+        if not dry_run:
+            commit_removal(plan)
+        return RemovalReport(
+            removed=not dry_run,
+            snapshot_id=plan.snapshot_id,
+            statistics_path=plan.before.statistics_path,
+            restored_path=None if plan.after is None else plan.after.statistics_path,
+            text=plan.describe(done=not dry_run),
+        )
+
+    def orphans(self) -> pa.Table:
+        """Return the statistics files below the table's location that no live metadata refers to.
+
+        Returns
+        -------
+        pyarrow.Table
+            `commit.orphans.ORPHANS`: one row a Puffin or partition statistics file: its path, kind, size in bytes, time
+            and age in seconds; when the last version of the metadata that refers to it was replaced; and the metadata
+            file that refers to it and is no version of this table's (left by a killed commit, or by another catalog
+            that has this table too).
+
+        Raises
+        ------
+        MetadataError
+            A metadata file cannot be read, so what it refers to is unknown.
+
+        Notes
+        -----
+        Only the folder of the table's metadata is searched. The live metadata is what the catalog has now.
+        """
+        from icestats.commit.orphans import find_orphans
+
+        return find_orphans(load_iceberg_table(self._source))
+
+    def remove_orphans(
+        self,
+        older_than: timedelta = timedelta(days=1),
+        *,
+        dry_run: bool = True,
+        allow_recent: bool = False,
+        allow_referred: bool = False,
+    ) -> pa.Table:
+        """Delete statistics files that no live metadata refers to; by default only show which.
+
+        Parameters
+        ----------
+        older_than : datetime.timedelta
+            Minimum age of a file to delete, and minimum time since metadata that refers to it was replaced.
+        dry_run : bool
+            Whether only to show what would be deleted.
+        allow_recent : bool
+            Whether `older_than` may be less than a day. Safe only while nobody commits or reads.
+        allow_referred : bool
+            Whether to delete files that only metadata which is no version of this table's refers to. Safe only if no
+            other catalog has this table.
+
+        Returns
+        -------
+        pyarrow.Table
+            `commit.orphans.REMOVED_ORPHANS`: the rows of `orphans()`, whether each `removed`, and if not
+            `kept_because`; null there in a dry run: it would be deleted.
+
+        Raises
+        ------
+        CallError
+            `older_than` is less than a day, without `allow_recent`.
+        CommitError
+            The table was opened from a metadata.json: files are deleted through its catalog only.
+        MetadataError
+            As for `orphans`.
+
+        Notes
+        -----
+        Data files, manifests and metadata are never touched, nor anything outside the folder of the table's metadata.
+        """
+        from icestats.commit.orphans import remove_orphans
+
+        return remove_orphans(
+            load_iceberg_table(self._source),
+            older_than,
+            dry_run=dry_run,
+            allow_recent=allow_recent,
+            allow_referred=allow_referred,
+        )

@@ -1,21 +1,22 @@
-"""The table that a person works with: one snapshot of an Iceberg table, and everything its metadata knows."""
+"""The table that a person works with, and opening one by name or location."""
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from icestats.iceberg.catalog import reopen_source
-from icestats.table.contents_facet import Contents
+from icestats.errors import CallError
+from icestats.iceberg.catalog import DEMO_NAMESPACE, demo_home, open_source, reopen_source
 from icestats.table.estimates_facet import Estimating
-from icestats.table.lifecycle_facet import StatisticsLifecycle
-from icestats.table.overview import Overview, build_overview
-from icestats.table.planning_facet import Planning
-from icestats.table.presentation import render_html, render_text
+from icestats.table.overview import Overview, build_overview, render_html, render_text
 from icestats.table.statistics_facet import StatisticsFiles
 
+DEMO_TABLES = ("events", "flights")
 
-class Table(Contents, StatisticsFiles, StatisticsLifecycle, Estimating, Planning):
+
+class Table(StatisticsFiles, Estimating):
     """One snapshot of an Iceberg table, read-only until a `compute(...).commit()`.
 
     What has been read is kept; `refresh()` gives the table as it is now.
@@ -59,3 +60,102 @@ class Table(Contents, StatisticsFiles, StatisticsLifecycle, Estimating, Planning
 
     def _repr_html_(self) -> str:
         return render_html(self.overview())
+
+
+def load(
+    name_or_location: str,
+    *,
+    catalog: str | Mapping[str, str] | None = None,
+    snapshot: int | str | None = None,
+    ref: str | None = None,
+    as_of: str | dt.datetime | None = None,
+) -> Table:
+    """Open an Iceberg table. Reads its metadata.json only; starts no JVM and changes nothing.
+
+    Parameters
+    ----------
+    name_or_location : str
+        `catalog.namespace.table`, `namespace.table` (the default catalog of PyIceberg's configuration), or the location
+        of a metadata.json or of a table's folder. `demo.events` and `demo.flights` are the embedded demo warehouse's.
+    catalog : str or mapping, optional
+        A catalog's name in PyIceberg's configuration, or its properties; for a location FileIO's properties, such as
+        `s3.endpoint`. SQL catalogs know their tables by the catalog's name, which the property `name` gives
+        ("catalog" by default).
+    snapshot : int or str, optional
+        A snapshot's id; by default the current one.
+    ref : str, optional
+        A branch or a tag instead; `main` is a branch.
+    as_of : str or datetime.datetime, optional
+        A point in time instead, ISO 8601 where text, UTC where it names no zone: the snapshot that was current then.
+
+    Raises
+    ------
+    CatalogError, TableNotFoundError, MetadataError, SnapshotNotFoundError, CallError
+        What does not exist or cannot be read, in one line.
+
+    Notes
+    -----
+    The schema follows Iceberg's rule (`SnapshotUtil.schemaFor`, `VERSION AS OF` in Spark). Without a pin and with a
+    branch it is the table's current one: the rows of every branch are read with it, whatever they were written with.
+    With a tag, a snapshot's id or a time it is the one that the snapshot was made with, even where the snapshot is the
+    current one. PyIceberg 0.12 itself reads a branch with the schema of its last snapshot.
+
+    Examples
+    --------
+    >>> import icestats
+    >>> table = icestats.load("demo.events")
+    >>> table.schema.find("price").type
+    'double'
+    """
+    pins = {"snapshot": snapshot, "ref": ref, "as_of": as_of}
+    given = [f"{name} {value!r}" for name, value in pins.items() if value is not None]
+    if len(given) > 1:
+        raise CallError(f"{' and '.join(given)} were given: give one of them")
+    if isinstance(snapshot, str) and not snapshot.lstrip("-").isdecimal():
+        raise CallError(f"snapshot {snapshot!r} is no snapshot id: expected a whole number; branches and tags are refs")
+    source = open_source(name_or_location, catalog)
+    snapshot_id = None if snapshot is None else int(snapshot)
+    if as_of is not None:
+        snapshot_id = source.metadata.find_snapshot_as_of(_milliseconds(as_of)).snapshot_id
+    return Table(source, snapshot_id, ref)
+
+
+def demo(table: str = "events", *, progress: Callable[[str], None] | None = None) -> Table:
+    """Return a table of the demo warehouse, which PySpark builds at the first call.
+
+    Parameters
+    ----------
+    table : {"events", "flights"}
+        `events`: 10 days of an event stream, `PARTITIONED BY (days(event_time), bucket(64, device_id))`; `flights`: the
+        336,776 flights that left New York in 2013.
+    progress : callable, optional
+        Called with a line of text at each step of the build.
+
+    Raises
+    ------
+    CallError
+        There is no such demo table.
+    SparkUnavailableError
+        The warehouse is not built yet, and there is no Java 17 to build it with.
+
+    Examples
+    --------
+    >>> import icestats
+    >>> icestats.demo().name
+    'demo.events'
+    """
+    if table not in DEMO_TABLES:
+        raise CallError(f"no demo table {table!r}: expected {' or '.join(DEMO_TABLES)}")
+    from icestats.spark.demo.demo_warehouse import build_demo
+
+    build_demo(demo_home(), progress=progress)
+    return load(f"{DEMO_NAMESPACE}.{table}")
+
+
+def _milliseconds(moment: str | dt.datetime) -> int:
+    try:
+        found = dt.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    except ValueError as error:
+        raise CallError(f"as_of {moment!r} is no point in time: expected ISO 8601, such as 2026-09-01T10:00") from error
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    return (zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from icestats.answers.text import one_line
 from icestats.errors import CommitError, IcestatsError
 from icestats.iceberg.catalog import load_writable_table
-from icestats.table.reports import CommitReport
+from icestats.table.statistics import CommitReport
 from icestats.table.table import Table
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_roll
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
 from icestats.read.rollups.manifest_statistics import ManifestStatistics
 from icestats.read.rollups.rollup_merge import merge_groups_cells
-from icestats.snapshot.rollup_tables import build_column_table, build_manifests
+from icestats.snapshot.snapshot_reader import build_column_table, build_manifests
 from tests.mergeable_tables import COLUMNS, METADATA, WrittenTable, are_same, roll_up, write_table
 
 LIST_FIELDS = {

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import icestats
-from icestats.cli.records import build_manifest_records, build_partition_records
+from icestats.cli.output import build_manifest_records, build_partition_records
 from icestats.iceberg.storage import local_path
 from icestats.iceberg.types import decode_json
 from icestats.spark.optimizer import count_with_spark

@@ -40,7 +40,7 @@ def entry_points() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("started", ["script", "module"])
 @pytest.mark.parametrize(
-    "module", ["icestats.cli.command_line", "numpy", "pyarrow", "click", "icestats.cli.reading_verbs"]
+    "module", ["icestats.cli.command_line", "numpy", "pyarrow", "click", "icestats.cli.workplace_verbs"]
 )
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path, started, module):
     (tmp_path / "sitecustomize.py").write_text(HOOK.format(module=module))

@@ -18,7 +18,7 @@ from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.read.rollups.manifest_statistics import ManifestStatistics
 from icestats.read.rollups.manifest_statistics_layout import COLUMNS_KEY, blob_schema
-from icestats.snapshot.rollup_tables import build_manifests
+from icestats.snapshot.snapshot_reader import build_manifests
 from tests.added_rows import more_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from icestats.table.reports import CommitReport
-from icestats.table.statistics import Statistics
+from icestats.table.statistics import CommitReport, Statistics
 from icestats.table.table import Table
 from icestats_widgets.background import Background, explain_error
 from icestats_widgets.compute_request import ComputeRequest

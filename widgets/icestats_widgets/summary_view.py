@@ -6,8 +6,7 @@ import ipywidgets
 import pyarrow as pa
 
 from icestats.answers.markup import element
-from icestats.table.overview import Overview
-from icestats.table.presentation import build_figures, describe_snapshot
+from icestats.table.overview import Overview, build_figures, describe_snapshot
 from icestats_widgets.view import View
 
 
