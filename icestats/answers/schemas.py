@@ -1,6 +1,7 @@
 """The Arrow schemas of all answers, with their units.
 
-Sizes are bytes, counts are files or rows, identifiers are 64-bit integers. A figure that is null is *unknown*.
+Sizes are bytes, counts are files or rows, identifiers are 64-bit integers. A figure that is null is *unknown*: columns
+are `_required`, which never have nulls, or `_optional`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,15 @@ __all__ = [
     "row_group_metrics_schema",
 ]
 
+
+def _required(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    return [pa.field(name, kind, nullable=False) for name in names]
+
+
+def _optional(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    return [pa.field(name, kind) for name in names]
+
+
 COUNTS = pa.map_(pa.int32(), pa.int64())
 """Field id to a count, or to a size in bytes; null is unknown."""
 BOUNDS = pa.map_(pa.int32(), pa.binary())
@@ -42,54 +52,33 @@ SUMMED_STATISTICS = ("column_size", "value_count", "null_value_count", "nan_valu
 STATISTICS = (*SUMMED_STATISTICS, "lower_bound", "upper_bound")
 
 FIELD_SUMMARY = pa.struct(
-    [
-        pa.field("contains_null", pa.bool_(), nullable=False),
-        pa.field("contains_nan", pa.bool_()),
-        pa.field("lower_bound", pa.binary()),
-        pa.field("upper_bound", pa.binary()),
-    ]
+    _required(pa.bool_(), "contains_null")
+    + _optional(pa.bool_(), "contains_nan")
+    + _optional(pa.binary(), "lower_bound", "upper_bound")
 )
 
 MANIFEST_FILES = pa.schema(
-    [
-        pa.field("manifest_path", pa.string(), nullable=False),
-        pa.field("manifest_length", pa.int64(), nullable=False),
-        pa.field("partition_spec_id", pa.int32(), nullable=False),
-        pa.field("content", pa.string(), nullable=False),
-        pa.field("sequence_number", pa.int64(), nullable=False),
-        pa.field("min_sequence_number", pa.int64(), nullable=False),
-        pa.field("added_snapshot_id", pa.int64()),
-        pa.field("added_files_count", pa.int64()),
-        pa.field("existing_files_count", pa.int64()),
-        pa.field("deleted_files_count", pa.int64()),
-        pa.field("added_rows_count", pa.int64()),
-        pa.field("existing_rows_count", pa.int64()),
-        pa.field("deleted_rows_count", pa.int64()),
-        pa.field("partitions", pa.list_(FIELD_SUMMARY)),
-        pa.field("key_metadata", pa.binary()),
-        pa.field("first_row_id", pa.int64()),
-    ]
+    _required(pa.string(), "manifest_path")
+    + _required(pa.int64(), "manifest_length")
+    + _required(pa.int32(), "partition_spec_id")
+    + _required(pa.string(), "content")
+    + _required(pa.int64(), "sequence_number", "min_sequence_number")
+    + _optional(pa.int64(), "added_snapshot_id", "added_files_count", "existing_files_count")
+    + _optional(pa.int64(), "deleted_files_count", "added_rows_count", "existing_rows_count", "deleted_rows_count")
+    + _optional(pa.list_(FIELD_SUMMARY), "partitions")
+    + _optional(pa.binary(), "key_metadata")
+    + _optional(pa.int64(), "first_row_id")
 )
 """One row per manifest, from the manifest list (spec, "Manifest Lists"): lengths in bytes, counts of files and of rows.
 `content` is `data` or `deletes`."""
 
 ROLLUP_CELLS = pa.schema(
-    [
-        pa.field("field_id", pa.int32(), nullable=False),
-        *(
-            field
-            for statistic in SUMMED_STATISTICS
-            for field in (
-                pa.field(statistic, pa.int64(), nullable=False),
-                pa.field(f"{statistic}_file_count", pa.int64(), nullable=False),
-            )
-        ),
-        pa.field("lower_bound", pa.binary()),
-        pa.field("lower_bound_file_count", pa.int64(), nullable=False),
-        pa.field("upper_bound", pa.binary()),
-        pa.field("upper_bound_file_count", pa.int64(), nullable=False),
-        pa.field("valueless_file_count", pa.int64(), nullable=False),
-    ]
+    _required(pa.int32(), "field_id")
+    + _required(pa.int64(), *(f"{name}{part}" for name in SUMMED_STATISTICS for part in ("", "_file_count")))
+    + _optional(pa.binary(), "lower_bound")
+    + _required(pa.int64(), "lower_bound_file_count")
+    + _optional(pa.binary(), "upper_bound")
+    + _required(pa.int64(), "upper_bound_file_count", "valueless_file_count")
 )
 """One row per column of a group, group by group, with the columns in the same order in each group. A statistic is the
 sum or the extreme over the live data files of the group that have it; `*_file_count` is how many have it. `column_size`
@@ -97,15 +86,9 @@ is bytes, the other sums are counts of values. `valueless_file_count` counts the
 all null or all NaN: these need no bound."""
 
 MANIFEST_GROUPS = pa.schema(
-    [
-        pa.field("manifest_path", pa.string(), nullable=False),
-        pa.field("live_file_count", pa.int64(), nullable=False),
-        pa.field("record_count", pa.int64(), nullable=False),
-        pa.field("file_size_in_bytes", pa.int64(), nullable=False),
-        pa.field("position_delete_file_count", pa.int64(), nullable=False),
-        pa.field("equality_delete_file_count", pa.int64(), nullable=False),
-        pa.field("dv_count", pa.int64(), nullable=False),
-    ]
+    _required(pa.string(), "manifest_path")
+    + _required(pa.int64(), "live_file_count", "record_count", "file_size_in_bytes", "position_delete_file_count")
+    + _required(pa.int64(), "equality_delete_file_count", "dv_count")
 )
 """One row per manifest: its live entries (status ADDED or EXISTING), their records and bytes. In a delete manifest
 these are delete files, delete records and their bytes, and the last three columns count the files of each kind.
@@ -121,21 +104,15 @@ def partition_groups_schema(partition_type: pa.StructType) -> pa.Schema:
         The fields of all specs, by field id. A field that is not in the row's spec is null.
     """
     return pa.schema(
-        [
-            pa.field("partition", partition_type, nullable=False),
-            pa.field("spec_id", pa.int32(), nullable=False),
-            pa.field("data_record_count", pa.int64(), nullable=False),
-            pa.field("data_file_count", pa.int64(), nullable=False),
-            pa.field("total_data_file_size_in_bytes", pa.int64(), nullable=False),
-            pa.field("position_delete_record_count", pa.int64(), nullable=False),
-            pa.field("position_delete_file_count", pa.int64(), nullable=False),
-            pa.field("equality_delete_record_count", pa.int64(), nullable=False),
-            pa.field("equality_delete_file_count", pa.int64(), nullable=False),
-            pa.field("total_record_count", pa.int64()),
-            pa.field("last_updated_at", pa.timestamp("ms", tz="UTC")),
-            pa.field("last_updated_snapshot_id", pa.int64()),
-            pa.field("dv_count", pa.int64(), nullable=False),
-        ]
+        _required(partition_type, "partition")
+        + _required(pa.int32(), "spec_id")
+        + _required(pa.int64(), "data_record_count", "data_file_count", "total_data_file_size_in_bytes")
+        + _required(pa.int64(), "position_delete_record_count", "position_delete_file_count")
+        + _required(pa.int64(), "equality_delete_record_count", "equality_delete_file_count")
+        + _optional(pa.int64(), "total_record_count")
+        + _optional(pa.timestamp("ms", tz="UTC"), "last_updated_at")
+        + _optional(pa.int64(), "last_updated_snapshot_id")
+        + _required(pa.int64(), "dv_count")
     )
 
 
@@ -154,34 +131,22 @@ def files_schema(partition_type: pa.StructType) -> pa.Schema:
         The fields of all specs, by field id. A field that is not in the row's spec is null.
     """
     return pa.schema(
-        [
-            pa.field("content", pa.string(), nullable=False),
-            pa.field("file_path", pa.string(), nullable=False),
-            pa.field("file_format", pa.string(), nullable=False),
-            pa.field("spec_id", pa.int32(), nullable=False),
-            pa.field("partition", partition_type, nullable=False),
-            pa.field("record_count", pa.int64(), nullable=False),
-            pa.field("file_size_in_bytes", pa.int64(), nullable=False),
-            pa.field("column_sizes", COUNTS),
-            pa.field("value_counts", COUNTS),
-            pa.field("null_value_counts", COUNTS),
-            pa.field("nan_value_counts", COUNTS),
-            pa.field("lower_bounds", BOUNDS),
-            pa.field("upper_bounds", BOUNDS),
-            pa.field("key_metadata", pa.binary()),
-            pa.field("split_offsets", pa.list_(pa.int64())),
-            pa.field("equality_ids", pa.list_(pa.int32())),
-            pa.field("sort_order_id", pa.int32()),
-            pa.field("first_row_id", pa.int64()),
-            pa.field("referenced_data_file", pa.string()),
-            pa.field("content_offset", pa.int64()),
-            pa.field("content_size_in_bytes", pa.int64()),
-            pa.field("status", pa.int32(), nullable=False),
-            pa.field("snapshot_id", pa.int64()),
-            pa.field("sequence_number", pa.int64()),
-            pa.field("file_sequence_number", pa.int64()),
-            pa.field("manifest_path", pa.string(), nullable=False),
-        ]
+        _required(pa.string(), "content", "file_path", "file_format")
+        + _required(pa.int32(), "spec_id")
+        + _required(partition_type, "partition")
+        + _required(pa.int64(), "record_count", "file_size_in_bytes")
+        + _optional(COUNTS, "column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+        + _optional(BOUNDS, "lower_bounds", "upper_bounds")
+        + _optional(pa.binary(), "key_metadata")
+        + _optional(pa.list_(pa.int64()), "split_offsets")
+        + _optional(pa.list_(pa.int32()), "equality_ids")
+        + _optional(pa.int32(), "sort_order_id")
+        + _optional(pa.int64(), "first_row_id")
+        + _optional(pa.string(), "referenced_data_file")
+        + _optional(pa.int64(), "content_offset", "content_size_in_bytes")
+        + _required(pa.int32(), "status")
+        + _optional(pa.int64(), "snapshot_id", "sequence_number", "file_sequence_number")
+        + _required(pa.string(), "manifest_path")
     )
 
 
@@ -197,39 +162,26 @@ COLUMN_MAPS = tuple(
 files that lack it. `column_sizes` is bytes."""
 
 MANIFESTS = pa.schema(
-    [
-        *MANIFEST_FILES,
-        pa.field("live_file_count", pa.int64(), nullable=False),
-        pa.field("total_record_count", pa.int64(), nullable=False),
-        pa.field("total_file_size_in_bytes", pa.int64(), nullable=False),
-        pa.field("position_delete_file_count", pa.int64(), nullable=False),
-        pa.field("equality_delete_file_count", pa.int64(), nullable=False),
-        pa.field("dv_count", pa.int64(), nullable=False),
-        *COLUMN_MAPS,
-    ]
+    list(MANIFEST_FILES)
+    + _required(pa.int64(), "live_file_count", "total_record_count", "total_file_size_in_bytes")
+    + _required(pa.int64(), "position_delete_file_count", "equality_delete_file_count", "dv_count")
+    + list(COLUMN_MAPS)
 )
 """One row per manifest of the snapshot, in manifest list order: `MANIFEST_FILES`, `MANIFEST_GROUPS` and `COLUMN_MAPS`.
 The maps of a delete manifest are null."""
 
 COLUMNS = pa.schema(
-    [
-        pa.field("field_id", pa.int32(), nullable=False),
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("type", pa.string(), nullable=False),
-        pa.field("required", pa.bool_(), nullable=False),
-        pa.field("live_file_count", pa.int64(), nullable=False),
-        pa.field("column_size", pa.int64()),
-        pa.field("value_count", pa.int64()),
-        pa.field("null_value_count", pa.int64()),
-        pa.field("nan_value_count", pa.int64()),
-        pa.field("lower_bound", pa.binary()),
-        pa.field("upper_bound", pa.binary()),
-        pa.field("ndv", pa.int64()),
-        pa.field("avg_length", pa.float64()),
-        pa.field("max_length", pa.int64()),
-        pa.field("missing_files", pa.map_(pa.string(), pa.int64()), nullable=False),
-        pa.field("provenance", pa.map_(pa.string(), pa.string()), nullable=False),
-    ]
+    _required(pa.int32(), "field_id")
+    + _required(pa.string(), "name", "type")
+    + _required(pa.bool_(), "required")
+    + _required(pa.int64(), "live_file_count")
+    + _optional(pa.int64(), "column_size", "value_count", "null_value_count", "nan_value_count")
+    + _optional(pa.binary(), "lower_bound", "upper_bound")
+    + _optional(pa.int64(), "ndv")
+    + _optional(pa.float64(), "avg_length")
+    + _optional(pa.int64(), "max_length")
+    + _required(pa.map_(pa.string(), pa.int64()), "missing_files")
+    + _required(pa.map_(pa.string(), pa.string()), "provenance")
 )
 """One row per column (a primitive field at any depth), over all live data files. Counts are files and values, sizes are
 bytes on disk, lengths are bytes of values, bounds are single-value bytes. `ndv`, the number of distinct values, is from
@@ -243,21 +195,17 @@ def partitions_schema(partition_type: pa.StructType) -> pa.Schema:
 
 
 SKETCHES = pa.schema(
-    [
-        pa.field("type", pa.string(), nullable=False),
-        pa.field("field_ids", pa.list_(pa.int32()), nullable=False),
-        pa.field("columns", pa.list_(pa.string()), nullable=False),
-        pa.field("snapshot_id", pa.int64(), nullable=False),
-        pa.field("commits_behind", pa.int64()),
-        pa.field("files_behind", pa.int64()),
-        pa.field("rows_behind", pa.int64()),
-        pa.field("used_by", pa.list_(pa.string()), nullable=False),
-        pa.field("ndv", pa.int64()),
-        pa.field("properties", pa.map_(pa.string(), pa.string()), nullable=False),
-        pa.field("length", pa.int64(), nullable=False),
-        pa.field("listed", pa.bool_(), nullable=False),
-        pa.field("statistics_path", pa.string(), nullable=False),
-    ]
+    _required(pa.string(), "type")
+    + _required(pa.list_(pa.int32()), "field_ids")
+    + _required(pa.list_(pa.string()), "columns")
+    + _required(pa.int64(), "snapshot_id")
+    + _optional(pa.int64(), "commits_behind", "files_behind", "rows_behind")
+    + _required(pa.list_(pa.string()), "used_by")
+    + _optional(pa.int64(), "ndv")
+    + _required(pa.map_(pa.string(), pa.string()), "properties")
+    + _required(pa.int64(), "length")
+    + _required(pa.bool_(), "listed")
+    + _required(pa.string(), "statistics_path")
 )
 """One row per blob of a registered table statistics file. `snapshot_id` is the snapshot it was computed for, and
 `commits_behind` how many commits later the loaded snapshot is (0: none; null: the blob's snapshot is not an ancestor).
@@ -268,22 +216,16 @@ blob's length in the file in bytes. `listed` says whether metadata.json lists th
 does. A column that was dropped is named `#<field id>`."""
 
 COMPUTED = pa.schema(
-    [
-        pa.field("field_id", pa.int32(), nullable=False),
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("type", pa.string(), nullable=False),
-        pa.field("value_count", pa.int64(), nullable=False),
-        pa.field("null_value_count", pa.int64(), nullable=False),
-        pa.field("nan_value_count", pa.int64(), nullable=False),
-        pa.field("min_value", pa.binary()),
-        pa.field("max_value", pa.binary()),
-        pa.field("avg_length", pa.float64()),
-        pa.field("max_length", pa.int64()),
-        pa.field("ndv", pa.int64(), nullable=False),
-        pa.field("ndv_relative_error", pa.float64(), nullable=False),
-        pa.field("theta_size_bytes", pa.int64(), nullable=False),
-        pa.field("kll_size_bytes", pa.int64()),
-    ]
+    _required(pa.int32(), "field_id")
+    + _required(pa.string(), "name", "type")
+    + _required(pa.int64(), "value_count", "null_value_count", "nan_value_count")
+    + _optional(pa.binary(), "min_value", "max_value")
+    + _optional(pa.float64(), "avg_length")
+    + _optional(pa.int64(), "max_length")
+    + _required(pa.int64(), "ndv")
+    + _required(pa.float64(), "ndv_relative_error")
+    + _required(pa.int64(), "theta_size_bytes")
+    + _optional(pa.int64(), "kll_size_bytes")
 )
 """One row per column that a scan has read, over live rows only. Exact: the counts of values (nulls included), the
 smallest and largest value as single-value bytes (NaN left out), and lengths in bytes. `ndv` is an estimate with its
@@ -291,44 +233,32 @@ relative standard error (0: exact). Sketch sizes are serialised bytes; `kll_size
 sketch."""
 
 SNAPSHOTS = pa.schema(
-    [
-        pa.field("snapshot_id", pa.int64(), nullable=False),
-        pa.field("parent_snapshot_id", pa.int64()),
-        pa.field("sequence_number", pa.int64(), nullable=False),
-        pa.field("committed_at", pa.timestamp("ms", tz="UTC"), nullable=False),
-        pa.field("operation", pa.string(), nullable=False),
-        pa.field("schema_id", pa.int32()),
-        pa.field("manifest_list", pa.string()),
-        pa.field("summary", pa.map_(pa.string(), pa.string()), nullable=False),
-    ]
+    _required(pa.int64(), "snapshot_id")
+    + _optional(pa.int64(), "parent_snapshot_id")
+    + _required(pa.int64(), "sequence_number")
+    + _required(pa.timestamp("ms", tz="UTC"), "committed_at")
+    + _required(pa.string(), "operation")
+    + _optional(pa.int32(), "schema_id")
+    + _optional(pa.string(), "manifest_list")
+    + _required(pa.map_(pa.string(), pa.string()), "summary")
 )
 """One row per snapshot that has not expired, in the order of metadata.json."""
 
-REFS = pa.schema(
-    [
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("type", pa.string(), nullable=False),
-        pa.field("snapshot_id", pa.int64(), nullable=False),
-    ]
-)
+REFS = pa.schema([*_required(pa.string(), "name", "type"), *_required(pa.int64(), "snapshot_id")])
 """One row per branch or tag."""
 
 PLANNING_STATISTICS = ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
 """The statistics of a column that planning uses."""
 
 _FILE_METRICS = pa.schema(
-    [
-        pa.field("manifest_index", pa.int32(), nullable=False),
-        pa.field("content", pa.string(), nullable=False),
-        pa.field("file_path", pa.string()),
-        pa.field("file_format", pa.string()),
-        pa.field("spec_id", pa.int32(), nullable=False),
-        pa.field("partition", pa.struct([]), nullable=False),
-        pa.field("record_count", pa.int64(), nullable=False),
-        pa.field("file_size_in_bytes", pa.int64(), nullable=False),
-        pa.field("sequence_number", pa.int64()),
-        pa.field("referenced_data_file", pa.string()),
-    ]
+    _required(pa.int32(), "manifest_index")
+    + _required(pa.string(), "content")
+    + _optional(pa.string(), "file_path", "file_format")
+    + _required(pa.int32(), "spec_id")
+    + _required(pa.struct([]), "partition")
+    + _required(pa.int64(), "record_count", "file_size_in_bytes")
+    + _optional(pa.int64(), "sequence_number")
+    + _optional(pa.string(), "referenced_data_file")
 )
 """The columns of `file_metrics_schema` that are always there."""
 
@@ -361,42 +291,26 @@ def _figure_fields(field_ids: Sequence[int]) -> list[pa.Field]:
 
 
 PLAN_STEPS = pa.schema(
-    [
-        pa.field("step", pa.string(), nullable=False),
-        pa.field("unit", pa.string(), nullable=False),
-        pa.field("total", pa.int64(), nullable=False),
-        pa.field("kept", pa.int64()),
-        pa.field("skipped", pa.int64()),
-        pa.field("kept_bytes", pa.int64()),
-        pa.field("kept_rows", pa.int64()),
-        pa.field("duration_ms", pa.float64(), nullable=False),
-        pa.field("values_read", pa.int64(), nullable=False),
-        pa.field("bytes_read", pa.int64(), nullable=False),
-        pa.field("note", pa.string(), nullable=False),
-    ]
+    _required(pa.string(), "step", "unit")
+    + _required(pa.int64(), "total")
+    + _optional(pa.int64(), "kept", "skipped", "kept_bytes", "kept_rows")
+    + _required(pa.float64(), "duration_ms")
+    + _required(pa.int64(), "values_read", "bytes_read")
+    + _required(pa.string(), "note")
 )
 """One row per step of a plan. `unit` is `manifest`, `file`, `row group` or `row`. `total` is what is left before the
 step; it is `kept` + `skipped`. `kept_bytes` is bytes (for manifests, their length), null if unknown. `kept_rows` counts
 records; row-level deletes are not deducted. `duration_ms` includes reading. `values_read` counts statistics,
 `bytes_read` bytes of metadata."""
 
-_EXPLANATION = [
-    pa.field("kept", pa.bool_(), nullable=False),
-    pa.field("step", pa.string(), nullable=False),
-    pa.field("predicate", pa.string(), nullable=False),
-    pa.field("reason", pa.string(), nullable=False),
-    pa.field("evidence", pa.string(), nullable=False),
-]
+_EXPLANATION = [*_required(pa.bool_(), "kept"), *_required(pa.string(), "step", "predicate", "reason", "evidence")]
 
 PLAN_MANIFESTS = pa.schema(
-    [
-        pa.field("manifest_path", pa.string(), nullable=False),
-        pa.field("manifest_length", pa.int64(), nullable=False),
-        pa.field("spec_id", pa.int32(), nullable=False),
-        pa.field("live_file_count", pa.int64()),
-        pa.field("record_count", pa.int64()),
-        *_EXPLANATION,
-    ]
+    _required(pa.string(), "manifest_path")
+    + _required(pa.int64(), "manifest_length")
+    + _required(pa.int32(), "spec_id")
+    + _optional(pa.int64(), "live_file_count", "record_count")
+    + _EXPLANATION
 )
 """One row per data manifest with live files, in manifest list order: whether a plan reads it (`kept`), the step that
 skipped it (or the last step, which kept it), the predicates that decided, the kind of reason, and the bounds and
@@ -416,16 +330,13 @@ def plan_files_schema(partition_type: pa.StructType) -> pa.Schema:
         The fields of all specs, by field id. A field that is not in the row's spec is null.
     """
     return pa.schema(
-        [
-            pa.field("file_path", pa.string(), nullable=False),
-            pa.field("spec_id", pa.int32(), nullable=False),
-            pa.field("partition", partition_type, nullable=False),
-            pa.field("record_count", pa.int64(), nullable=False),
-            pa.field("file_size_in_bytes", pa.int64(), nullable=False),
-            pa.field("manifest_path", pa.string(), nullable=False),
-            *_EXPLANATION,
-            pa.field("delete_files", pa.list_(pa.string()), nullable=False),
-        ]
+        _required(pa.string(), "file_path")
+        + _required(pa.int32(), "spec_id")
+        + _required(partition_type, "partition")
+        + _required(pa.int64(), "record_count", "file_size_in_bytes")
+        + _required(pa.string(), "manifest_path")
+        + _EXPLANATION
+        + _required(pa.list_(pa.string()), "delete_files")
     )
 
 
@@ -441,24 +352,18 @@ def row_group_metrics_schema(field_ids: Sequence[int]) -> pa.Schema:
         The columns whose statistics are wanted.
     """
     return pa.schema(
-        [
-            pa.field("file_index", pa.int64(), nullable=False),
-            pa.field("row_group", pa.int32(), nullable=False),
-            pa.field("row_count", pa.int64(), nullable=False),
-            pa.field("size_bytes", pa.int64(), nullable=False),
-            *_figure_fields(field_ids),
-        ]
+        _required(pa.int64(), "file_index")
+        + _required(pa.int32(), "row_group")
+        + _required(pa.int64(), "row_count", "size_bytes")
+        + _figure_fields(field_ids)
     )
 
 
 PLAN_ROW_GROUPS = pa.schema(
-    [
-        pa.field("file_path", pa.string(), nullable=False),
-        pa.field("row_group", pa.int32(), nullable=False),
-        pa.field("row_count", pa.int64(), nullable=False),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-        *_EXPLANATION,
-    ]
+    _required(pa.string(), "file_path")
+    + _required(pa.int32(), "row_group")
+    + _required(pa.int64(), "row_count", "size_bytes")
+    + _EXPLANATION
 )
 """One row per row group of the files that a plan keeps. `kept` to `evidence` are as in `PLAN_MANIFESTS`; `size_bytes`
 is compressed."""
@@ -468,26 +373,20 @@ _HISTOGRAM = pa.list_(pa.struct([("least", pa.int64()), ("most", pa.int64()), ("
 
 def _depth_fields(what: str) -> list[pa.Field]:
     return [
-        pa.field(f"{what}_count", pa.int64(), nullable=False),
-        pa.field(f"{what}_without_bounds_count", pa.int64(), nullable=False),
-        pa.field(f"{what}_depth_mean", pa.float64(), nullable=False),
-        pa.field(f"{what}_depth_max", pa.int64(), nullable=False),
-        pa.field(f"{what}_share_opened", pa.float64(), nullable=False),
-        pa.field(f"{what}_depth_histogram", _HISTOGRAM, nullable=False),
+        *_required(pa.int64(), f"{what}_count", f"{what}_without_bounds_count"),
+        *_required(pa.float64(), f"{what}_depth_mean"),
+        *_required(pa.int64(), f"{what}_depth_max"),
+        *_required(pa.float64(), f"{what}_share_opened"),
+        *_required(_HISTOGRAM, f"{what}_depth_histogram"),
     ]
 
 
 LAYOUT = pa.schema(
-    [
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("type", pa.string(), nullable=False),
-        pa.field("transform", pa.string(), nullable=False),
-        *_depth_fields("manifest"),
-        *_depth_fields("file"),
-        pa.field("partition_file_depth_mean", pa.float64(), nullable=False),
-        pa.field("partition_file_depth_max", pa.int64(), nullable=False),
-    ]
+    _required(pa.string(), "name", "kind", "type", "transform")
+    + _depth_fields("manifest")
+    + _depth_fields("file")
+    + _required(pa.float64(), "partition_file_depth_mean")
+    + _required(pa.int64(), "partition_file_depth_max")
 )
 """One row per partition field or column. A key's depth is the number of manifests, or of files, whose range contains
 it. The keys are those of the table's rows; each bound of a file stands for half of its rows. `*_depth_mean` and
@@ -496,51 +395,30 @@ it. The keys are those of the table's rows; each bound of a file stands for half
 every key, except in `partition_file_depth_*`, which count the files of the key's own partition."""
 
 WHAT_IF = pa.schema(
-    [
-        pa.field("row_filter", pa.string(), nullable=False),
-        pa.field("step", pa.string(), nullable=False),
-        pa.field("unit", pa.string(), nullable=False),
-        *(
-            pa.field(f"{what}_{when}", pa.int64(), nullable=False)
-            for when in ("now", "then")
-            for what in ("total", "kept", "kept_bytes", "kept_rows")
-        ),
-    ]
+    _required(pa.string(), "row_filter", "step", "unit")
+    + _required(pa.int64(), "total_now", "kept_now", "kept_bytes_now", "kept_rows_now")
+    + _required(pa.int64(), "total_then", "kept_then", "kept_bytes_then", "kept_rows_then")
 )
 """One row per filter and step: the totals of the step and what it keeps, now and as predicted (`then`)."""
 
 MANIFEST_REWRITE = pa.schema(
-    [
-        pa.field("subject", pa.string(), nullable=False),
-        pa.field("figure", pa.string(), nullable=False),
-        pa.field("before", pa.float64(), nullable=False),
-        pa.field("predicted", pa.float64(), nullable=False),
-        pa.field("after", pa.float64()),
-    ]
+    _required(pa.string(), "subject", "figure")
+    + _required(pa.float64(), "before", "predicted")
+    + _optional(pa.float64(), "after")
 )
 """One row per figure of a manifest rewrite. If `subject` is a filter, the figure counts the manifests or files that a
 step keeps; if it is a partition field, the manifests whose range contains a key. `after` is null until the manifests
 are rewritten."""
 
 ESTIMATES = pa.schema(
-    [
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("rows", pa.float64()),
-        pa.field("rows_lower", pa.float64()),
-        pa.field("rows_upper", pa.float64()),
-        pa.field("bound", pa.string(), nullable=False),
-        pa.field("bytes", pa.float64()),
-        pa.field("scan_bytes", pa.float64()),
-        pa.field("rows_deletes_ignored", pa.float64()),
-        pa.field("rows_positions_deducted", pa.float64()),
-        pa.field("rows_deletes_deducted", pa.float64()),
-        pa.field("q_error", pa.float64()),
-        pa.field("assumes", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("values_read", pa.int64(), nullable=False),
-        pa.field("bytes_read", pa.int64(), nullable=False),
-        pa.field("duration_ms", pa.float64(), nullable=False),
-    ]
+    _required(pa.string(), "source")
+    + _optional(pa.float64(), "rows", "rows_lower", "rows_upper")
+    + _required(pa.string(), "bound")
+    + _optional(pa.float64(), "bytes", "scan_bytes", "rows_deletes_ignored", "rows_positions_deducted")
+    + _optional(pa.float64(), "rows_deletes_deducted", "q_error")
+    + _required(pa.string(), "assumes", "reason")
+    + _required(pa.int64(), "values_read", "bytes_read")
+    + _required(pa.float64(), "duration_ms")
 )
 """One row per source. `rows` is the estimated number of rows that match a filter, with row-level deletes treated as
 asked. `rows_lower` and `rows_upper` are its bounds; `bound` says what they rest on. `bytes` is the size of these rows
@@ -551,30 +429,19 @@ what the estimate assumes, and `reason` why it is unknown. `values_read` counts 
 metadata bytes that hold them, and `duration_ms` is the computing time once they are read. Null is unknown."""
 
 WORKLOAD = pa.schema(
-    [
-        pa.field("row_filter", pa.string(), nullable=False),
-        pa.field("actual", pa.int64()),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("rows", pa.float64()),
-        pa.field("rows_lower", pa.float64()),
-        pa.field("rows_upper", pa.float64()),
-        pa.field("q_error", pa.float64()),
-        pa.field("reason", pa.string(), nullable=False),
-    ]
+    _required(pa.string(), "row_filter")
+    + _optional(pa.int64(), "actual")
+    + _required(pa.string(), "source")
+    + _optional(pa.float64(), "rows", "rows_lower", "rows_upper", "q_error")
+    + _required(pa.string(), "reason")
 )
 """One row per filter and source: the counted rows (`actual`) and the source's estimate, as in `ESTIMATES`."""
 
 WORKLOAD_SUMMARY = pa.schema(
-    [
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("answered_count", pa.int64(), nullable=False),
-        pa.field("unknown_count", pa.int64(), nullable=False),
-        pa.field("q_error_median", pa.float64()),
-        pa.field("q_error_p90", pa.float64()),
-        pa.field("q_error_max", pa.float64()),
-        pa.field("bounded_count", pa.int64(), nullable=False),
-        pa.field("within_bounds_count", pa.int64(), nullable=False),
-    ]
+    _required(pa.string(), "source")
+    + _required(pa.int64(), "answered_count", "unknown_count")
+    + _optional(pa.float64(), "q_error_median", "q_error_p90", "q_error_max")
+    + _required(pa.int64(), "bounded_count", "within_bounds_count")
 )
 """One row per source: how many filters it answers and how many it cannot; the median, the 90 % quantile and the maximum
 of its q-errors over the filters that it answers; for how many filters it has bounds (`bounded_count`), and for how many

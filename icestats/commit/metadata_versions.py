@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata import TableMetadata
-from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.storage import FileReader
 
 SUFFIXES = (".metadata.json", ".metadata.json.gz")

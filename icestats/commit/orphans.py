@@ -26,7 +26,7 @@ from icestats.commit.metadata_versions import (
 )
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, PuffinFormatError
-from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.metadata import read_metadata
 from icestats.read.puffin.puffin import read_puffin_footer
 
 if TYPE_CHECKING:

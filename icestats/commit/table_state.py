@@ -16,8 +16,7 @@ from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, checks_requirements, find_path
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
-from icestats.iceberg.metadata import BlobMetadata, StatisticsFile, TableMetadata
-from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.metadata import BlobMetadata, StatisticsFile, TableMetadata, read_metadata
 from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
 

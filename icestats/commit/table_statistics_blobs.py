@@ -7,10 +7,14 @@ from dataclasses import replace
 from icestats.commit.puffin_writer import NewBlob
 from icestats.iceberg.types import decode_json
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
-from icestats.stats.column_statistics import ColumnStatistics, write_column_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import write_partition_sketches
-from icestats.stats.table_statistics import ScannedPartitions, TableStatistics
+from icestats.stats.table_statistics import (
+    ColumnStatistics,
+    ScannedPartitions,
+    TableStatistics,
+    write_column_statistics,
+)
 from icestats.stats.theta import ThetaSketch
 
 

@@ -43,7 +43,8 @@ from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA
 from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
-from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
+from icestats.stats.partition_sketches import PartitionEntry
+from icestats.stats.table_statistics import PartitionKey
 from icestats.stats.theta import ThetaSketch
 
 _Read = TypeVar("_Read")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from icestats.answers.text import one_line
 from icestats.errors import CatalogError, CommitError, IcestatsError, MetadataError, TableNotFoundError
-from icestats.iceberg.metadata import TableMetadata
-from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.storage import Storage, local_path
 
 if TYPE_CHECKING:

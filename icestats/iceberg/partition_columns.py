@@ -1,10 +1,11 @@
-"""The fields of all partition specs of a table, as one type.
+"""The fields of all partition specs of a table, as one type, and their values as readable text.
 
 Source: Iceberg spec, "Partitioning", "Partition Transforms" and "Partition Evolution".
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.errors import UnsupportedError
-from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
-from icestats.iceberg.types import parse_type, to_arrow_type
+from icestats.iceberg.metadata import NESTED_TYPES, PartitionField, PartitionSpec, Schema
+from icestats.iceberg.types import json_value, parse_type, to_arrow_type
 
 VOID = "void"
 
@@ -66,25 +67,8 @@ def find_partition_columns(
     )
 
 
-def partition_type(specs: Mapping[int, PartitionSpec], schemas: Iterable[Schema]) -> pa.StructType:
-    """Return the Arrow type of partitions: the fields of all specs, by field id.
-
-    A field whose source column is in none of the schemas is null; only `read_rollups` and `read_files` know what
-    manifests say about it.
-
-    Examples
-    --------
-    >>> from icestats.iceberg.metadata import Field
-    >>> schema = Schema(0, (Field(1, "at", "timestamp", True, True),))
-    >>> spec = PartitionSpec(0, (PartitionField(1000, 1, "at_day", "day"),))
-    >>> partition_type({0: spec}, [schema])
-    StructType(struct<at_day: date32[day]>)
-    """
-    return struct_type(find_partition_columns(specs, schemas))
-
-
 def struct_type(columns: Iterable[PartitionColumn]) -> pa.StructType:
-    """Return the Arrow type of partitions with these fields."""
+    """Return the Arrow type of partitions with these fields; a field whose type is not known is null."""
     return pa.struct([(c.name, pa.null() if c.type is None else to_arrow_type(c.type)) for c in columns])
 
 
@@ -131,14 +115,46 @@ def _unique_name(field_id: int, names: Mapping[int, str]) -> str:
 
 
 def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:
+    types = (partition_field_type(field, schema) for schema in schemas)
+    found = next((kind for kind in types if kind is not None and kind not in NESTED_TYPES), None)
+    return None if found is None or parse_type(found).name == "unknown" else found
+
+
+def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
+    """Return the Iceberg type of a partition field's values; None if its source column is gone.
+
+    Examples
+    --------
+    >>> from icestats.iceberg.metadata import Field
+    >>> schema = Schema(0, (Field(1, "at", "timestamp", True, True),))
+    >>> partition_field_type(PartitionField(1000, 1, "at_day", "day"), schema)
+    'date'
+    """
     transform = field.transform
     if transform == "day":
         return "date"
     if transform in ("year", "month", "hour") or transform.startswith("bucket"):
         return "int"
-    for schema in schemas:
-        source = schema.get(field.source_id)
-        if source is not None and source.is_primitive:
-            kind = parse_type(source.type)
-            return None if kind.name == "unknown" else source.type
-    return None
+    source = schema.get(field.source_id)
+    return None if source is None else source.type
+
+
+def display_partition_value(transform: str, type_text: str, value: Any) -> str:
+    """Return a partition value as readable text: years, months and hours as dates, null as `null`.
+
+    Examples
+    --------
+    >>> display_partition_value("month", "int", 516)
+    '2013-01'
+    >>> display_partition_value("hour", "int", 0)
+    '1970-01-01T00'
+    """
+    if value is None:
+        return "null"
+    if transform == "year":
+        return f"{1970 + value:04d}"
+    if transform == "month":
+        return f"{1970 + value // 12:04d}-{value % 12 + 1:02d}"
+    if transform == "hour":
+        return (dt.datetime(1970, 1, 1) + dt.timedelta(hours=value)).strftime("%Y-%m-%dT%H")
+    return str(json_value(type_text, value))

@@ -26,6 +26,14 @@ _SIMPLE |= {"boolean", "int", "long", "float", "double", "date", "time", "string
 _EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 _UNSCALED = Context(prec=80)
 MICROS_A_DAY = 86_400_000_000
+MAX_LONG_PRECISION = 18
+"""The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
+WIDTHS = {
+    "boolean": (1,), "int": (4,), "long": (8, 4), "date": (4,), "time": (8,), "timestamp": (8, 4),
+    "timestamptz": (8, 4), "timestamp_ns": (8, 4), "timestamptz_ns": (8, 4), "float": (4,), "double": (8, 4),
+    "uuid": (16,),
+}  # fmt: skip
+"""How many bytes a single value has: as the type has it, then as those have it that may be promoted to the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +111,18 @@ def decode_value(type_text: str, data: bytes) -> Any:
     if decoder is None:
         return data
     try:
+        if len(data) not in WIDTHS.get(kind.name, (len(data),)):
+            raise ValueError("length")
         return decoder(data, kind)
     except (struct.error, UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{data[:32].hex()} ({len(data)} bytes) is not a value of type {type_text}") from error
 
 
-def _int(data: bytes, widths: tuple[int, ...]) -> int:
-    if len(data) not in widths:
-        raise ValueError("length")
+def _int(data: bytes, _: Any = None) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def _float(data: bytes, widths: tuple[int, ...]) -> float:
-    if len(data) not in widths:
-        raise ValueError("length")
+def _float(data: bytes, _: Any = None) -> float:
     return float(struct.unpack("<f" if len(data) == 4 else "<d", data)[0])
 
 
@@ -133,40 +139,40 @@ def _date(days: int) -> dt.date | int:
 
 def _timestamp(data: bytes, zone: dt.timezone | None) -> dt.datetime | int:
     # Promotion from date (v3): 4 bytes of days.
-    micros = _int(data, (4,)) * MICROS_A_DAY if len(data) == 4 else _int(data, (8,))
+    micros = _int(data) * (MICROS_A_DAY if len(data) == 4 else 1)
     try:
         return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=micros)
     except OverflowError:
         return micros
 
 
+def _nanos(data: bytes, _: Any = None) -> int:
+    return _int(data) * (MICROS_A_DAY * 1000 if len(data) == 4 else 1)
+
+
 def _time(data: bytes) -> dt.time:
-    micros = _int(data, (8,))
+    micros = _int(data)
     if not 0 <= micros < MICROS_A_DAY:
         raise ValueError("range")
     return (dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)).time()
 
 
 _DECODERS: dict[str, Callable[[bytes, PrimitiveType], Any]] = {
-    "boolean": lambda data, _: _int(data, (1,)) != 0,
-    "int": lambda data, _: _int(data, (4,)),
-    "long": lambda data, _: _int(data, (4, 8)),
-    "float": lambda data, _: _float(data, (4,)),
-    "double": lambda data, _: _float(data, (4, 8)),
+    "boolean": lambda data, _: _int(data) != 0,
+    "int": _int,
+    "long": _int,
+    "float": _float,
+    "double": _float,
     "decimal": _decimal,
-    "date": lambda data, _: _date(_int(data, (4,))),
+    "date": lambda data, _: _date(_int(data)),
     "time": lambda data, _: _time(data),
     "timestamp": lambda data, _: _timestamp(data, None),
     "timestamptz": lambda data, _: _timestamp(data, dt.UTC),
-    "timestamp_ns": lambda data, _: _int(data, (8,)),
-    "timestamptz_ns": lambda data, _: _int(data, (8,)),
+    "timestamp_ns": _nanos,
+    "timestamptz_ns": _nanos,
     "string": lambda data, _: data.decode("utf-8"),
     "uuid": lambda data, _: uuid.UUID(bytes=data),
 }
-
-
-_WIDTHS = {"boolean": 1, "int": 4, "date": 4, "float": 4, "long": 8, "time": 8, "double": 8, "uuid": 16}
-_WIDTHS |= dict.fromkeys(_TIMESTAMPS, 8)
 
 
 def find_width(type_text: str) -> int | None:
@@ -181,7 +187,7 @@ def find_width(type_text: str) -> int | None:
         kind = parse_type(type_text)
     except ValueError:
         return None
-    return kind.length if kind.name == "fixed" else _WIDTHS.get(kind.name)
+    return kind.length if kind.name == "fixed" else WIDTHS.get(kind.name, (None,))[0]
 
 
 def encode_value(type_text: str, value: Any) -> bytes:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import binary_places, to_numpy
-from icestats.iceberg.types import MICROS_A_DAY, parse_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, MICROS_A_DAY, WIDTHS, parse_type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Longs: TypeAlias = npt.NDArray[np.int64]
@@ -28,16 +28,10 @@ Key: TypeAlias = int | bytes
 Comparison = Literal["<", "<=", ">", ">="]
 
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_WIDTHS = {
-    "boolean": (1,), "int": (4,), "long": (4, 8), "date": (4,), "time": (8,), "timestamp": (4, 8),
-    "timestamptz": (4, 8), "timestamp_ns": (4, 8), "timestamptz_ns": (4, 8), "float": (4,), "double": (4, 8),
-}  # fmt: skip
 _BYTES = frozenset({"string", "binary", "fixed", "uuid"})
 _REAL = frozenset({"float", "double"})
 _DATE_UNITS = {"timestamp": MICROS_A_DAY, "timestamptz": MICROS_A_DAY}
 _DATE_UNITS |= dict.fromkeys(("timestamp_ns", "timestamptz_ns"), MICROS_A_DAY * 1000)
-_LONG_DIGITS = 18
-"""Decimals of more digits do not fit 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +119,13 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
         return Keys(bounds, known)
     if kind.name == "decimal":
         return _decimal_keys(bounds, known, kind.precision)
-    if kind.name not in _WIDTHS:
+    if kind.name not in WIDTHS:
         return Keys(np.zeros(len(bounds), np.int64), np.zeros(len(bounds), np.bool_))
     places, data = binary_places(bounds)
     starts, lengths = places[:-1], np.diff(places)
     values = np.zeros(len(bounds), np.int64)
     valid = np.zeros(len(bounds), np.bool_)
-    for width in _WIDTHS[kind.name]:
+    for width in WIDTHS[kind.name]:
         rows = np.flatnonzero(known & (lengths == width))
         if rows.size:
             values[rows], valid[rows] = _decode(kind.name, _take_raw(data, starts[rows], width))
@@ -190,7 +184,7 @@ def _decimal_keys(bounds: pa.Array, known: Mask, precision: int) -> Keys:
 
 def _of_wide(words: npt.NDArray[np.uint8], precision: int) -> tuple[Any, Mask]:
     """Return the keys of decimals, 16 bytes each with the highest first, and which of them the type holds."""
-    if precision <= _LONG_DIGITS:
+    if precision <= MAX_LONG_PRECISION:
         high, low = words.view(">i8").astype(np.int64).T
         return low, high == low >> 63
     words[:, 0] ^= 0x80
@@ -268,7 +262,7 @@ def literal_keys(type_text: str, item: Any) -> tuple[Key, Key]:
     if kind.name in _REAL:
         least, greatest = _real_keys(np.array([item or -0.0, item or 0.0], np.float64)).tolist()
         return least, greatest
-    if kind.name == "decimal" and kind.precision > _LONG_DIGITS:
+    if kind.name == "decimal" and kind.precision > MAX_LONG_PRECISION:
         limit = 1 << 127
         wide = (min(max(item, -limit), limit - 1) + limit).to_bytes(16, "big")
         return wide, wide

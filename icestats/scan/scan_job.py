@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Field
 from icestats.stats.column_accumulator import ColumnAccumulator
-from icestats.stats.column_statistics import ColumnStatistics
-from icestats.stats.partition_sketches import PartitionKey
+from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -20,8 +20,7 @@ from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
-from icestats.stats.partition_sketches import PartitionKey
-from icestats.stats.table_statistics import TableStatistics
+from icestats.stats.table_statistics import PartitionKey, TableStatistics
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

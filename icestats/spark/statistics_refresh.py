@@ -19,8 +19,13 @@ from icestats.scan.scan_plan import is_small, prepare_scan, scan_here
 from icestats.spark.session import get_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
-from icestats.stats.column_statistics import ColumnStatistics, find_kll_k, find_theta_lg_k, merge_column_statistics
-from icestats.stats.table_statistics import TableStatistics
+from icestats.stats.table_statistics import (
+    ColumnStatistics,
+    TableStatistics,
+    find_kll_k,
+    find_theta_lg_k,
+    merge_column_statistics,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask

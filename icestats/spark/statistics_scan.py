@@ -34,9 +34,7 @@ from icestats.spark.jobs import cut_evenly, explained_errors, watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, select_rows
 from icestats.spark.versions import find_version
-from icestats.stats.column_statistics import ColumnStatistics
-from icestats.stats.partition_sketches import PartitionKey
-from icestats.stats.table_statistics import ScannedPartitions, TableStatistics
+from icestats.stats.table_statistics import ColumnStatistics, PartitionKey, ScannedPartitions, TableStatistics
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask

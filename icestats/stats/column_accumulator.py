@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import PrimitiveType, encode_value, parse_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, encode_value, parse_type
 from icestats.iceberg.value_order import find_extreme
-from icestats.stats.column_statistics import ColumnStatistics
-from icestats.stats.column_values import MAX_LONG_PRECISION, byte_ranges, dense_values, fixed_words, unscaled_words
+from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.hashing import hash_dense
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
+from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
 _RANGED = frozenset({"string", "binary", "fixed"})
@@ -132,23 +132,19 @@ class ColumnAccumulator:
             distinct, counts = counted.field("values"), counted.field("counts")
         self._theta.update(hash_dense(distinct, self._field.type))
         self._bound(*_arrow_extremes(distinct))
-        if self._kll is None:
-            return
-        if counts is not None and len(counts) <= _FEW_DISTINCT:
+        if self._kll is not None and counts is not None and len(counts) <= _FEW_DISTINCT:
             self._kll.update_counted(distinct.to_pylist(), counts.to_pylist())
         else:
-            self._kll.update(dense)
+            self._distribute(dense)
 
     def _update_decimals(self, dense: pa.Array, kind: PrimitiveType) -> None:
         if kind.precision > MAX_LONG_PRECISION:
             self._bound(*_arrow_extremes(dense))
-            if self._kll is not None:
-                self._kll.update(dense)
+            self._distribute(dense)
             return
         unscaled = np.ascontiguousarray(unscaled_words(dense)[:, 0])
         self._bound(*(Decimal(int(end)).scaleb(-kind.scale) for end in (unscaled.min(), unscaled.max())))
-        if self._kll is not None:
-            self._kll.update(unscaled)
+        self._distribute(unscaled)
 
     def _update_booleans(self, words: npt.NDArray[np.uint8]) -> None:
         trues = int(np.count_nonzero(words))
@@ -171,13 +167,15 @@ class ColumnAccumulator:
             if high == 0:
                 high = -0.0 if np.signbit(zeros).all() else 0.0
             self._bound(low, high)
-            if self._kll is not None:
-                self._kll.update(words)
+            self._distribute(words)
 
     def _update_integers(self, words: npt.NDArray[np.integer[Any]]) -> None:
         self._bound(int(words.min()), int(words.max()))
+        self._distribute(words)
+
+    def _distribute(self, values: pa.Array | npt.NDArray[Any]) -> None:
         if self._kll is not None:
-            self._kll.update(words)
+            self._kll.update(values)
 
     def _bound(self, low: Any, high: Any) -> None:
         ends = [end if isinstance(end, bytes) else encode_value(self._field.type, end) for end in (low, high)]

@@ -16,12 +16,8 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import binary_places
 from icestats.answers.text import one_line
-from icestats.iceberg.types import parse_type, to_arrow_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, parse_type, to_arrow_type
 
-_UNITS = {"timestamp": "us", "timestamptz": "us", "timestamp_ns": "ns", "timestamptz_ns": "ns"}
-_WIDTHS = {"int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_()}
-MAX_LONG_PRECISION = 18
-"""The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
 _UUID_GROUPS = (0, 8, 12, 16, 20, 32)
 _HEX_PAIRS = np.frombuffer(bytes(range(256)).hex().encode(), dtype="<u2")
 
@@ -55,22 +51,20 @@ def dense_values(array: pa.Array, type_text: str) -> pa.Array:
     """
     kind = parse_type(type_text)
     try:
-        plain = _plain(array)
+        plain, target = _plain(array), to_arrow_type(type_text)
         if pa.types.is_null(plain.type):
-            plain = plain.cast(to_arrow_type(type_text))
+            plain = plain.cast(target)
         if plain.null_count:
             plain = plain.drop_null()
         if kind.name in ("date", "time"):
             return _temporal(plain, kind.name)
         if kind.is_timestamp:
-            return _timestamp(plain, _UNITS[kind.name])
-        if kind.name == "decimal":
-            return _cast(plain, pa.decimal128(kind.precision, kind.scale))
+            return _timestamp(plain, target.unit)
         if kind.name == "uuid":
             return _uuid(plain)
         if kind.name in ("string", "binary", "fixed"):
             return _bytes(plain, kind.name)
-        return _cast(plain, _WIDTHS[kind.name])
+        return _cast(plain, target)
     except (ValueError, TypeError, KeyError, pa.ArrowNotImplementedError) as error:
         reason = one_line(error)
         raise ValueError(f"an Arrow array of {array.type} cannot be read as Iceberg's {type_text}: {reason}") from error
@@ -124,16 +118,11 @@ def byte_ranges(dense: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.
     return content[places[0] : places[-1]], places - places[0]
 
 
-def uuid_bytes(dense: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return dense uuid values, one row of 16 bytes for each."""
+def uuid_texts(dense: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return each dense uuid value as a row of its 36 characters, in lower case and with hyphens."""
     data = np.frombuffer(dense.buffers()[1], dtype=np.uint8, count=16 * (dense.offset + len(dense)))
-    return data.reshape(-1, 16)[dense.offset :]
-
-
-def uuid_texts(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return each row of 16 bytes as its 36 characters, in lower case and with hyphens."""
-    digits = _HEX_PAIRS[rows].view(np.uint8)
-    texts = np.full((len(rows), 36), ord("-"), np.uint8)
+    digits = _HEX_PAIRS[data.reshape(-1, 16)[dense.offset :]].view(np.uint8)
+    texts = np.full((len(dense), 36), ord("-"), np.uint8)
     for place, (start, end) in enumerate(pairwise(_UUID_GROUPS)):
         texts[:, start + place : end + place] = digits[:, start:end]
     return texts

@@ -78,7 +78,7 @@ def hash_dense(dense: pa.Array, type_text: str) -> Hashes:
     if len(dense) == 0:
         return np.zeros(0, np.uint64)
     if kind.name == "uuid":
-        return _hash_rows(values.uuid_texts(values.uuid_bytes(dense)))
+        return _hash_rows(values.uuid_texts(dense))
     if kind.name == "decimal":
         return _hash_decimals(values.unscaled_words(dense))
     words = values.fixed_words(dense)

@@ -161,7 +161,7 @@ def build_histogram(
     primitive = parse_type(type_text)
     limits = tuple(None if limit is None else to_item(type_text, limit) for limit in (lower, upper))
     items, counts, outside = _bins(sketch, primitive, bins, kind, limits)
-    ranks = QUANTILE_RANKS if sketch.n else ()
+    quantiles = [item_value(type_text, item) for item in sketch.quantiles(QUANTILE_RANKS)] if sketch.n else []
     return Histogram(
         column=column,
         type=type_text,
@@ -173,10 +173,7 @@ def build_histogram(
         rank_error=sketch.rank_error,
         edges=tuple(item_value(type_text, item) for item in items),
         counts=counts,
-        quantiles={
-            rank: item_value(type_text, item)
-            for rank, item in zip(ranks, sketch.quantiles(ranks) if ranks else (), strict=True)
-        },
+        quantiles=dict(zip(QUANTILE_RANKS, quantiles, strict=False)),
         kind=kind,
         below=outside[0],
         above=outside[1],

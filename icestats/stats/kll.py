@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
+import datasketches
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,8 +20,17 @@ import pyarrow.compute as pc
 
 from icestats.stats import kll_batches as batches
 from icestats.stats.column_values import dense_values, integer_values, unscaled_words
-from icestats.stats.kll_engine import KllEngine
-from icestats.stats.kll_layout import ITEM_TYPES, MAX_K, MIN_K, KllLayout, parse_kll
+from icestats.stats.kll_layout import (
+    ITEM_CODECS,
+    ITEM_TYPES,
+    MAX_K,
+    MIN_K,
+    KllLayout,
+    empty_layout,
+    find_items,
+    parse_kll,
+    settle_level_zero,
+)
 
 TEXT_LENGTH: Final = 256
 """The number of characters that a sketch keeps of a string. Truncating can only make neighbours equal."""
@@ -27,6 +38,17 @@ TEXT_LENGTH: Final = 256
 _MOST_KEPT = 30_000
 _PATIENCE = 16
 _NUMBERS_BATCH = 1 << 20
+
+# Python's datasketches has no sketch of 64-bit integers (kll_ints_sketch silently truncates them to 32 bits). The
+# sketch of doubles holds them instead: sign and magnitude become sign and magnitude of a double, in the same order.
+# _BIAS keeps them away from the subnormal doubles, which are all equal in a process that flushes these to zero.
+_BIAS: Final = 1 << 52
+NARROW_LIMIT: Final = 0x7FF0_0000_0000_0000 - _BIAS
+"""Integers of this magnitude or above would become infinities or NaN: they need the sketch of Python objects."""
+_SIGN: Final = -(1 << 63)
+
+_View = tuple[list[Any], list[int]]
+"""The values that a sketch keeps, in order, and the number of all values up to each."""
 
 
 class KllSketch:
@@ -57,28 +79,35 @@ class KllSketch:
     (3, 1, 3, [2])
     """
 
-    __slots__ = ("_engine", "_patience", "_random", "_view")
+    __slots__ = ("_contents", "_patience", "_random", "_view", "item_type", "k")
 
     def __init__(self, item_type: str, k: int = 200) -> None:
         if item_type not in ITEM_TYPES:
             raise ValueError(f"item type {item_type!r}, expected one of {', '.join(ITEM_TYPES)}")
         if not MIN_K <= k <= MAX_K:
             raise ValueError(f"k is {k}, expected {MIN_K} to {MAX_K:,}")
-        self._engine = KllEngine(item_type, k)
+        self.item_type = item_type
+        self.k = k
+        # Opened to be added to, plain to be read: DataSketches' objects print a warning if they are alive when Python
+        # ends, and what is only read needs none.
+        self._contents: KllEngine | KllLayout = empty_layout(item_type, k)
         self._view: _View | None = None
         # The number of batches to wait before sorting texts is tried again.
         self._patience = 0
         self._random: np.random.Generator | None = None
 
     @property
-    def item_type(self) -> str:
-        """How items are stored: one of `kll_layout.ITEM_TYPES`."""
-        return self._engine.item_type
+    def _engine(self) -> KllEngine:
+        if isinstance(self._contents, KllLayout):
+            self._contents, self._view = KllEngine(self._contents), None
+        return self._contents
 
     @property
-    def k(self) -> int:
-        """The size that was asked for."""
-        return self._engine.k
+    def _layout(self) -> KllLayout:
+        contents = self._contents
+        if isinstance(contents, KllEngine):
+            contents = self._contents = contents.layout()
+        return contents
 
     def update(self, array: pa.Array | npt.NDArray[Any]) -> None:
         """Add the values of an array, without nulls and NaN.
@@ -94,7 +123,6 @@ class KllSketch:
         ValueError
             The array has values of another kind.
         """
-        self._view = None
         if isinstance(array, np.ndarray):
             array = pa.array(array)
         if self.item_type == "string":
@@ -118,7 +146,6 @@ class KllSketch:
         counts : sequence of int
             The count of each value; 1 or more.
         """
-        self._view = None
         if self.item_type == "string":
             values = [value[:TEXT_LENGTH] for value in values]
         for levels in batches.weigh_counted(values, counts):
@@ -187,34 +214,35 @@ class KllSketch:
         """
         if other.item_type != self.item_type:
             raise ValueError(f"a sketch of {other.item_type} items cannot be merged into one of {self.item_type}")
-        self._view = None
-        self._engine.merge(other._engine)
+        self._engine.merge(other._contents if isinstance(other._contents, KllEngine) else KllEngine(other._contents))
 
     @property
     def n(self) -> int:
         """The number of values that were added."""
-        return int(self._engine.sketch.n)
+        return self._layout.n
 
     @property
     def retained_count(self) -> int:
         """The number of values that the sketch keeps."""
-        return int(self._engine.sketch.num_retained)
+        return sum(map(len, self._layout.levels))
 
     @property
     def min_value(self) -> Any:
         """The smallest value; None if there is no value."""
-        return self._viewed().min_value if self.n else None
+        return self._layout.min_value
 
     @property
     def max_value(self) -> Any:
         """The largest value; None if there is no value."""
-        return self._viewed().max_value if self.n else None
+        return self._layout.max_value
 
     @property
     def rank_error(self) -> float:
         """The error of any rank, as a share of all values, at 99 % confidence; 0.0 as long as every value is kept."""
-        sketch = self._engine.sketch
-        return float(sketch.normalized_rank_error(False)) if sketch.is_estimation_mode() else 0.0
+        layout = self._layout
+        if len(layout.levels) == 1:
+            return 0.0
+        return float(datasketches.kll_doubles_sketch.get_normalized_rank_error(layout.min_k, False))
 
     def quantiles(self, ranks: Sequence[float]) -> list[Any]:
         """Return the quantile of each rank: the smallest value such that this share of all values is not above it.
@@ -236,8 +264,13 @@ class KllSketch:
         """
         if not all(0.0 <= rank <= 1.0 for rank in ranks):
             raise ValueError(f"ranks {list(ranks)}, expected shares from 0.0 to 1.0")
-        view = self._viewed()
-        return [view.quantile(rank) for rank in ranks]
+        layout = self._layout
+        items, counts = self._viewed()
+        ends = {0.0: layout.min_value, 1.0: layout.max_value}
+        # 0.07 * 100 is above 7.0 in floating point; the factor brings such products below the whole number.
+        return [
+            ends[rank] if rank in ends else items[bisect_left(counts, rank * layout.n * (1 - 1e-12))] for rank in ranks
+        ]
 
     def ranks(self, values: Sequence[Any], *, inclusive: bool = True) -> list[float]:
         """Return the rank of each value: the share of all values that are not above it.
@@ -259,23 +292,29 @@ class KllSketch:
         ValueError
             The sketch is empty.
         """
-        return self._viewed().ranks(values, inclusive=inclusive)
+        items, counts = self._viewed()
+        find = bisect_right if inclusive else bisect_left
+        places = (find(items, value) for value in values)
+        return [(counts[place - 1] if place else 0) / counts[-1] for place in places]
 
     def items(self) -> Iterator[tuple[Any, int]]:
         """Yield the values that the sketch keeps, in order, each with the number of values it stands for."""
         if self.n:
-            yield from self._viewed().items()
+            items, counts = self._viewed()
+            yield from zip(items, (after - before for before, after in pairwise([0, *counts])), strict=True)
 
     def _viewed(self) -> _View:
-        if self.n == 0:
+        layout = self._layout
+        if layout.n == 0:
             raise ValueError("an empty sketch has no ranks and quantiles: check n first")
         if self._view is None:
-            self._view = _View(self._engine.layout())
+            pairs = sorted((item, 1 << height) for height, level in enumerate(layout.levels) for item in level)
+            self._view = [item for item, _ in pairs], list(accumulate(weight for _, weight in pairs))
         return self._view
 
     def to_bytes(self) -> bytes:
         """Return the bytes in DataSketches' compact form; `kll_layout.ITEM_TYPES` says how items are stored."""
-        return self._engine.to_bytes()
+        return self._contents.to_bytes()
 
     @classmethod
     def from_bytes(cls, item_type: str, data: bytes) -> KllSketch:
@@ -288,7 +327,7 @@ class KllSketch:
         """
         layout = parse_kll(item_type, bytes(data))
         sketch = cls(item_type, layout.k)
-        sketch._engine = KllEngine.open(layout)
+        sketch._contents = layout
         return sketch
 
     def __repr__(self) -> str:
@@ -298,34 +337,142 @@ class KllSketch:
         return KllSketch.from_bytes, (self.item_type, self.to_bytes())
 
 
-class _View:
-    """The values that a sketch keeps, in order, and the share of all values up to each. The sketch is not empty."""
+class _SerDe(datasketches.PyObjectSerDe):  # type: ignore[misc]  # datasketches has no types
+    """Items as bytes after their length. PyStringsSerDe counts characters instead, which is right only for ASCII."""
 
-    __slots__ = ("_items", "_n", "_weights", "max_value", "min_value")
+    def __init__(self, item_type: str) -> None:
+        super().__init__()
+        self._encode, self._decode = ITEM_CODECS[item_type]
+
+    def get_size(self, item: Any) -> int:
+        return 4 + len(self._encode(item))
+
+    def to_bytes(self, item: Any) -> bytes:
+        data = self._encode(item)
+        return len(data).to_bytes(4, "little") + data
+
+    def from_bytes(self, data: bytes, offset: int) -> tuple[Any, int]:
+        length = int.from_bytes(data[offset : offset + 4], "little")
+        return self._decode(data[offset + 4 : offset + 4 + length]), 4 + length
+
+
+def _serde(item_type: str) -> Any:
+    return datasketches.PyLongsSerDe() if item_type == "long" else _SerDe(item_type)
+
+
+class KllEngine:
+    """A sketch of DataSketches that begins with the contents of a valid layout."""
+
+    __slots__ = ("is_wide", "item_type", "k", "sketch")
 
     def __init__(self, layout: KllLayout) -> None:
-        pairs = sorted((item, 1 << height) for height, level in enumerate(layout.levels) for item in level)
-        self._n = layout.n
-        self._items = [item for item, _ in pairs]
-        self._weights = list(accumulate(weight for _, weight in pairs))
-        self.min_value = layout.min_value
-        self.max_value = layout.max_value
+        self.item_type = layout.item_type
+        self.k = layout.k
+        # Whether there are longs of `NARROW_LIMIT` or above: then all are kept as Python integers.
+        self.is_wide = self.item_type == "long" and layout.n > 0 and not _is_narrow(layout.min_value, layout.max_value)
+        self.sketch: Any = _open(layout, self.is_wide)
 
-    def quantile(self, rank: float) -> Any:
-        """Return the value at a rank; for 0.0 and 1.0 the smallest and the largest value."""
-        if rank == 0.0:
-            return self.min_value
-        if rank == 1.0:
-            return self.max_value
-        # 0.07 * 100 is above 7.0 in floating point; the factor brings such products below the whole number.
-        return self._items[bisect_left(self._weights, rank * self._n * (1 - 1e-12))]
+    @property
+    def has_objects(self) -> bool:
+        """Whether items are kept as Python objects, which is far slower than keeping numbers."""
+        return not _is_numeric(self.item_type, self.is_wide)
 
-    def ranks(self, values: Sequence[Any], *, inclusive: bool) -> list[float]:
-        """Return the share of all values up to each value."""
-        find = bisect_right if inclusive else bisect_left
-        places = (find(self._items, value) for value in values)
-        return [(self._weights[place - 1] if place else 0) / self._n for place in places]
+    def update(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
+        """Add items: Python objects one by one, or numbers at once if the sketch does not keep objects."""
+        if self.item_type == "double":
+            # DataSketches rejects read-only arrays, such as those that share Arrow's memory.
+            self.sketch.update(np.array(items, np.float64))
+            return
+        if self.item_type == "long":
+            if len(items) == 0:
+                return
+            if not _is_narrow(int(np.min(items)), int(np.max(items))):
+                self._widen()
+            if not self.is_wide:
+                self.sketch.update(_doubles(items))
+                return
+            items = np.asarray(items, np.int64).tolist()
+        update = self.sketch.update
+        for item in items:
+            update(item)
 
-    def items(self) -> Iterator[tuple[Any, int]]:
-        """Yield each value with the number of values it stands for."""
-        yield from zip(self._items, (b - a for a, b in pairwise([0, *self._weights])), strict=True)
+    def add(self, levels: Sequence[Sequence[Any]], low: Any, high: Any) -> None:
+        """Add weighted items: an item of level h counts 2^h times.
+
+        Parameters
+        ----------
+        levels : sequence of sequences
+            From 1 to 65,535 items in all. Each level but the first is in ascending order.
+        low, high
+            The smallest and the largest of the values that the items stand for.
+        """
+        if self.item_type == "long" and not _is_narrow(low, high):
+            self._widen()
+        n = sum(len(level) << height for height, level in enumerate(levels))
+        k = max(self.k, sum(map(len, levels)))
+        self.sketch.merge(_open(KllLayout(self.item_type, k, k, n, low, high, tuple(levels)), self.is_wide))
+
+    def merge(self, other: KllEngine) -> None:
+        """Add the items of another sketch, which does not change."""
+        if other.is_wide:
+            self._widen()
+        self.sketch.merge(_open(other.layout(), True) if self.is_wide and not other.is_wide else other.sketch)
+
+    def layout(self) -> KllLayout:
+        """Return the contents of the sketch."""
+        if self.has_objects:
+            return parse_kll(self.item_type, bytes(self.sketch.serialize(_serde(self.item_type))))
+        layout = parse_kll("double", bytes(self.sketch.serialize()))
+        return _mapped(layout, "long") if self.item_type == "long" else layout
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes of `layout()`."""
+        if self.item_type == "string":
+            return settle_level_zero("string", bytes(self.sketch.serialize(_serde("string"))))
+        if self.has_objects:
+            return self.layout().to_bytes()
+        data = settle_level_zero("double", bytes(self.sketch.serialize()))
+        if self.item_type == "double":
+            return data
+        offset = find_items(data)
+        return data[:offset] + _longs(np.frombuffer(data, "<f8", offset=offset)).astype("<i8").tobytes()
+
+    def _widen(self) -> None:
+        if not self.is_wide:
+            self.sketch, self.is_wide = _open(self.layout(), True), True
+
+
+def _open(layout: KllLayout, is_wide: bool) -> Any:
+    if not _is_numeric(layout.item_type, is_wide):
+        return datasketches.kll_items_sketch.deserialize(layout.to_bytes(), _serde(layout.item_type))
+    layout = _mapped(layout, "double") if layout.item_type == "long" else layout
+    return datasketches.kll_doubles_sketch.deserialize(layout.to_bytes())
+
+
+def _is_narrow(low: int, high: int) -> bool:
+    return -NARROW_LIMIT < low <= high < NARROW_LIMIT
+
+
+def _is_numeric(item_type: str, is_wide: bool) -> bool:
+    return item_type == "double" or (item_type == "long" and not is_wide)
+
+
+def _mapped(layout: KllLayout, item_type: str) -> KllLayout:
+    convert = _doubles if item_type == "double" else _longs
+    if layout.n == 0:
+        return replace(layout, item_type=item_type)
+    low, high = convert([layout.min_value, layout.max_value]).tolist()
+    levels = tuple(convert(level).tolist() for level in layout.levels)
+    return replace(layout, item_type=item_type, min_value=low, max_value=high, levels=levels)
+
+
+def _doubles(longs: Any) -> npt.NDArray[np.float64]:
+    values: npt.NDArray[np.int64] = np.asarray(longs, np.int64)
+    doubles: npt.NDArray[np.float64] = ((np.abs(values) + _BIAS) | (values & _SIGN)).view(np.float64)
+    return doubles
+
+
+def _longs(doubles: Any) -> npt.NDArray[np.int64]:
+    bits = np.asarray(doubles, np.float64).view(np.int64)
+    magnitudes = (bits & ~np.int64(_SIGN)) - _BIAS
+    return np.where(bits < 0, -magnitudes, magnitudes)

@@ -8,8 +8,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from icestats.errors import CallError
-from icestats.iceberg.types import PrimitiveType, decode_value, parse_type, to_integer
-from icestats.stats.column_values import MAX_LONG_PRECISION
+from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_value, parse_type, to_integer
 
 _LONGS = frozenset({"boolean", "int", "long", "date", "time"})
 _WIDE = Context(prec=80)

@@ -19,7 +19,7 @@ Source: DataSketches' KLL layout (Java `KllPreambleUtil`, C++ `kll_sketch_impl.h
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -72,18 +72,28 @@ class KllLayout:
     def _encode(self, items: Sequence[Any]) -> bytes:
         if self.item_type in _NUMBERS:
             return np.asarray(items, _NUMBERS[self.item_type]).tobytes()
-        encoded = map(str.encode if self.item_type == "string" else encode_integer, items)
+        encoded = map(ITEM_CODECS[self.item_type][0], items)
         return b"".join(len(data).to_bytes(4, "little") + data for data in encoded)
 
 
-def encode_integer(item: int) -> bytes:
-    """Return the bytes of an integer item: the shortest big-endian two's complement."""
+def _encode_integer(item: int) -> bytes:
     return item.to_bytes((item if item >= 0 else ~item).bit_length() // 8 + 1, "big", signed=True)
 
 
-def decode_integer(data: bytes) -> int:
-    """Return the integer in the bytes of an item."""
+def _decode_integer(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
+
+
+ITEM_CODECS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]]] = {
+    "string": (str.encode, bytes.decode),
+    "decimal": (_encode_integer, _decode_integer),
+}
+"""How items that follow their length are written and read."""
+
+
+def empty_layout(item_type: str, k: int) -> KllLayout:
+    """Return a sketch without values."""
+    return KllLayout(item_type, k, k, 0, None, None, ((),))
 
 
 def _level_capacity(k: int, depth: int) -> int:
@@ -127,7 +137,7 @@ def parse_kll(item_type: str, data: bytes) -> KllLayout:
         raise _damaged(f"flags {flags}, {preamble} preamble words and serial version {version} contradict each other")
     if kind == _EMPTY:
         _decode(item_type, data, 8, 0)
-        return KllLayout(item_type, k, k, 0, None, None, ((),))
+        return empty_layout(item_type, k)
     if kind == _SINGLE:
         items = _decode(item_type, data, 8, 1)
         _check_range(items, items[0], items[0])
@@ -206,24 +216,19 @@ def _decode(item_type: str, data: bytes, offset: int, count: int) -> list[Any]:
         numbers: list[Any] = np.frombuffer(data, _NUMBERS[item_type], count, offset).tolist()
         return numbers
     items: list[Any] = []
+    decode = ITEM_CODECS[item_type][1]
     for _ in range(count):
         end = offset + 4 + int.from_bytes(data[offset : offset + 4], "little")
         if end > len(data) or offset + 4 > len(data):
             raise _damaged(f"{len(data)} bytes, too few for {count} values")
-        items.append(_decode_item(item_type, data[offset + 4 : end]))
+        try:
+            items.append(decode(data[offset + 4 : end]))
+        except UnicodeDecodeError:
+            raise _damaged(f"text {data[offset + 4 : end][:16].hex()} that is not UTF-8") from None
         offset = end
     if offset != len(data):
         raise _damaged(f"{len(data)} bytes, expected {offset} for {count} values")
     return items
-
-
-def _decode_item(item_type: str, data: bytes) -> str | int:
-    if item_type == "decimal":
-        return decode_integer(data)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise _damaged(f"text {data[:16].hex()} that is not UTF-8") from None
 
 
 def _check_range(items: Sequence[Any], low: Any, high: Any) -> None:

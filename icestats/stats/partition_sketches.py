@@ -31,23 +31,18 @@ from typing import Any, Final
 
 import zstandard
 
-from icestats.answers.text import one_line
-from icestats.stats.column_statistics import ColumnStatistics
+from icestats.answers.text import counted, one_line, render_bytes
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import parse_type
 from icestats.stats.kll import KllSketch
+from icestats.stats.kll_items import item_type_of
+from icestats.stats.kll_layout import total_capacity
+from icestats.stats.table_statistics import ColumnStatistics, PartitionKey, figures_document
 from icestats.stats.theta import ThetaSketch
 
 MAGIC: Final = b"IPS1"
 HEAD_SIZE_BYTES: Final = 8
 _MAX_INDEX_SIZE_BYTES: Final = 1 << 30
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class PartitionKey:
-    """A partition of one spec."""
-
-    spec_id: int
-    values: tuple[tuple[int, bytes | None], ...]
-    """The id and value of each partition field of the spec: single-value bytes (spec, Appendix D), None for null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +101,13 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
     for key, found in partitions.items():
         theta = compressor.compress(found.theta)
         kll = b"" if found.kll is None else compressor.compress(found.kll)
-        documents.append(_document(key, found, len(body), len(theta), len(kll)))
+        sizes = {"offset": len(body), "theta-length": len(theta)} | ({"kll-length": len(kll)} if kll else {})
+        documents.append(_document(key, found) | sizes)
         body += theta + kll
-    index = {
-        "field-id": column.field_id,
-        "type": column.type,
-        "item-type": column.item_type,
-        "k": k,
-        "lg-k": lg_k,
-        "partitions": documents,
-    }
-    stored = compressor.compress(json.dumps(_present(index), separators=(",", ":")).encode())
+    index: dict[str, Any] = {"field-id": column.field_id, "type": column.type}
+    index |= {} if column.item_type is None else {"item-type": column.item_type}
+    index |= {"k": k, "lg-k": lg_k, "partitions": documents}
+    stored = compressor.compress(json.dumps(index, separators=(",", ":")).encode())
     return MAGIC + len(stored).to_bytes(4, "little") + stored + bytes(body)
 
 
@@ -194,26 +185,14 @@ def _decompress(frame: bytes, limit: int) -> bytes:
         raise ValueError(f"a zstd frame is damaged: {error}") from error
 
 
-def _document(key: PartitionKey, found: ColumnStatistics, offset: int, theta: int, kll: int) -> dict[str, Any]:
+def _document(key: PartitionKey, found: ColumnStatistics) -> dict[str, Any]:
     filled = found.value_count - found.null_value_count
-    document = {
+    total = None if found.avg_length is None else round(found.avg_length * filled)
+    return {
+        "partition": {str(field_id): None if value is None else value.hex() for field_id, value in key.values},
         "spec-id": key.spec_id,
-        "value-count": found.value_count,
-        "null-value-count": found.null_value_count,
-        "nan-value-count": found.nan_value_count,
-        "lower-bound": _hex(found.min_value),
-        "upper-bound": _hex(found.max_value),
-        "total-length": None if found.avg_length is None else round(found.avg_length * filled),
-        "max-length": found.max_length,
-        "offset": offset,
-        "theta-length": theta,
-        "kll-length": kll or None,
+        **figures_document(found, {"total-length": total, "max-length": found.max_length}),
     }
-    return {"partition": {str(field_id): _hex(value) for field_id, value in key.values}} | _present(document)
-
-
-def _present(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if value is not None}
 
 
 def _entry(document: Mapping[str, Any]) -> PartitionEntry:
@@ -232,10 +211,6 @@ def _entry(document: Mapping[str, Any]) -> PartitionEntry:
         theta_length=int(document["theta-length"]),
         kll_length=int(document.get("kll-length", 0)),
     )
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -262,3 +237,87 @@ def find_spans(entries: Sequence[PartitionEntry], gap: int) -> Iterable[tuple[in
         end = max(end, entry.end)
     if span:
         yield span[0].offset, end, span
+
+
+_SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
+"""The sizes (k of KLL, lg_k of Theta) to suggest if the sketches would be too large."""
+
+_TEXT_BYTES = 32
+_DECIMAL_BYTES = 20
+_ENTRY_BYTES = 120
+_THETA_HEAD_BYTES = 28
+_KLL_HEAD_BYTES = 64
+"""Bytes of a stored sketch, including a checksum of 4 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SketchSize:
+    """The size of the sketches of some columns by partition."""
+
+    partition_count: int
+    column_count: int
+    size_bytes: int
+    """An upper bound, but for strings, which count as 32 bytes each."""
+    k: int
+    lg_k: int
+
+    def __str__(self) -> str:
+        return (
+            f"sketches of {counted(self.partition_count, 'partition')} x {counted(self.column_count, 'column')} "
+            f"(lg_k {self.lg_k}, k {self.k}) will take up to {render_bytes(self.size_bytes)}"
+        )
+
+
+def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int, lg_k: int) -> SketchSize:
+    """Return the size of the sketches of some columns by partition.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        The columns.
+    row_counts : iterable of int
+        The rows of each partition, from its data files. A sketch cannot hold more values.
+    k, lg_k : int
+        The sizes of KLL and Theta sketches.
+
+    Examples
+    --------
+    >>> field = Field(1, "id", "long", required=False, top_level=True)
+    >>> estimate_size([field], [1_000_000] * 100, k=200, lg_k=12).size_bytes // 100
+    37984
+    """
+    counts = list(row_counts)
+    size = sum(_column_bytes(field, rows, k, lg_k) for field in fields for rows in counts)
+    return SketchSize(len(counts), len(fields), size, k, lg_k)
+
+
+def offer_smaller(fields: Sequence[Field], row_counts: Sequence[int], size: SketchSize) -> str:
+    """Return smaller sizes of sketches and the bytes that these take, for a message.
+
+    Parameters
+    ----------
+    fields, row_counts
+        As for `estimate_size`.
+    size : SketchSize
+        The size that was asked for.
+    """
+    asked = (size.k, size.lg_k)
+    smaller = [pair for pair in _SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]
+    texts = [
+        f"partition_lg_k={lg_k}, partition_k={k}: "
+        f"{render_bytes(estimate_size(fields, row_counts, k=k, lg_k=lg_k).size_bytes)}"
+        for k, lg_k in smaller
+    ]
+    return "; ".join(texts) or "none are smaller"
+
+
+def _column_bytes(field: Field, row_count: int, k: int, lg_k: int) -> int:
+    most = 2 if parse_type(field.type).name == "boolean" else row_count
+    theta = _THETA_HEAD_BYTES + 8 * min(most, 1 << lg_k)
+    item_type = item_type_of(field.type)
+    if item_type is None:
+        return _ENTRY_BYTES + theta
+    levels = max(1, (row_count // k).bit_length())
+    items = min(row_count, total_capacity(k, levels)) + 2
+    item_bytes = {"string": _TEXT_BYTES + 4, "decimal": _DECIMAL_BYTES}.get(item_type, 8)
+    return _ENTRY_BYTES + theta + _KLL_HEAD_BYTES + 4 * levels + items * item_bytes

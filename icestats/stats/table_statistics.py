@@ -1,13 +1,69 @@
-"""The statistics of a table at one snapshot, as one scan finds them."""
+"""The statistics of a table as one scan finds them, how those of two sets of rows merge, and the JSON that is stored.
+
+The payload of an `icestats-column-stats-v1` blob:
+
+    {"columns": [{"field-id": 3, "type": "long", "value-count": 10, "null-value-count": 1, "nan-value-count": 0,
+                  "lower-bound": "<hex>", "upper-bound": "<hex>", "avg-length": 5.5, "max-length": 9}, ...]}
+
+Bounds are the smallest and the largest value of the live rows, single-value serialised (Iceberg spec, Appendix D). A
+figure that does not apply is left out. Source: "Extending standardized statistics in Iceberg", part 5, "Table-level
+column stats".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
 
 from icestats.errors import ColumnNotFoundError
-from icestats.stats.column_statistics import ColumnStatistics
-from icestats.stats.partition_sketches import PartitionKey
+from icestats.iceberg.value_order import find_extreme
+from icestats.stats.kll import KllSketch
+from icestats.stats.theta import ThetaSketch
+
+_DEFAULT_LG_K = 12
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionKey:
+    """A partition of one spec."""
+
+    spec_id: int
+    values: tuple[tuple[int, bytes | None], ...]
+    """The id and value of each partition field of the spec: single-value bytes (spec, Appendix D), None for null."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a scan found in one column. All figures are exact, except those of the sketches."""
+
+    field_id: int
+    type: str
+    """The Iceberg type."""
+    value_count: int
+    """All rows: values, nulls and NaN, as Iceberg counts them."""
+    null_value_count: int
+    nan_value_count: int
+    """0 for types without NaN."""
+    min_value: bytes | None
+    """Single-value bytes (spec, Appendix D), never truncated. NaN is left out, -0.0 is below 0.0. None: no value."""
+    max_value: bytes | None
+    avg_length: float | None
+    """Mean bytes (UTF-8 for strings) of non-null values; None without values, and for all types but string and
+    binary."""
+    max_length: int | None
+    """Bytes of the longest value; None when `avg_length` is."""
+    theta: bytes
+    """Theta sketch of the non-null values, for `ThetaSketch.from_bytes`."""
+    kll: bytes | None
+    """KLL sketch of the values that are neither null nor NaN, for `KllSketch.from_bytes`. None for types whose order
+    has no meaning (uuid, fixed, binary)."""
+    item_type: str | None
+    """How the KLL sketch stores its items: `kll_items.item_type_of`."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +109,131 @@ class TableStatistics:
         if column not in self.columns:
             raise ColumnNotFoundError(column, tuple(self.columns))
         return self.columns[column]
+
+
+def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, lg_k: int) -> ColumnStatistics:
+    """Merge the statistics of two sets of rows. No row may be in both.
+
+    Parameters
+    ----------
+    base : ColumnStatistics
+        The statistics of the earlier rows.
+    added : ColumnStatistics
+        The statistics of the rows added since, for the same field and type, with the same k.
+    lg_k : int
+        The size of the merged Theta sketch: it keeps 2^lg_k hashes.
+
+    Returns
+    -------
+    ColumnStatistics
+        Counts, the smallest, largest and longest value are exact. The average length is exact if all lengths together
+        are below 2^53 bytes. The sketches are within their own error.
+
+    Raises
+    ------
+    ValueError
+        The two cannot be merged.
+    """
+    if (base.field_id, base.type, base.item_type) != (added.field_id, added.type, added.item_type):
+        raise ValueError(f"statistics of field {added.field_id} ({added.type}) and of {base.field_id} ({base.type})")
+    return ColumnStatistics(
+        field_id=base.field_id,
+        type=base.type,
+        value_count=base.value_count + added.value_count,
+        null_value_count=base.null_value_count + added.null_value_count,
+        nan_value_count=base.nan_value_count + added.nan_value_count,
+        min_value=_extreme(base.type, base.min_value, added.min_value, highest=False),
+        max_value=_extreme(base.type, base.max_value, added.max_value, highest=True),
+        avg_length=_average_length(base, added),
+        max_length=max((n for n in (base.max_length, added.max_length) if n is not None), default=None),
+        theta=_merge_theta(base.theta, added.theta, lg_k),
+        kll=_merge_kll(base, added),
+        item_type=base.item_type,
+    )
+
+
+def find_kll_k(column: ColumnStatistics) -> int | None:
+    """Return the k of a column's KLL sketch; None if it has no KLL sketch."""
+    if column.kll is None or column.item_type is None:
+        return None
+    return KllSketch.from_bytes(column.item_type, column.kll).k
+
+
+def find_theta_lg_k(column: ColumnStatistics) -> int:
+    """Return the lg_k that a Theta sketch of more rows needs to be as good as this column's: at least 12.
+
+    A compact Theta sketch does not store its lg_k. If it is not exact, it holds about 2^lg_k hashes.
+    """
+    sketch = ThetaSketch.from_bytes(column.theta)
+    if len(sketch.hashes) == 0:
+        return _DEFAULT_LG_K
+    size = math.log2(len(sketch.hashes))
+    return max(_DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size))
+
+
+def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:
+    """Return the payload of an `icestats-column-stats-v1` blob."""
+    documents = [
+        {"field-id": column.field_id, "type": column.type}
+        | figures_document(column, {"avg-length": column.avg_length, "max-length": column.max_length})
+        for column in columns
+    ]
+    return json.dumps({"columns": documents}, separators=(",", ":")).encode()
+
+
+def read_column_statistics(payload: bytes) -> dict[int, Mapping[str, Any]]:
+    """Return the columns of a payload by field id.
+
+    Raises
+    ------
+    ValueError
+        The payload is not one that `write_column_statistics` makes.
+    """
+    try:
+        return {int(document["field-id"]): document for document in json.loads(payload)["columns"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"not column statistics: {error}") from error
+
+
+def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
+    merged = ThetaSketch(lg_k)
+    for data in (base, added):
+        merged.merge(ThetaSketch.from_bytes(data))
+    return merged.to_bytes()
+
+
+def _merge_kll(base: ColumnStatistics, added: ColumnStatistics) -> bytes | None:
+    if base.kll is None or added.kll is None or base.item_type is None:
+        return None
+    merged, addition = (KllSketch.from_bytes(base.item_type, kll) for kll in (base.kll, added.kll))
+    if merged.k != addition.k:
+        raise ValueError(f"KLL sketches of field {base.field_id} of k {merged.k} and {addition.k}")
+    merged.merge(addition)
+    return merged.to_bytes()
+
+
+def _average_length(base: ColumnStatistics, added: ColumnStatistics) -> float | None:
+    total = filled = 0
+    for column in (base, added):
+        if column.avg_length is not None:
+            values = column.value_count - column.null_value_count
+            total += round(column.avg_length * values)
+            filled += values
+    return total / filled if filled else None
+
+
+def _extreme(type_text: str, first: bytes | None, second: bytes | None, *, highest: bool) -> bytes | None:
+    return find_extreme(pa.array([first, second], pa.binary()), type_text, highest=highest)
+
+
+def figures_document(column: ColumnStatistics, lengths: Mapping[str, int | float | None]) -> dict[str, Any]:
+    """Return the counts, bounds and lengths of a column as a JSON object, without those that do not apply."""
+    document = {
+        "value-count": column.value_count,
+        "null-value-count": column.null_value_count,
+        "nan-value-count": column.nan_value_count,
+        "lower-bound": None if column.min_value is None else column.min_value.hex(),
+        "upper-bound": None if column.max_value is None else column.max_value.hex(),
+        **lengths,
+    }
+    return {name: value for name, value in document.items() if value is not None}

@@ -23,8 +23,7 @@ from icestats.read.partitions.partition_history import SnapshotPartitions, read_
 from icestats.read.partitions.partition_statistics import read_partition_statistics
 from icestats.read.rollups.rollup_cache import cache_folder
 from icestats.snapshot.snapshot_reader import SnapshotReader, build_partition_file_rows
-from icestats.stats.partition_sketches import PartitionKey
-from icestats.stats.table_statistics import ScannedPartitions
+from icestats.stats.table_statistics import PartitionKey, ScannedPartitions
 
 _LOG = logging.getLogger("icestats")
 _MOST_NAMES = 5

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icestats.answers.markup import Markup, build_answer, element
 from icestats.answers.text import counted, render_bytes, render_count, render_time
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
-from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
 from icestats.read.puffin.listed_statistics import find_listed_traps
 from icestats.read.puffin.statistics_age import StatisticsAge, count_ages

@@ -19,7 +19,7 @@ from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch
-from icestats.stats.sketch_sizes import estimate_size, offer_smaller
+from icestats.stats.partition_sketches import estimate_size, offer_smaller
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
 from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile

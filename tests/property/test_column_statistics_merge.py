@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
 from icestats.stats.column_accumulator import ColumnAccumulator
-from icestats.stats.column_statistics import ColumnStatistics, find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.kll import KllSketch
+from icestats.stats.table_statistics import ColumnStatistics, find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.theta import ThetaSketch
 
 VALUES = {

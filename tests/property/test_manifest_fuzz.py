@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata_json import build_metadata
+from icestats.iceberg.metadata import build_metadata
 from icestats.read.manifests.manifests import ManifestToRead, read_files, read_rollups
 
 FUZZ = int(os.environ.get("ICESTATS_FUZZ", "1"))

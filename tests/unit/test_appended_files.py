@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata_json import read_metadata
+from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.storage import Storage, local_path
 from icestats.scan.appended_files import find_appended_files
 

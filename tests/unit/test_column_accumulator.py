@@ -15,8 +15,8 @@ import pytest
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value, encode_value, to_arrow_type
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
-from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.kll import KllSketch
+from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
 UTC = dt.UTC

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.stats.kll import TEXT_LENGTH, KllSketch
-from icestats.stats.kll_engine import NARROW_LIMIT as LIMIT
-from icestats.stats.kll_engine import KllEngine
+from icestats.stats.kll import NARROW_LIMIT as LIMIT
+from icestats.stats.kll import TEXT_LENGTH, KllEngine, KllSketch
 from icestats.stats.kll_items import item_type_of
-from icestats.stats.kll_layout import ITEM_TYPES
+from icestats.stats.kll_layout import ITEM_TYPES, empty_layout
 from tests.kll_sketches import LONG_MAX, sketch_of
 
 
@@ -109,7 +108,7 @@ def test_decimals_beyond_64_bits_are_exact() -> None:
 def test_no_long_becomes_a_subnormal_double() -> None:
     """A process that flushes these to zero would take all small integers for equal."""
     for value in (0, 1, -1):
-        engine = KllEngine("long", 200)
+        engine = KllEngine(empty_layout("long", 200))
         engine.add(([value],), value, value)
         assert abs(engine.sketch.get_min_value()) >= np.finfo(np.float64).tiny
 

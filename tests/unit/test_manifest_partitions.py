@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.iceberg.partition_columns import partition_type
+from icestats.iceberg.partition_columns import find_partition_columns, struct_type
 from icestats.read.manifests.manifests import read_files, read_rollups
 from tests.written_manifests import IDENTITY, Files, entry, entry_schema, table
 
@@ -96,7 +96,7 @@ def test_partition_evolution() -> None:
         ({"day": day, "bucket": None, "letter": "ab"}, 1),
         ({"day": day, "bucket": 5, "letter": None}, 0),
     ]
-    assert partition_type(metadata.specs, [metadata.schema]) == pa.struct(
+    assert struct_type(find_partition_columns(metadata.specs, [metadata.schema])) == pa.struct(
         [("day", pa.date32()), ("bucket", pa.int32()), ("letter", pa.string())]
     )
 

@@ -18,16 +18,15 @@ from icestats.iceberg.types import to_arrow_type
 from icestats.read.puffin.committed_partitions import read_merged_sketches, read_partition_index
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
 from icestats.stats.column_accumulator import ColumnAccumulator
-from icestats.stats.column_statistics import ColumnStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
-    PartitionKey,
+    estimate_size,
     parse_index,
     parse_index_size,
     write_partition_sketches,
 )
-from icestats.stats.sketch_sizes import estimate_size
+from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
 from icestats.stats.theta import ThetaSketch
 
 TYPES = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp_ns", "decimal(9, 2)", "string", "uuid")

@@ -11,7 +11,7 @@ from icestats.iceberg.metadata import Field
 from icestats.scan.scan_job import ScanJob, Sizes, finish
 from icestats.spark.statistics_scan import merge_rows
 from icestats.stats.kll import KllSketch
-from icestats.stats.partition_sketches import PartitionKey
+from icestats.stats.table_statistics import PartitionKey
 
 SIZES = Sizes(200, 12, 100, 8)
 JOB = ScanJob((Field(1, "id", "long", required=False, top_level=True),), SIZES, {})

@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from tests.committed_statistics import KLL, blob, commit
+from tests.kll_sketches import sketch_of
 
 
 def test_the_first_picture_does_without_plotly(hostile_location: str, tmp_path: Path) -> None:
@@ -26,6 +32,30 @@ def test_the_first_picture_does_without_plotly(hostile_location: str, tmp_path: 
     )
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
     assert run.stdout.splitlines() == ["False None True", "True True"]
+
+
+def test_a_process_ends_in_silence(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], hostile_table: icestats.Table
+) -> None:
+    """DataSketches prints what is still alive when Python ends, such as a sketch that an explorer keeps."""
+    table = catalog.load_table("db.hostile")
+    numbers = sketch_of("double", pa.array(range(1_000), pa.float64()))
+    texts = sketch_of("string", pa.array([str(i) for i in range(1_000)]))
+    commit(
+        table,
+        blob(table, KLL, 3, numbers.to_bytes(), **{"item-type": "double"}),
+        blob(table, KLL, 4, texts.to_bytes(), **{"item-type": "string"}),
+    )
+    code = (
+        "import icestats\n"
+        f"table = icestats.load('db.hostile', catalog={catalog_properties!r})\n"
+        "table._repr_html_()\n"
+        "explorer = table.explore()\n"
+        "print(*(table.histogram(name).n for name in table.columns()['name'].to_pylist()[2:]))\n"
+        "assert explorer.wait()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert (run.stdout, run.stderr) == ("1000 1000\n", "")
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ import pyarrow as pa
 from icestats.answers.text import counted, render_bytes
 from icestats.iceberg.metadata import Field
 from icestats.stats.kll_items import item_type_of
-from icestats.stats.sketch_sizes import estimate_size
+from icestats.stats.partition_sketches import estimate_size
 from icestats.table.table import Table
 
 K, LG_K = 200, 12

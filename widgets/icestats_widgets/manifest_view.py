@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted
-from icestats.iceberg.partition_values import partition_field_type
+from icestats.iceberg.partition_columns import partition_field_type
 from icestats.table.table import Table
 from icestats_widgets.manifest_figure import FADED, Key, build_manifest_figure, drawn_step
 from icestats_widgets.selection import Selection

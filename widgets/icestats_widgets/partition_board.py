@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
-from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats_widgets.calendars import CALENDARS, Calendar
 from icestats_widgets.figure_style import escape_label
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Schema, TableMetadata
-from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, json_value, to_integer
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.text import counted, render_time
 from icestats.iceberg.metadata import Field, TableMetadata
-from icestats.iceberg.partition_values import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value
 from icestats.table.overview import KeyRange, Overview
 from icestats.table.table import Table

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
-from icestats.iceberg.partition_columns import find_partition_columns
-from icestats.iceberg.partition_values import partition_field_type
+from icestats.iceberg.partition_columns import find_partition_columns, partition_field_type
 from icestats.iceberg.types import encode_value
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import (
@@ -24,7 +23,7 @@ from icestats.plan.evaluation.column_metrics import (
     summary_metrics,
     value_metrics,
 )
-from icestats.stats.partition_sketches import PartitionKey
+from icestats.stats.table_statistics import PartitionKey
 
 
 @dataclass(frozen=True, slots=True)

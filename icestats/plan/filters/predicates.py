@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from icestats.iceberg.partition_values import display_partition_value
+from icestats.iceberg.partition_columns import display_partition_value
 from icestats.iceberg.types import decode_json, decode_value, encode_value, parse_type
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pyiceberg.types import NestedField
 from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.metadata_json import read_document
+from icestats.iceberg.metadata import read_document
 from icestats.plan.filters.filter_parser import parse_row_filter
 from icestats.plan.filters.predicates import (
     Condition,

@@ -11,9 +11,9 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, THETA, CommittedBlob
-from icestats.stats.column_statistics import ColumnStatistics, read_column_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
+from icestats.stats.table_statistics import ColumnStatistics, read_column_statistics
 from icestats.stats.theta import ThetaSketch
 
 

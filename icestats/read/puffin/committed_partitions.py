@@ -14,12 +14,12 @@ from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
     PartitionEntry,
     PartitionIndex,
-    PartitionKey,
     find_spans,
     parse_index,
     parse_index_size,
     split_sketches,
 )
+from icestats.stats.table_statistics import PartitionKey
 from icestats.stats.theta import ThetaSketch
 
 _READ_AHEAD_BYTES = 64 << 10

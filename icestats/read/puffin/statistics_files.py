@@ -15,9 +15,9 @@ from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import PuffinBlob, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA as THETA
 from icestats.read.puffin.statistics_age import count_ages, find_statistics_users
-from icestats.stats.column_statistics import read_column_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.rollup_cells import Figure
+from icestats.stats.table_statistics import read_column_statistics
 from icestats.stats.theta import ThetaSketch
 
 KLL = "apache-datasketches-kll-v1"
