@@ -97,9 +97,9 @@ from_files = measure("data files", file_count, table.columns, manifest_bytes)
 # %% [markdown]
 # ## Statistics of manifests and partitions, committed
 #
-# One call reads the manifests and makes both: a blob with fields 521 to 527 of the proposal for each manifest, and
-# Iceberg's partition statistics file, with the statistics of columns as further, optional columns. A statistic that
-# one live file lacks is not aggregated: which those are stands below the counts.
+# One call reads the manifests and makes both: a blob with a row for each manifest, and Iceberg's partition statistics
+# file, with the statistics of columns as further, optional columns. A statistic that one live file lacks is not
+# aggregated; the lines below the counts say which.
 
 # %%
 statistics = table.compute(manifests=True, partitions=True, with_column_stats=True)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from icestats.answers.arrays import combine_chunks
 from icestats.answers.schemas import STATISTICS
-from icestats.commit.avro_container import write_container
 from icestats.errors import UnsupportedError
 from icestats.iceberg.partition_columns import PartitionColumn
-from icestats.iceberg.types import encode_value, parse_type
-from icestats.read.partitions.partition_statistics import PartitionStatistics
-from icestats.read.partitions.partition_statistics_layout import (
-    COLUMNS_KEY,
-    MISSING_MAPS,
-    arrow_schema,
-    stored_maps,
-)
+from icestats.iceberg.types import parse_type
+from icestats.read.partitions.partition_statistics import PartitionStatistics, map_names, partition_file_schema
+from icestats.read.rollups.stored_table import describe_columns, field_id_of, write_parquet
 from icestats.stats.rollup_cells import find_known_cells, has_column_statistic
 
 FileFormat = Literal["parquet", "avro"]
-Lengths = Mapping[str, pa.Array]
+_Lengths = Mapping[str, pa.Array]
 """`avg_lengths` and `max_lengths`: a map field id -> bytes for each partition."""
 
 
@@ -33,7 +27,7 @@ def build_stored_table(
     statistics: PartitionStatistics,
     partition: Sequence[PartitionColumn],
     format_version: int,
-    lengths: Lengths | None = None,
+    lengths: _Lengths | None = None,
 ) -> pa.Table:
     """Build the columns of a partition statistics file.
 
@@ -51,7 +45,7 @@ def build_stored_table(
     Raises
     ------
     UnsupportedError
-        The type of a partition field is known to nobody.
+        The type of a partition field is unknown.
     """
     unknown = [column.name for column in partition if column.type is None]
     if unknown:
@@ -59,8 +53,8 @@ def build_stored_table(
             f"partition field {unknown[0]!r}: its source column is gone and no manifest says its type, so partition "
             "statistics cannot be written"
         )
-    maps = stored_maps(with_lengths=bool(lengths)) if statistics.columns else ()
-    schema = arrow_schema(format_version, partition, maps)
+    maps = map_names(with_lengths=bool(lengths)) if statistics.columns else ()
+    schema = partition_file_schema(format_version, partition, maps)
     groups = statistics.groups
     arrays: dict[str, pa.Array] = {"partition": groups["partition"].combine_chunks()}
     arrays |= {name: groups[name].combine_chunks() for name in schema.names if name in groups.column_names}
@@ -69,10 +63,8 @@ def build_stored_table(
             arrays[name] = arrays[name].cast(pa.int64())
     if statistics.columns:
         arrays |= _build_maps(statistics) | dict(lengths or {})
-    described = json.dumps([[column.field_id, column.type] for column in statistics.columns])
-    metadata = {COLUMNS_KEY: described} if maps else None
     columns = [_fit(arrays[field.name], field.type) for field in schema]
-    return pa.table(columns, schema=schema.with_metadata(metadata))
+    return pa.table(columns, schema=schema.with_metadata(describe_columns(statistics.columns) if maps else None))
 
 
 def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -90,13 +82,13 @@ def _build_maps(statistics: PartitionStatistics) -> dict[str, pa.Array]:
     columns, live = statistics.columns, statistics.groups["data_file_count"].to_numpy()
     known = find_known_cells(statistics.cells, live, len(columns))
     out = {}
-    for statistic, missing_name in zip(STATISTICS, MISSING_MAPS, strict=True):
+    for statistic in STATISTICS:
         applies = np.tile(np.array([has_column_statistic(c, statistic) for c in columns], np.bool_), len(live))
         # A partition without live files has no figures: its sums of nothing are left out.
         applies &= np.repeat(live > 0, len(columns))
         values, missing = known.values[statistic], known.missing[statistic]
         out[f"{statistic}s"] = _map(values, np.asarray(values.is_valid()) & applies, statistics)
-        out[missing_name] = _map(pa.array(missing), (missing > 0) & applies, statistics)
+        out[f"{statistic}s_missing_files"] = _map(pa.array(missing), (missing > 0) & applies, statistics)
     return out
 
 
@@ -110,40 +102,24 @@ def _map(values: pa.Array, present: np.ndarray, statistics: PartitionStatistics)
 
 def write_stored_table(table: pa.Table, partition: Sequence[PartitionColumn], file_format: FileFormat) -> bytes:
     """Return the bytes of a partition statistics file."""
-    if file_format == "avro":
-        return _write_avro(table, partition)
-    import pyarrow.parquet as pq
-
-    file = io.BytesIO()
-    with pq.ParquetWriter(file, table.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata(table.schema.metadata or {})
-    return file.getvalue()
+    return _write_avro(table, partition) if file_format == "avro" else write_parquet(table, "zstd")
 
 
 def _write_avro(table: pa.Table, partition: Sequence[PartitionColumn]) -> bytes:
     import fastavro
 
-    schema = _avro_schema(table.schema, partition)
-    plain = fastavro.parse_schema(json.loads(json.dumps(schema), object_hook=_without_logical_type))
-    columns = {name: _plain_values(table[name].combine_chunks(), partition) for name in table.column_names}
-    records = []
-    for row in zip(*columns.values(), strict=True):
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, plain, dict(zip(columns, row, strict=True)))
-        records.append(stream.getvalue())
-    metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-    return write_container(schema, records, metadata)
-
-
-def _without_logical_type(document: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != "logicalType"}
+    columns = {name: _plain_values(combine_chunks(table[name]), partition) for name in table.column_names}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    file = io.BytesIO()
+    fastavro.writer(file, _avro_schema(table.schema, partition), rows, codec="deflate", metadata=metadata)
+    return file.getvalue()
 
 
 def _avro_schema(schema: pa.Schema, partition: Sequence[PartitionColumn]) -> dict[str, Any]:
     fields: list[dict[str, Any]] = []
     for field in schema:
-        field_id = _id_of(field)
+        field_id = field_id_of(field)
         if field.name == "partition":
             inner = [_optional(c.name, _avro_type(c), c.field_id) for c in partition]
             record = {"type": "record", "name": "r1", "fields": inner}
@@ -160,7 +136,7 @@ def _avro_schema(schema: pa.Schema, partition: Sequence[PartitionColumn]) -> dic
 
 
 def _avro_map(kind: pa.MapType) -> dict[str, Any]:
-    key_id, value_id = _id_of(kind.key_field), _id_of(kind.item_field)
+    key_id, value_id = field_id_of(kind.key_field), field_id_of(kind.item_field)
     value = "bytes" if pa.types.is_binary(kind.item_type) else "long"
     entries = [
         {"name": "key", "type": "int", "field-id": key_id},
@@ -173,12 +149,8 @@ def _avro_map(kind: pa.MapType) -> dict[str, Any]:
     }
 
 
-def _optional(name: str, kind: Any, field_id: int) -> dict[str, Any]:
+def _optional(name: str, kind: Any, field_id: int | None) -> dict[str, Any]:
     return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
-
-
-def _id_of(field: pa.Field) -> int:
-    return int(field.metadata[b"PARQUET:field_id"])
 
 
 _AVRO_TYPES: dict[str, Any] = {
@@ -223,29 +195,18 @@ def _decimal_size(precision: int) -> int:
 
 
 def _plain_values(array: pa.Array, partition: Sequence[PartitionColumn]) -> list[Any]:
-    if pa.types.is_struct(array.type):
-        names = [field.name for field in array.type]
-        columns = [_plain_field(array.field(i), partition[i]) for i in range(len(names))]
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     if pa.types.is_map(array.type):
         return [None if v is None else [{"key": k, "value": x} for k, x in v] for v in array.to_pylist()]
-    return list(array.to_pylist())
+    if not pa.types.is_struct(array.type):
+        return list(array.to_pylist())
+    columns = [_plain_field(array.field(place)) for place in range(len(partition))]
+    return [dict(zip((c.name for c in partition), row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _plain_field(array: pa.Array, column: PartitionColumn) -> list[Any]:
-    kind = parse_type(column.type or "unknown")
+def _plain_field(array: pa.Array) -> list[Any]:
+    # As fastavro takes them whatever year they are of, and whatever zone this machine is in.
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if kind.name == "decimal":
-        size = _decimal_size(kind.precision)
-        return [None if v is None else _unscaled(v, kind.scale, size) for v in array.to_pylist()]
-    if kind.name == "date":
-        array = array.cast(pa.int32())
-    elif kind.name == "time" or kind.is_timestamp:
-        array = array.cast(pa.int64())
+    elif pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return list(array.to_pylist())
-
-
-def _unscaled(value: Any, scale: int, size: int) -> bytes:
-    data = encode_value(f"decimal(38, {scale})", value)
-    return (b"\xff" if data[0] & 0x80 else b"\x00") * (size - len(data)) + data

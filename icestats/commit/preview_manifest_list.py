@@ -1,7 +1,7 @@
 """The manifest-level statistics proposal as it would be: fields 521 to 527 in the manifest list itself.
 
 Source: "Add manifest-level statistics to Apache Iceberg for CBO estimation". PyIceberg 0.12 cannot read such a list,
-and the V4 draft has given ids 520 to 523 to other fields, so it is written into a copy of the table's metadata, never
+and format version 4 gives ids 520 to 522 to other fields, so it is written into a copy of the table's metadata, never
 into the table.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -19,15 +19,18 @@ from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_records import read_records
-from icestats.read.rollups.manifest_statistics_layout import proposal_fields
 
+_TOTALS = {"total_record_count": 521, "total_file_size_in_bytes": 522}
 _MAPS = {
-    "total_column_sizes": "column_sizes",
-    "total_null_value_counts": "null_value_counts",
-    "total_nan_value_counts": "nan_value_counts",
-    "lower_bounds": "lower_bounds",
-    "upper_bounds": "upper_bounds",
+    "total_column_sizes": (523, "long", "column_sizes"),
+    "total_null_value_counts": (524, "long", "null_value_counts"),
+    "total_nan_value_counts": (525, "long", "nan_value_counts"),
+    "lower_bounds": (526, "bytes", "lower_bounds"),
+    "upper_bounds": (527, "bytes", "upper_bounds"),
 }
+"""Each map's id, the type of its values, and the column of `schemas.MANIFESTS` that it is from."""
+_KEY_IDS = 528
+"""The proposal numbers no keys and values: these follow its last field."""
 _SYNC_INTERVAL = 64_000
 
 
@@ -53,8 +56,8 @@ def build_preview_manifest_list(storage: FileReader, snapshot: Snapshot, manifes
     if snapshot.manifest_list is None:
         raise UnsupportedError(f"snapshot {snapshot.snapshot_id} has no manifest list, so none can get more fields")
     schema, records = read_records(storage.read(snapshot.manifest_list), snapshot.manifest_list)
-    own = [dict(field) for field in schema["fields"] if field["name"] not in {f["name"] for f in proposal_fields()}]
-    extended = {**schema, "fields": [*own, *proposal_fields()]}
+    own = [dict(field) for field in schema["fields"] if field["name"] not in (*_TOTALS, *_MAPS)]
+    extended = {**schema, "fields": [*own, *_proposal_fields()]}
     found = {row["manifest_path"]: row for row in manifests.to_pylist()}
     path_name = next(field["name"] for field in own if field.get("field-id") == 500)
     rows = [{**record, **_proposal_values(found[record[path_name]])} for record in records]
@@ -65,11 +68,26 @@ def build_preview_manifest_list(storage: FileReader, snapshot: Snapshot, manifes
     return stream.getvalue()
 
 
+def _proposal_fields() -> list[dict[str, Any]]:
+    fields = [_optional(name, "long", field_id) for name, field_id in _TOTALS.items()]
+    for place, (name, (field_id, kind, _)) in enumerate(_MAPS.items()):
+        key_id = _KEY_IDS + 2 * place
+        entry = [{"name": "key", "type": "int", "field-id": key_id}]
+        entry += [{"name": "value", "type": kind, "field-id": key_id + 1}]
+        items = {"type": "record", "name": f"k{key_id}_v{key_id + 1}", "fields": entry}
+        fields.append(_optional(name, {"type": "array", "items": items, "logicalType": "map"}, field_id))
+    return fields
+
+
+def _optional(name: str, kind: Any, field_id: int) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
+
+
 def _proposal_values(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if manifest["content"] != "data":
-        return dict.fromkeys(field["name"] for field in proposal_fields())
-    values: dict[str, Any] = {name: manifest[name] for name in ("total_record_count", "total_file_size_in_bytes")}
-    for name, of in _MAPS.items():
+        return dict.fromkeys((*_TOTALS, *_MAPS))
+    values: dict[str, Any] = {name: manifest[name] for name in _TOTALS}
+    for name, (_, _, of) in _MAPS.items():
         values[name] = [{"key": key, "value": value} for key, value in manifest[of] if value is not None]
     return values
 
@@ -107,7 +125,7 @@ def build_preview_metadata(document: Mapping[str, Any], snapshot_id: int, locati
 
 
 def read_proposal_fields(storage: FileReader, manifest_list: str) -> pa.Table:
-    """Read the proposal's fields from a manifest list, by name and id together: the V4 draft has some of these ids.
+    """Read the proposal's fields from a manifest list, by name and id together: format version 4 has some of these ids.
 
     Returns
     -------
@@ -118,18 +136,12 @@ def read_proposal_fields(storage: FileReader, manifest_list: str) -> pa.Table:
     schema, records = read_records(storage.read(manifest_list), manifest_list)
     present = {(field["name"], field.get("field-id")) for field in schema["fields"]}
     path_name = next(field["name"] for field in schema["fields"] if field.get("field-id") == 500)
-    columns: dict[str, pa.Array] = {"manifest_path": pa.array([r[path_name] for r in records], pa.string())}
-    for field in proposal_fields():
-        known = (field["name"], field["field-id"]) in present
-        values = [record[field["name"]] if known else None for record in records]
-        columns[field["name"]] = _column(field, values)
+    columns = {"manifest_path": pa.array([record[path_name] for record in records], pa.string())}
+    for name, field_id in _TOTALS.items():
+        values = [record[name] if (name, field_id) in present else None for record in records]
+        columns[name] = pa.array(values, pa.int64())
+    for name, (field_id, kind, _) in _MAPS.items():
+        maps = [record[name] if (name, field_id) in present else None for record in records]
+        pairs = [None if one is None else [(pair["key"], pair["value"]) for pair in one] for one in maps]
+        columns[name] = pa.array(pairs, pa.map_(pa.int32(), pa.int64() if kind == "long" else pa.binary()))
     return pa.table(columns)
-
-
-def _column(field: Mapping[str, Any], values: Sequence[Any]) -> pa.Array:
-    kind = field["type"][1]
-    if kind == "long":
-        return pa.array(values, pa.int64())
-    value = pa.binary() if kind["items"]["fields"][1]["type"] == "bytes" else pa.int64()
-    pairs = [None if v is None else [(pair["key"], pair["value"]) for pair in v] for v in values]
-    return pa.array(pairs, pa.map_(pa.int32(), value))

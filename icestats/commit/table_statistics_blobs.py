@@ -1,12 +1,18 @@
-"""Computed table statistics -> the blobs of a Puffin file."""
+"""Computed statistics -> the blobs of a Puffin file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from icestats.commit.puffin_writer import NewBlob
+from icestats.iceberg.metadata import Field, Snapshot
 from icestats.iceberg.types import decode_json
+from icestats.read.manifests.manifests import RollUps
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
+from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import write_partition_sketches
 from icestats.stats.table_statistics import (
@@ -30,6 +36,27 @@ def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
     if statistics.by_partition is not None:
         blobs += _partition_blobs(statistics, statistics.by_partition)
     return tuple(blobs)
+
+
+def build_manifest_statistics_blob(
+    snapshot: Snapshot, manifest_files: pa.Table, rollups: RollUps, columns: Sequence[Field]
+) -> NewBlob:
+    """Build the blob of a snapshot's manifests.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What the blob is registered for. What it says of a manifest holds for every snapshot that has it.
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES`.
+    rollups : RollUps
+        The roll-up by manifest of these, in their order.
+    columns : sequence of Field
+        The columns of its cells.
+    """
+    payload = write_manifest_statistics(manifest_files, rollups, columns)
+    properties = {"manifest-count": str(len(manifest_files)), "column-count": str(len(columns))}
+    return NewBlob(MANIFEST_STATISTICS, (), snapshot.snapshot_id, snapshot.sequence_number, payload, properties)
 
 
 def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> list[NewBlob]:

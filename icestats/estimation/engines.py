@@ -16,7 +16,7 @@ from icestats.estimation.formulas.source_estimates import SourceEstimate, build_
 from icestats.estimation.sql_text import build_sql, quote_name
 from icestats.iceberg.storage import local_path
 from icestats.plan.filters.value_sets import Leaf
-from icestats.read.puffin.listed_statistics import find_listed_blobs, find_listed_traps
+from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
 from icestats.scan.actual_rows import count_rows
 from icestats.snapshot.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader

@@ -40,7 +40,7 @@ from icestats.read.manifests.manifests import manifests_to_read, read_file_metri
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA, find_nearest, read_kll
-from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
+from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import PartitionEntry

@@ -28,8 +28,7 @@ from icestats.read.manifests.manifests import (
     read_rollups,
 )
 from icestats.read.partitions.partition_history import read_committed_partitions
-from icestats.read.partitions.partition_statistics import PartitionStatistics
-from icestats.read.partitions.partition_statistics_layout import ADDED
+from icestats.read.partitions.partition_statistics import ADDED, PartitionStatistics
 from icestats.read.puffin.committed_partitions import (
     MergedSketches,
     partitions_kll,

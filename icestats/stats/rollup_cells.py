@@ -192,20 +192,26 @@ def find_known_cells(cells: pa.Table, live_file_counts: _Counts, column_count: i
 def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_counts: _Counts) -> pa.Table:
     """Build `schemas.ROLLUP_CELLS` that give the same answers as the cells that `known` was found in.
 
+    What `known` says of a statistic that does not apply to a column does not matter.
+
     Raises
     ------
     ValueError
-        More files lack a statistic than there are files, or a number is negative.
+        More files lack a statistic than there are files, a number is negative, or a sum that no file lacks is missing.
     """
     live = np.repeat(live_file_counts, len(columns))
     field_ids = np.array([column.field_id for column in columns], np.int32)
     arrays: dict[str, pa.Array] = {"field_id": pa.array(np.tile(field_ids, len(live_file_counts)))}
     for statistic in STATISTICS:
-        missing = known.missing[statistic]
-        values = known.values[statistic]
+        missing, values = known.missing[statistic], known.values[statistic]
+        applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
+        if not applies.all():
+            missing = np.where(np.tile(applies, len(live_file_counts)), missing, live)
         if (missing < 0).any() or (missing > live).any():
             raise ValueError(f"{statistic}: the number of files that lack it is negative, or above the number of files")
         if statistic in SUMMED_STATISTICS:
+            if values.null_count and ((missing == 0) & (live > 0) & to_numpy(values.is_null())).any():
+                raise ValueError(f"{statistic} of a column is neither there nor missing")
             values = pc.fill_null(values, 0)
             if (to_numpy(values) < 0).any():
                 raise ValueError(f"{statistic} is negative")

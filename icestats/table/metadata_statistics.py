@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
-from icestats.commit.manifest_statistics_blob import build_manifest_statistics_blob
 from icestats.commit.partition_statistics_file import FileFormat, build_stored_table, write_stored_table
 from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.table_statistics_blobs import build_manifest_statistics_blob
 from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups

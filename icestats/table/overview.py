@@ -16,8 +16,7 @@ from icestats.answers.text import counted, render_bytes, render_count, render_ti
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
-from icestats.read.puffin.listed_statistics import find_listed_traps
-from icestats.read.puffin.statistics_age import StatisticsAge, count_ages
+from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_traps
 
 MOST_RANGES_DRAWN = 90
 _WIDTH, _ROW_HEIGHT = 640, 7

@@ -1,4 +1,4 @@
-"""Previews of formats that are only proposed, in files of their own: a table is read for them and never changed."""
+"""Previews of formats that tables do not have yet, in files of their own: a table is read for them, never changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.metadata import Snapshot
-from icestats.stats.rollup_cells import find_known_cells
 from icestats.table.table import Table
 
 __all__ = ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"]
@@ -45,8 +44,8 @@ def write_preview_manifest_list(
 
     Notes
     -----
-    Java goes by field ids and ignores these; what it writes next has them no more. V4 readers would take them for
-    something else. Source: the manifest-level statistics proposal.
+    Java goes by field ids and ignores these; what it writes next has them no more. Readers of format version 4 would
+    take 521 and 522 for other fields. Source: the manifest-level statistics proposal.
     """
     from icestats.commit.preview_manifest_list import build_preview_manifest_list, build_preview_metadata
 
@@ -91,17 +90,16 @@ def read_preview_manifest_list(table: Table) -> pa.Table:
 
 
 def build_content_stats(table: Table) -> bytes:
-    """Return the figures of a table's data manifests as the V4 draft's `content_stats` (id 146), a Parquet file."""
-    from icestats.commit.content_stats import write_content_stats
+    """Return the figures of a table's manifests with `content_stats` of format version 4 (id 146), a Parquet file.
 
-    rollups, columns = table._reader.manifest_rollups, table.schema.columns
-    contents = table.manifest_files()["content"].to_pylist()
-    places = [i for i, content in enumerate(contents) if content == "data"]
-    width = len(columns)
-    rows = pa.array([i * width + c for i in places for c in range(width)], pa.int64())
-    groups = rollups.manifests.take(pa.array(places, pa.int64()))
-    known = find_known_cells(rollups.manifest_cells.take(rows), groups["live_file_count"].to_numpy(), width)
-    return write_content_stats(groups, known, columns)
+    It has the same fields as the blob that `compute(manifests=True)` commits: those of the spec, and the kit's own.
+    """
+    from icestats.read.rollups.manifest_statistics import write_manifest_statistics
+
+    reader = table._reader
+    return write_manifest_statistics(
+        reader.manifest_files, reader.manifest_rollups, table.schema.columns, compression="zstd"
+    )
 
 
 def _snapshot(table: Table) -> Snapshot:

@@ -118,7 +118,7 @@ class StatisticsFiles(Contents):
             Whether to make the partition statistics file: Iceberg's columns 1 to 13, added to the file of an ancestor
             where that gives the same.
         manifests : bool
-            Whether to roll up each manifest: the manifest-level statistics proposal's fields 521 to 527.
+            Whether to roll up each manifest: totals, as the manifest-level statistics proposal has them, and columns.
         with_column_stats : bool
             Whether the partition statistics file has the statistics of columns too; with `by="partition"` average and
             largest lengths among them.

@@ -8,22 +8,26 @@ from dataclasses import replace
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icestats.answers.schemas import MANIFEST_FILES
-from icestats.commit.manifest_statistics_blob import write_manifest_statistics
+from icestats.answers.schemas import MANIFEST_FILES, STATISTICS, SUMMED_STATISTICS
 from icestats.commit.partition_statistics_file import build_stored_table, write_stored_table
-from icestats.errors import UnsupportedError
+from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
+from icestats.iceberg.types import encode_value, find_width
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
-from icestats.read.rollups.manifest_statistics import ManifestStatistics
+from icestats.read.rollups.content_stats import decode_content_stats, encode_content_stats
+from icestats.read.rollups.manifest_statistics import ManifestStatistics, write_manifest_statistics
 from icestats.read.rollups.rollup_merge import merge_groups_cells
+from icestats.read.rollups.stored_table import open_parquet, read_parquet, stored_field, write_parquet
 from icestats.snapshot.snapshot_reader import build_column_table, build_manifests
+from icestats.stats.rollup_cells import KnownCells, build_known_cells, has_column_statistic
 from tests.mergeable_tables import COLUMNS, METADATA, WrittenTable, are_same, roll_up, write_table
 
 LIST_FIELDS = {
@@ -86,6 +90,88 @@ def test_stored_manifest_statistics_answer_as_the_manifests_do(seed: int, count:
     of_table = [build_column_table(files, one, schema, {}) for one in (again, rollups)]
     assert are_same(*of_table)
     assert found.manifest_lengths == tuple(manifest.length for manifest in table.manifests)
+
+
+TYPES = (
+    *("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz_ns", "string", "uuid"),
+    *("binary", "fixed[3]", "fixed[0]", "decimal(9, 2)", "decimal(38, 0)", "geometry", "of a later spec"),
+)
+
+
+@st.composite
+def known_cells(draw: st.DrawFn) -> tuple[KnownCells, tuple[Field, ...], pa.Array]:
+    """Figures of any kind, among them bounds that no writer means: cut characters, digits beyond the precision."""
+    kinds = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=6))
+    columns = tuple(Field(i, f"c.{i}", kind, False, True) for i, kind in enumerate(kinds, 1))
+    live = draw(st.lists(st.integers(0, 3), min_size=1, max_size=5))
+    values: dict[str, list[Any]] = {name: [] for name in STATISTICS}
+    missing: dict[str, list[int]] = {name: [] for name in STATISTICS}
+    for count in live:
+        for column in columns:
+            for name in STATISTICS:
+                applies = has_column_statistic(column, name)
+                lacking = draw(st.integers(0, count)) if applies else count
+                bounds, sums = st.none() | bound_of(column.type), st.integers(0, 2**63 - 1)
+                drawn = draw(sums if name in SUMMED_STATISTICS else bounds)
+                values[name].append(drawn if applies and not lacking else None)
+                missing[name].append(lacking)
+    arrays = {n: pa.array(v, pa.int64() if n in SUMMED_STATISTICS else pa.binary()) for n, v in values.items()}
+    return KnownCells(arrays, {n: np.array(v) for n, v in missing.items()}), columns, pa.array(live)
+
+
+def bound_of(kind: str) -> st.SearchStrategy[bytes]:
+    """A bound as roll-ups have it: of the width of its type, decimals as short as can be, NaN never."""
+    if kind == "boolean":
+        return st.sampled_from([b"\x00", b"\x01"])
+    if kind in ("float", "double"):
+        return st.floats(width=32 if kind == "float" else 64, allow_nan=False).map(lambda v: encode_value(kind, v))
+    if kind.startswith("decimal"):
+        widest = st.integers(-(2**127), 2**127 - 1)
+        return (st.integers(-(10**9), 10**9) | widest).map(lambda v: encode_value("decimal(38, 0)", v))
+    width = find_width(kind)
+    if width is None or kind.startswith("fixed"):
+        return st.binary(max_size=20 if width is None else width)
+    return st.binary(min_size=width, max_size=width)
+
+
+@settings(max_examples=300)
+@given(known_cells())
+def test_content_stats_come_back_as_they_were(case: tuple[KnownCells, tuple[Field, ...], pa.Array]) -> None:
+    """Every figure of every type, to the bit, through a Parquet file; of all columns, and of one by itself."""
+    known, columns, live = case
+    stats = encode_content_stats(known, columns, np.ones(len(live), np.bool_))
+    schema = pa.schema([stored_field("content_stats", stats.type, 146)])
+    stored = read_parquet(open_parquet(write_parquet(pa.table([stats], schema), "none")))
+    counts = live.to_numpy()
+    for wanted in (columns, columns[-1:]):
+        places = [n * len(columns) + columns.index(column) for n in range(len(live)) for column in wanted]
+        rows = pa.array(places)
+        expected = KnownCells(
+            {name: array.take(rows) for name, array in known.values.items()},
+            {name: array[places] for name, array in known.missing.items()},
+        )
+        found = decode_content_stats(stored.column(0).combine_chunks(), wanted, np.arange(len(live)))
+        cells = [build_known_cells(one, wanted, counts) for one in (found, expected)]
+        assert are_same(*cells)
+
+
+DAMAGED = write_table(3, 4)
+DAMAGED_PAYLOAD = write_manifest_statistics(only_manifests(DAMAGED), roll_up(DAMAGED, DAMAGED.manifests), COLUMNS)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, len(DAMAGED_PAYLOAD) - 1), st.integers(1, 255), st.integers(0, 4))
+def test_damaged_manifest_statistics_are_refused_or_still_a_roll_up(place: int, flipped: int, cut: int) -> None:
+    """Whatever is changed or cut off: an error of the package's own, or a cell for each manifest and column."""
+    damaged = bytearray(DAMAGED_PAYLOAD[: len(DAMAGED_PAYLOAD) - (cut if cut < 4 else place)])
+    if place < len(damaged):
+        damaged[place] ^= flipped
+    try:
+        found = ManifestStatistics(bytes(damaged), "blob", 1_000)
+        cells = found.build_cells(COLUMNS)
+    except (MetadataError, UnsupportedError):
+        return
+    assert len(cells) == len(found.manifests) * len(COLUMNS)
 
 
 @st.composite

@@ -19,7 +19,7 @@ from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 from icestats.read.rollups.committed_rollups import CommittedRollups
-from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
+from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from tests.added_rows import more_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -192,7 +192,7 @@ def test_a_second_commit_replaces_the_blob(small_table, load):
     assert len(entry) == 1
     storage = load()._source.storage
     blob = read_puffin_footer(storage, entry[0].statistics_path).blobs[0]
-    assert read_blob(storage, blob, entry[0].statistics_path)[:4] == b"Obj\x01"
+    assert read_blob(storage, blob, entry[0].statistics_path)[:4] == b"PAR1"
 
 
 def test_no_spark_is_started_for_manifests_and_partitions(small_table, load, catalog_properties):

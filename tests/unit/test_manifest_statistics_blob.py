@@ -1,59 +1,110 @@
-"""The blob of manifest statistics: as the proposal has it, of any writer, and never a wrong figure when damaged."""
+"""The blob of manifest statistics: Parquet by the spec's field ids, of any writer, and no wrong figure when damaged."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-import fastavro
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from fastavro.write import Writer
 
 import icestats
 from icestats.answers import schemas
-from icestats.commit.avro_container import write_container
-from icestats.commit.manifest_statistics_blob import write_manifest_statistics
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.read.rollups.manifest_statistics import ManifestStatistics
-from icestats.read.rollups.manifest_statistics_layout import COLUMNS_KEY, blob_schema
+from icestats.read.puffin.puffin import read_blob
+from icestats.read.rollups.manifest_statistics import ManifestStatistics, write_manifest_statistics
 from icestats.snapshot.snapshot_reader import build_manifests
 from tests.added_rows import more_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")
+
+OWN = 1_500_000_000
+PLAIN = {"compression": "none", "use_dictionary": False, "store_schema": False}
 
 
 def payload_of(table: icestats.Table) -> bytes:
     return write_manifest_statistics(table.manifest_files(), table._reader.manifest_rollups, table.schema.columns)
 
 
-def test_the_blob_has_the_proposals_fields_by_name_and_id():
-    fields = {field["field-id"]: field["name"] for field in blob_schema()["fields"]}
-    assert {i: fields[i] for i in range(521, 528)} == {
-        521: "total_record_count",
-        522: "total_file_size_in_bytes",
-        523: "total_column_sizes",
-        524: "total_null_value_counts",
-        525: "total_nan_value_counts",
-        526: "lower_bounds",
-        527: "upper_bounds",
+def rows_of(payload: bytes) -> pa.Table:
+    return pq.ParquetFile(io.BytesIO(payload)).read()
+
+
+def rewrite(table: pa.Table, row_group_size: int = 100, **options: Any) -> bytes:
+    """The same rows, or others, as another writer would have written them."""
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, table.schema, **(PLAIN | options)) as writer:
+        writer.write_table(table, row_group_size)
+        writer.add_key_value_metadata(table.schema.metadata or {})
+    return out.getvalue()
+
+
+def walk_fields(fields: Any, path: str = "") -> Iterator[tuple[str, int]]:
+    for field in fields:
+        yield path + field.name, int(field.metadata[b"PARQUET:field_id"])
+        if pa.types.is_struct(field.type):
+            yield from walk_fields(field.type, f"{path}{field.name}.")
+
+
+def change_struct(table: pa.Table, change: Any) -> pa.Table:
+    """The same table with another struct of the column `id`."""
+    place = table.column_names.index("content_stats")
+    stats = table["content_stats"].combine_chunks()
+    kind = stats.type
+    structs = [change(stats.field(i)) if kind.field(i).name == "id" else stats.field(i) for i in range(kind.num_fields)]
+    fields = [kind.field(i).with_type(struct.type) for i, struct in enumerate(structs)]
+    stats = pa.StructArray.from_arrays(structs, fields=fields)
+    return table.set_column(place, table.schema.field(place).with_type(stats.type), stats)
+
+
+def test_the_fields_are_the_proposals_and_format_version_4s_by_name_and_id(small_table, load):
+    ids = dict(walk_fields(pq.ParquetFile(io.BytesIO(payload_of(load()))).schema_arrow))
+    assert {name: i for name, i in ids.items() if i < 10_000} == {
+        "manifest_path": 500,
+        "manifest_length": 501,
+        "content": 517,
+        "total_record_count": 521,
+        "total_file_size_in_bytes": 522,
+        "content_stats": 146,
     }
-    assert all(i < 528 or i >= 1_500_000_000 for i in fields)
+    # price is a double, of field id 3.
+    price = {name.removeprefix("content_stats.price."): i for name, i in ids.items() if ".price" in name}
+    assert {name: i for name, i in price.items() if i < OWN} == {
+        "content_stats.price": 10_600,
+        "lower_bound": 10_601,
+        "upper_bound": 10_602,
+        "tight_bounds": 10_603,
+        "value_count": 10_604,
+        "null_value_count": 10_605,
+        "nan_value_count": 10_606,
+    }
+    assert price["column_size"] == OWN + 10_601
+    assert "content_stats.id.nan_value_count" not in ids
+    assert len(set(ids.values())) == len(ids)
+    assert all(i < 200_000_000 or OWN <= i < 2_147_483_447 for i in ids.values())
 
 
-def test_any_avro_reader_reads_the_blob(small_table, load):
+def test_any_parquet_reader_reads_the_blob(small_table, load):
     table = load()
-    rows = list(fastavro.reader(io.BytesIO(payload_of(table))))
+    rows = rows_of(payload_of(table)).to_pylist()
     manifests = table.manifests().to_pylist()
     assert [row["manifest_path"] for row in rows] == [row["manifest_path"] for row in manifests]
     for row, manifest in zip(rows, manifests, strict=True):
         assert row["total_record_count"] == manifest["total_record_count"] == 100
-        for name, of in (("total_column_sizes", "column_sizes"), ("upper_bounds", "upper_bounds")):
-            found = {pair["key"]: pair["value"] for pair in row[name]}
-            assert found == {key: value for key, value in manifest[of] if value is not None}
-        lacking = {pair["key"]: pair["value"] for pair in row["nan_value_counts_missing_files"]}
-        assert lacking == {key: count for key, count in manifest["nan_value_counts_missing_files"] if count}
+        sizes, lacking = dict(manifest["column_sizes"]), dict(manifest["nan_value_counts_missing_files"])
+        for column in table.schema.columns:
+            assert row["content_stats"][column.name]["column_size"] == sizes[column.field_id]
+        assert row["content_stats"]["price"]["nan_value_count_missing_file_count"] == lacking[3] > 1
+        assert row["content_stats"]["price"]["nan_value_count"] is None
+    assert [(row["content_stats"]["id"]["lower_bound"], row["content_stats"]["id"]["upper_bound"]) for row in rows] == [
+        (100, 199),
+        (0, 99),
+    ]
 
 
 def test_columns_are_decoded_by_themselves_as_all_together(small_table, load):
@@ -66,19 +117,50 @@ def test_columns_are_decoded_by_themselves_as_all_together(small_table, load):
         assert found.build_cells(wanted).equals(whole.take(pa.array(rows, pa.int64())).combine_chunks())
 
 
-def test_other_field_ids_are_refused():
-    schema = blob_schema()
-    schema["fields"][3]["field-id"] = 528
+def test_a_column_is_read_without_a_look_at_the_others(small_table, load):
+    table = load()
+    payload, columns = payload_of(table), table.schema.columns
+    expected = ManifestStatistics(payload, "blob").build_cells(columns[2:3])
+    damaged = bytearray(payload)
+    metadata = pq.ParquetFile(io.BytesIO(payload)).metadata.row_group(0)
+    for place in range(metadata.num_columns):
+        chunk = metadata.column(place)
+        if chunk.path_in_schema.startswith(("content_stats.id.", "content_stats.name.")):
+            begin, size = chunk.data_page_offset, chunk.total_compressed_size
+            damaged[begin : begin + size] = bytes(size)
+    found = ManifestStatistics(bytes(damaged), "blob")
+    assert found.build_cells(columns[2:3]).equals(expected)
+    with pytest.raises(MetadataError, match="cut or damaged"):
+        found.build_cells(columns)
+
+
+def test_rows_are_chosen_before_their_cells_are_built(small_table, load):
+    small_table.append(more_rows())
+    table = load()
+    found, columns = ManifestStatistics(payload_of(table), "blob"), table.schema.columns
+    whole, width = found.build_cells(columns), len(columns)
+    chosen = np.array([2, 0])
+    expected = pa.concat_tables([whole.slice(2 * width, width), whole.slice(0, width)])
+    assert found.build_cells(columns, chosen).equals(expected.combine_chunks())
+
+
+def test_other_field_ids_are_refused(small_table, load):
+    table = rows_of(payload_of(load()))
+    field = table.schema.field("total_record_count").with_metadata({b"PARQUET:field_id": b"528"})
+    other = table.cast(table.schema.set(table.column_names.index("total_record_count"), field))
     with pytest.raises(UnsupportedError, match="other fields or field ids"):
-        ManifestStatistics(write_container(schema, []), "blob")
+        ManifestStatistics(rewrite(other), "blob")
 
 
 def test_a_blob_that_does_not_say_its_columns_is_refused(small_table, load):
-    with pytest.raises(MetadataError, match="do not say which columns"):
-        ManifestStatistics(write_container(blob_schema(), []), "blob")
+    table = rows_of(payload_of(load()))
+    with pytest.raises(UnsupportedError, match="other fields"):
+        ManifestStatistics(rewrite(table.replace_schema_metadata(None)), "blob")
+    with pytest.raises(MetadataError, match="cut or damaged"):
+        ManifestStatistics(rewrite(table.replace_schema_metadata({"icestats.columns": "7"})), "blob")
 
 
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.5, 0.9, 0.999])
 def test_a_cut_blob_is_refused(small_table, load, part):
     table = load()
     payload = payload_of(table)
@@ -86,99 +168,154 @@ def test_a_cut_blob_is_refused(small_table, load, part):
         ManifestStatistics(payload[: int(len(payload) * part)], "blob")
 
 
-def test_a_damaged_blob_is_refused_or_still_a_blob(small_table, load):
-    """Whatever byte is changed, reading raises the package's own error or gives a roll-up of as many manifests."""
+def test_a_stored_blob_with_any_other_byte_is_refused(small_table, load):
+    """The Puffin file's checksum of the blob finds every changed byte."""
     table = load()
-    payload = payload_of(table)
-    begin = payload.index(b"file:///")
-    for place in range(begin - 10, len(payload)):
-        damaged = payload[:place] + bytes([payload[place] ^ 0x55]) + payload[place + 1 :]
-        try:
-            found = ManifestStatistics(damaged, "blob")
-            cells = found.build_cells(table.schema.columns)
-        except (MetadataError, UnsupportedError):
-            continue
-        assert len(cells) == len(found.manifests) * len(table.schema.columns)
+    assert table.compute(manifests=True).commit().committed
+    found = load()._reader.blobs[0]
+    data = load()._source.storage.read(found.statistics_path)
+    payload, end = read_blob(data, found.blob, "blob"), found.blob.offset + found.blob.length
+    assert payload == payload_of(load())
+    for place in range(found.blob.offset, end):
+        damaged = data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]
+        with pytest.raises(MetadataError):
+            read_blob(damaged, found.blob, "blob")
 
 
-def test_a_bound_of_another_length_than_its_type_has_is_refused(small_table, load):
+def test_a_bound_of_another_type_than_its_column_has_is_refused(small_table, load):
     table = load()
-    reader = fastavro.reader(io.BytesIO(payload_of(table)))
-    records = list(reader)
-    records[0]["upper_bounds"][0]["value"] += b"\x00"
-    stream = io.BytesIO()
-    metadata = {COLUMNS_KEY: reader.metadata[COLUMNS_KEY]}
-    fastavro.writer(stream, reader.writer_schema, records, metadata=metadata)
-    found = ManifestStatistics(stream.getvalue(), "blob")
-    with pytest.raises(MetadataError, match="upper_bounds has a value of another length"):
+
+    def narrow(struct: pa.StructArray) -> pa.StructArray:
+        fields = [f.with_type(pa.int32()) if f.name == "upper_bound" else f for f in struct.type]
+        return struct.cast(pa.struct(fields))
+
+    found = ManifestStatistics(rewrite(change_struct(rows_of(payload_of(table)), narrow)), "blob")
+    with pytest.raises(MetadataError, match="of type int32, expected int64"):
         found.build_cells(table.schema.columns)
 
 
-@pytest.mark.parametrize("beyond", [0, 1 << 20])
-def test_large_field_ids_are_found_and_columns_that_are_not_named_refused(small_table, load, beyond):
-    """Small ids are looked up in a table, others searched: both give the same cells and find what is foreign."""
+def test_bytes_in_place_of_a_bound_that_its_type_can_hold_are_refused(small_table, load):
     table = load()
-    columns = tuple(replace(column, field_id=column.field_id + beyond) for column in table.schema.columns)
-    rollups, files = table._reader.manifest_rollups, table.manifest_files()
-    payload = write_manifest_statistics(files, rollups, columns)
-    cells = ManifestStatistics(payload, "blob").build_cells(columns)
-    expected = ManifestStatistics(payload_of(table), "blob").build_cells(table.schema.columns)
-    assert cells.drop_columns("field_id").equals(expected.drop_columns("field_id"))
-    assert set(cells["field_id"].to_pylist()) == {column.field_id for column in columns}
-    reader = fastavro.reader(io.BytesIO(payload))
-    stream = io.BytesIO()
-    # The first column under the next free id.
-    others = [[columns[-1].field_id + 1, columns[0].type], *([c.field_id, c.type] for c in columns[1:])]
-    fastavro.writer(stream, reader.writer_schema, list(reader), metadata={COLUMNS_KEY: json.dumps(others)})
-    with pytest.raises(MetadataError, match="has a column that it does not say it has"):
-        ManifestStatistics(stream.getvalue(), "blob").build_cells(columns[1:])
+
+    def add_bytes(struct: pa.StructArray) -> pa.StructArray:
+        field = pa.field("lower_bound_bytes", pa.binary(), metadata={"PARQUET:field_id": str(OWN + 10_202)})
+        more = pa.array([b"\x00"] * len(struct), pa.binary())
+        return pa.StructArray.from_arrays([*struct.flatten(), more], fields=[*struct.type, field])
+
+    found = ManifestStatistics(rewrite(change_struct(rows_of(payload_of(table)), add_bytes)), "blob")
+    with pytest.raises(MetadataError, match="column 'id' has a bound that is no value of type long"):
+        found.build_cells(table.schema.columns)
 
 
-def rewrite_container(payload: bytes, records_a_block: int, codec: str) -> bytes:
-    """The same records in other blocks, as another writer would have made them."""
-    reader = fastavro.reader(io.BytesIO(payload))
-    stream = io.BytesIO()
-    metadata = {COLUMNS_KEY: reader.metadata[COLUMNS_KEY]}
-    writer = Writer(stream, reader.writer_schema, codec=codec, sync_interval=1 << 30, metadata=metadata)
-    for number, record in enumerate(reader, 1):
-        writer.write(record)
-        if number % records_a_block == 0:
-            writer.dump()
-    writer.flush()
-    return stream.getvalue()
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("value_count", None, "neither there nor missing"),
+        ("value_count", -1, "value_count is negative"),
+        ("missing_file_count", 1000, "the number of files that lack it"),
+        ("missing_file_count", -1, "the number of files that lack it"),
+    ],
+)
+def test_impossible_figures_are_refused(small_table, load, name, value, words):
+    """A sum that is not there is unknown only where files lack it, and no more files lack it than there are."""
+    table = load()
+
+    def spoil(struct: pa.StructArray) -> pa.StructArray:
+        field = pa.field(
+            name, pa.int64(), metadata={"PARQUET:field_id": str({"value_count": 10_204}.get(name, OWN + 10_204))}
+        )
+        arrays = {f.name: (f, a) for f, a in zip(struct.type, struct.flatten(), strict=True)}
+        arrays[name] = field, pa.array([value] * len(struct), pa.int64())
+        return pa.StructArray.from_arrays([a for _, a in arrays.values()], fields=[f for f, _ in arrays.values()])
+
+    found = ManifestStatistics(rewrite(change_struct(rows_of(payload_of(table)), spoil)), "blob")
+    with pytest.raises(MetadataError, match=words):
+        found.build_cells(table.schema.columns)
 
 
-@pytest.mark.parametrize(("records_a_block", "codec"), [(1, "deflate"), (2, "null"), (3, "null"), (100, "deflate")])
-def test_records_may_be_in_blocks_of_any_number_and_codec(small_table, load, records_a_block, codec):
-    for number in range(5):
-        small_table.append(more_rows().set_column(3, "name", pa.array([f"name {number}" * (1 + 9 * number)])))
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"row_group_size": 1}, {"data_page_version": "2.0"}, {"use_dictionary": True, "compression": "zstd"}],
+)
+def test_another_writers_parquet_gives_the_same_figures(small_table, load, options):
+    small_table.append(more_rows())
     table = load()
     expected = ManifestStatistics(payload_of(table), "blob")
-    other = rewrite_container(payload_of(table), records_a_block, codec)
-    found = ManifestStatistics(other, "blob")
-    assert len(found.manifests) == len(table.manifest_files()) == 7
-    assert found.manifests.equals(expected.manifests)
+    found = ManifestStatistics(rewrite(rows_of(payload_of(table)), **options), "blob")
     columns = table.schema.columns
+    assert found.manifests.equals(expected.manifests)
     assert found.build_cells(columns).equals(expected.build_cells(columns))
     assert found.manifest_lengths == expected.manifest_lengths
 
 
-def test_more_manifests_than_are_encoded_at_once_are_as_each_by_itself(small_table, load):
-    small_table.append(more_rows())
+def test_a_blob_of_many_more_manifests_than_there_are_is_refused(small_table, load):
+    payload = payload_of(load())
+    assert len(ManifestStatistics(payload, "blob", most_rows=2).manifests) == 2
+    with pytest.raises(UnsupportedError, match="of 2 manifests, more than 1"):
+        ManifestStatistics(payload, "blob", most_rows=1)
+
+
+def test_more_rows_than_bytes_are_refused(small_table, load):
+    """Nulls of no bytes: a few thousand bytes say that they are of millions of manifests."""
+    described = rows_of(payload_of(load())).schema.metadata
+    schema = pa.schema([pa.field("nothing", pa.int64())], described)
+    payload = rewrite(pa.table([pa.nulls(10_000_000, pa.int64())], schema), 10_000_000)
+    assert len(payload) < 100_000
+    with pytest.raises(MetadataError, match="10,000,000 rows"):
+        ManifestStatistics(payload, "blob")
+
+
+def test_many_more_fields_than_columns_are_refused(small_table, load):
+    table = rows_of(payload_of(load()))
+    for place in range(100):
+        table = table.append_column(f"more {place}", table["content"])
+    with pytest.raises(MetadataError, match="fields for 4 columns"):
+        ManifestStatistics(rewrite(table), "blob")
+
+
+def test_columns_whose_ids_content_stats_has_no_room_for_are_left_out(small_table, load):
+    """The spec's range of ids ends at field id 999,949."""
     table = load()
-    files, rollups, columns = table.manifest_files(), table._reader.manifest_rollups, table.schema.columns
-    once = ManifestStatistics(write_manifest_statistics(files, rollups, columns), "blob")
-    times = 100
-    many = replace(
-        rollups,
-        manifests=pa.concat_tables([rollups.manifests] * times),
-        manifest_cells=pa.concat_tables([rollups.manifest_cells] * times),
+    rollups, files = table._reader.manifest_rollups, table.manifest_files()
+    expected = ManifestStatistics(payload_of(table), "blob").build_cells(table.schema.columns)
+    last = 999_949
+    columns = tuple(replace(c, field_id=last - 2 + i) for i, c in enumerate(table.schema.columns))
+    found = ManifestStatistics(write_manifest_statistics(files, rollups, columns), "blob")
+    cells = found.build_cells(columns[:3])
+    rows = [n * 4 + i for n in range(2) for i in range(3)]
+    assert cells.drop_columns("field_id").equals(
+        expected.take(pa.array(rows)).drop_columns("field_id").combine_chunks()
     )
-    payload = write_manifest_statistics(pa.concat_tables([files] * times), many, columns)
-    found = ManifestStatistics(payload, "blob")
-    assert found.manifests.equals(pa.concat_tables([once.manifests] * times))
-    assert found.build_cells(columns).equals(pa.concat_tables([once.build_cells(columns)] * times))
-    assert found.manifest_lengths == once.manifest_lengths * times
+    assert set(cells["field_id"].to_pylist()) == {last - 2, last - 1, last}
+    with pytest.raises(UnsupportedError, match="column 'name' was not there yet"):
+        found.build_cells(columns)
+    nothing = tuple(replace(column, field_id=column.field_id + last) for column in columns)
+    found = ManifestStatistics(write_manifest_statistics(files, rollups, nothing), "blob")
+    assert found.manifests.equals(ManifestStatistics(payload_of(table), "blob").manifests)
+
+
+def test_a_column_that_the_blob_names_but_does_not_have_is_refused(small_table, load):
+    table = load()
+    stored = rows_of(payload_of(table))
+    other = replace(table.schema.columns[0], field_id=77)
+    described = json.dumps([[77, other.type]])
+    payload = rewrite(stored.replace_schema_metadata({"icestats.columns": described}))
+    with pytest.raises(MetadataError, match="no field"):
+        ManifestStatistics(payload, "blob").build_cells((other,))
+
+
+def test_names_do_not_matter(small_table, load):
+    """Dots, the same name twice, the names of statistics: columns are found by their ids."""
+    table = load()
+    rollups, files = table._reader.manifest_rollups, table.manifest_files()
+    expected = ManifestStatistics(payload_of(table), "blob").build_cells(table.schema.columns)
+    for names in (("a.b", "a", "a.lower_bound", "b"), ("a", "a", "a", "a"), ("", ".", "lower_bound", "\U0001f600\n")):
+        columns = [replace(c, name=name) for c, name in zip(table.schema.columns, names, strict=True)]
+        found = ManifestStatistics(write_manifest_statistics(files, rollups, columns), "blob")
+        assert found.build_cells(columns).equals(expected)
+        for place, column in enumerate(columns):
+            rows = pa.array([place, place + len(columns)])
+            assert found.build_cells([column]).equals(expected.take(rows).combine_chunks())
 
 
 def test_the_maps_of_a_manifest_of_deletes_are_null_and_its_neighbours_keep_theirs(small_table, load):
@@ -188,9 +325,14 @@ def test_the_maps_of_a_manifest_of_deletes_are_null_and_its_neighbours_keep_thei
     expected = build_manifests(files, rollups, schema)
     place = files.column_names.index("content")
     contents = pa.array(["data", "deletes", "data"])
-    found = build_manifests(files.set_column(place, files.schema.field(place), contents), rollups, schema)
+    other = files.set_column(place, files.schema.field(place), contents)
+    found = build_manifests(other, rollups, schema)
     maps = [field.name for field in schemas.COLUMN_MAPS]
     assert len(maps) == 12
     assert expected["lower_bounds"].null_count == 0
     for name in maps:
         assert found[name].to_pylist() == [expected[name][0].as_py(), None, expected[name][2].as_py()]
+    stored = write_manifest_statistics(other, rollups, schema.columns)
+    assert rows_of(stored)["content_stats"].is_null().to_pylist() == [False, True, False]
+    assert rows_of(stored)["total_record_count"].to_pylist() == [1, None, 100]
+    assert ManifestStatistics(stored, "blob").manifests.equals(rollups.manifests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
@@ -54,7 +55,7 @@ def test_a_list_without_the_fields_has_none(small_table, load):
     assert found["total_record_count"].null_count == len(found) == 2
 
 
-def test_content_stats_are_typed_and_numbered_as_the_draft_has_them(small_table, load):
+def test_content_stats_are_typed_and_numbered_as_the_spec_has_them(small_table, load):
     file = pq.ParquetFile(io.BytesIO(preview.build_content_stats(load())))
     field = file.schema_arrow.field("content_stats")
     assert field.metadata[b"PARQUET:field_id"] == b"146"
@@ -62,7 +63,26 @@ def test_content_stats_are_typed_and_numbered_as_the_draft_has_them(small_table,
     assert identifier.metadata[b"PARQUET:field_id"] == b"10200"
     ids = {f.name: int(f.metadata[b"PARQUET:field_id"]) for f in identifier.type}
     assert ids["lower_bound"] == 10201
-    assert ids["nan_value_count"] == 10206
+    assert ids["null_value_count"] == 10205
+    assert {f.name: f.metadata for f in field.type.field("price").type}["nan_value_count"] == {
+        b"PARQUET:field_id": b"10606"
+    }
     rows = file.read()["content_stats"].to_pylist()
     assert [(row["id"]["lower_bound"], row["id"]["upper_bound"]) for row in rows] == [(100, 199), (0, 99)]
     assert {row["price"]["nan_value_count"] for row in rows} == {None}
+
+
+def test_the_proposals_fields_have_its_ids(small_table, load, tmp_path):
+    preview.write_preview_manifest_list(load(), tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    path = next((tmp_path / "copy/metadata").glob("snap-*.avro"))
+    with path.open("rb") as file:
+        fields = fastavro.reader(file).writer_schema["fields"]
+    assert {field["field-id"]: field["name"] for field in fields if field["field-id"] > 520} == {
+        521: "total_record_count",
+        522: "total_file_size_in_bytes",
+        523: "total_column_sizes",
+        524: "total_null_value_counts",
+        525: "total_nan_value_counts",
+        526: "lower_bounds",
+        527: "upper_bounds",
+    }

@@ -41,7 +41,7 @@ PUBLIC = {
     ],
     "writers": ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"],
 }
-LEFT = {"cache_folder", "merge_partitions", "read_long"}
+LEFT: set[str] = set()
 """Names that still stand twice."""
 MODULES = [path for path in Path(icestats.__file__).parent.rglob("*.py") if not path.name.startswith("__")]
 

@@ -55,7 +55,7 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
     except Exception as error:
         raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
     records: list[Mapping[str, Any]] = []
-    for offset, count, block in read_blocks(data, header):
+    for offset, count, block in _read_blocks(data, header):
         stream = io.BytesIO(block)
         if count > len(block):
             raise MetadataError(f"a block has {count:,} records, but only {len(block):,} bytes", path, offset)
@@ -74,7 +74,7 @@ def _is_record(document: Any) -> bool:
     return isinstance(fields, list) and all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in fields)
 
 
-def read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:
+def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:
     """Yield the inflated blocks: where each begins in the file, its number of records, its bytes."""
     try:
         inflate = find_codec(header.codec)

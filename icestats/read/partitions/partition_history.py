@@ -1,4 +1,4 @@
-"""Statistics of a snapshot's partitions: from an ancestor's file and the manifests added since, or from all manifests.
+"""Statistics of a snapshot's partitions: from an ancestor's file and the manifests added later, or from all manifests.
 
 Source: Iceberg spec, "Partition Statistics"; what counts when is as in Iceberg's own `compute_partition_stats`.
 """
@@ -23,11 +23,11 @@ from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
 from icestats.read.partitions.partition_statistics import (
+    ADDED,
     PartitionStatistics,
     merge_partition_statistics,
     read_partition_statistics,
 )
-from icestats.read.partitions.partition_statistics_layout import ADDED
 from icestats.read.rollups.rollup_merge import LATEST
 
 _COUNTS = {
@@ -81,16 +81,16 @@ def read_snapshot_partitions(
     read_all : callable
         Reads the roll-up by partition of all manifests, with the cells of these columns and perhaps of more.
     incremental : bool
-        Whether to add to the nearest ancestor's file, reading only the manifests added since.
+        Whether to add to the nearest ancestor's file, and read only the manifests that were added later.
 
     Notes
     -----
-    An ancestor's file is added to where each manifest of its snapshot is still one of this snapshot, where its counts
-    of files and rows are those of its snapshot's manifest list, and where none of its snapshots has been expired since:
-    the result then is what reading all manifests gives. Sums could be reduced by what a rewritten manifest had, bounds
-    could not.
+    An ancestor's file is added to if this snapshot still has each manifest of the file's snapshot, if its counts of
+    files and rows are those of that snapshot's manifest list, and if none of the snapshots that it names has been
+    expired: the result is then the same as from all manifests. From sums, the figures of a rewritten manifest could be
+    deducted; from bounds they could not.
 
-    Row-level deletes are counted, as files and rows, and deducted from nothing.
+    Row-level deletes are counted as files and rows; no other figure is reduced by them.
 
     Raises
     ------
@@ -110,9 +110,7 @@ def read_snapshot_partitions(
             new = _added_since(manifests, lengths)
             parts = [known] + ([_read_new(new, deleting, metadata, storage, columns)] if new else [])
             return SnapshotPartitions(merge_partition_statistics(parts), partition, base.snapshot_id, len(new), "")
-        except _UnusableError as error:
-            reason = f"the file of snapshot {base.snapshot_id} was not used: {error}"
-        except IcestatsError as error:
+        except (_UnusableError, IcestatsError) as error:
             reason = f"the file of snapshot {base.snapshot_id} was not used: {error}"
     live = _of_rollups(read_all(), columns)
     removed = [manifest for manifest in manifests if manifest.path in deleting]

@@ -1,14 +1,19 @@
-"""Statistics by partition: what is in memory, merging, and reading a partition statistics file.
+"""Statistics by partition: what a partition statistics file holds, reading one, and merging.
 
-Source: Iceberg spec, "Partition Statistics File". Columns go by their field ids; a file whose ids are not the spec's
-(Iceberg before 1.10 counted from 0) is refused.
+Iceberg's own columns come first, in its order, then the kit's optional ones. Columns are found by their field ids; a
+file whose ids are not the spec's (Iceberg before 1.10 counted from 0) is refused. A map has only the columns whose
+figure is known; another map has the number of files that lack it, where there are any: without that, a reader could
+not tell *no value to bound* from *unknown*.
+
+Source: Iceberg spec, "Partition Statistics File"; "Extending standardized statistics in Iceberg", part 2.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,24 +21,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
-from icestats.answers.schemas import ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS, partition_groups_schema
+from icestats.answers.schemas import ROLLUP_CELLS, STATISTICS, partition_groups_schema
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.partition_columns import PartitionColumn, struct_type
-from icestats.read.partitions.partition_statistics_layout import (
-    ADDED,
-    ADDED_COLUMNS,
-    COLUMNS_KEY,
-    FileColumn,
-    iceberg_columns,
-    map_ids,
-    map_value_type,
-    stored_maps,
+from icestats.iceberg.partition_columns import PartitionColumn, avro_value_type, struct_type
+from icestats.iceberg.types import to_arrow_type
+from icestats.read.avro.avro_file import read_header
+from icestats.read.avro.avro_records import read_records
+from icestats.read.rollups.rollup_merge import LATEST, merge_cells, merge_partition_groups
+from icestats.read.rollups.stored_table import (
+    OWN_FIELDS,
+    arrays_by_id,
+    damage_in,
+    field_id_of,
+    open_parquet,
+    read_column_types,
+    read_parquet,
+    stored_field,
+    stored_type,
 )
-from icestats.read.partitions.partition_statistics_table import StoredTable, read_stored_table
-from icestats.read.rollups.rollup_merge import LATEST, merge_cells, merge_partitions
-from icestats.stats.rollup_cells import KnownCells, build_known_cells, has_column_statistic
+from icestats.stats.rollup_cells import KnownCells, build_known_cells
 
+_LENGTH_MAPS = ("avg_lengths", "max_lengths")
+"""Bytes of a column's values, rounded, where a scan has made them."""
+_MAPS = (*(f"{name}s" for name in STATISTICS), *_LENGTH_MAPS, *(f"{name}s_missing_files" for name in STATISTICS))
+ADDED = ("last_added_at", "last_added_snapshot_id")
+"""The kit's own: when the latest known snapshot added a live file, in ms, and which; Iceberg's `last_updated` counts
+removals too."""
+_ICEBERG = (
+    *(("spec_id", pa.int32()), ("data_record_count", pa.int64()), ("data_file_count", pa.int32())),
+    *(("total_data_file_size_in_bytes", pa.int64()), ("position_delete_record_count", pa.int64())),
+    *(("position_delete_file_count", pa.int32()), ("equality_delete_record_count", pa.int64())),
+    *(("equality_delete_file_count", pa.int32()), ("total_record_count", pa.int64())),
+    *(("last_updated_at", pa.int64()), ("last_updated_snapshot_id", pa.int64()), ("dv_count", pa.int32())),
+)
+"""Iceberg's columns, with ids from 2 on."""
+_PARTITION = 1
 _Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -59,11 +82,49 @@ def merge_partition_statistics(parts: Sequence[PartitionStatistics]) -> Partitio
     columns = parts[0].columns
     if not len(groups):
         return parts[0]
-    merged, places = merge_partitions(groups, (LATEST, ADDED))
+    merged, places = merge_partition_groups(groups, (LATEST, ADDED))
     cells = ROLLUP_CELLS.empty_table()
     if columns:
         cells = merge_cells([part.cells for part in parts], places, len(merged), columns)
     return PartitionStatistics(merged, cells, columns, all(part.knows_added for part in parts))
+
+
+def partition_file_schema(format_version: int, partition: Sequence[PartitionColumn], maps: Iterable[str]) -> pa.Schema:
+    """Return the schema of a file, with field ids, in Parquet's terms.
+
+    Parameters
+    ----------
+    format_version : int
+        The table's: before version 3 there is no `dv_count`, and counts of deletes are optional.
+    partition : sequence of PartitionColumn
+        The partition fields of all specs.
+    maps : iterable of str
+        Of `map_names`.
+    """
+    fields = [stored_field(c.name, stored_type(c.type or "") or pa.binary(), c.field_id) for c in partition]
+    required = {2, 3, 4, 5} | ({6, 7, 8, 9, 13} if format_version >= 3 else set())
+    columns = [stored_field("partition", pa.struct(fields), _PARTITION, nullable=False)]
+    for field_id, (name, kind) in enumerate(_ICEBERG, 2):
+        if field_id < 13 or format_version >= 3:
+            columns.append(stored_field(name, kind, field_id, nullable=field_id not in required))
+    own = [*(stored_field(name, pa.int64(), _own_id(name)) for name in ADDED), *map(_map_field, maps)]
+    return pa.schema(columns + own if len(own) > len(ADDED) else columns)
+
+
+def map_names(*, with_lengths: bool) -> list[str]:
+    """Return the names of the maps of a file with column statistics."""
+    return [name for name in _MAPS if with_lengths or name not in _LENGTH_MAPS]
+
+
+def _own_id(name: str) -> int:
+    return OWN_FIELDS + (ADDED.index(name) if name in ADDED else 100 + 3 * _MAPS.index(name))
+
+
+def _map_field(name: str) -> pa.Field:
+    first = _own_id(name)
+    value = pa.binary() if name in ("lower_bounds", "upper_bounds") else pa.int64()
+    entries = (("key", pa.int32(), first + 1), ("value", value, first + 2))
+    return stored_field(name, pa.map_(*(stored_field(*entry, nullable=False) for entry in entries)), first)
 
 
 def read_partition_statistics(
@@ -78,7 +139,7 @@ def read_partition_statistics(
     path : str
         Its location; the end of its name says the format.
     partition : sequence of PartitionColumn
-        The partition fields of all specs; those that the file has not are null.
+        The partition fields of all specs; those that the file does not have are null.
     columns : sequence of Field
         The columns whose statistics are wanted. Those of the result are these, or none where the file does not have
         the statistics of each of them, of the type that it has now.
@@ -90,76 +151,78 @@ def read_partition_statistics(
     UnsupportedError
         Its field ids are not the spec's, or it is of another format.
     """
-    stored = read_stored_table(data, path)
-    _check_ids(stored)
-    try:
-        groups = _build_groups(stored, partition)
-        found = _stored_columns(stored, columns)
+    if path.endswith(".parquet"):
+        with damage_in(path, "the Parquet file is cut or damaged"):
+            table = read_parquet(open_parquet(data))
+    elif path.endswith(".avro"):
+        with damage_in(path, "not partition statistics"):
+            table = _read_avro(data, path)
+    else:
+        raise UnsupportedError(f"{path}: partition statistics are read from Parquet and Avro files only")
+    with damage_in(path, "not partition statistics"):
+        names = {field.name: field_id_of(field) for field in table.schema}
+        by_id = arrays_by_id(table)
+    _check_ids(names, path)
+    with damage_in(path, "not partition statistics"):
+        groups = _build_groups(by_id, partition)
+        types = read_column_types(table.schema.metadata or {}) or {}
+        has_maps = all(_own_id(name) in by_id for name in map_names(with_lengths=False))
+        found = tuple(columns) if has_maps and all(types.get(c.field_id) == c.type for c in columns) else ()
         live = to_numpy(groups["data_file_count"])
-        cells = build_known_cells(_known(stored, found, live), found, live) if found else ROLLUP_CELLS.empty_table()
-    except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
-        raise MetadataError(f"not partition statistics: {' '.join(str(error).split())[:200]}", path) from error
-    return PartitionStatistics(groups, cells, found, all(c.field_id in stored.by_id for c in ADDED_COLUMNS))
+        cells = build_known_cells(_known(by_id, found), found, live) if found else ROLLUP_CELLS.empty_table()
+    return PartitionStatistics(groups, cells, found, all(_own_id(name) in by_id for name in ADDED))
 
 
-def _check_ids(stored: StoredTable) -> None:
-    expected = {"partition": 1} | {column.name: column.field_id for column in iceberg_columns(3)}
+def _check_ids(names: dict[str, int | None], path: str) -> None:
+    expected = {"partition": _PARTITION} | {name: field_id for field_id, (name, _) in enumerate(_ICEBERG, 2)}
     for name, field_id in expected.items():
-        found = stored.id_of(name)
+        found = names.get(name)
         if found is not None and found != field_id:
             raise UnsupportedError(
-                f"{stored.path}: its field {name} has id {found}, expected {field_id}: Iceberg before 1.10 wrote such "
+                f"{path}: its field {name} has id {found}, expected {field_id}: Iceberg before 1.10 wrote such "
                 "partition statistics; compute them again"
             )
-    for column in (FileColumn(1, "partition", "struct", True), *iceberg_columns(2)):
-        if column.required and column.field_id not in stored.by_id:
-            raise MetadataError(f"not partition statistics: no field {column.name} (id {column.field_id})", stored.path)
+        if field_id <= 5 and field_id not in names.values():
+            raise MetadataError(f"not partition statistics: no field {name} (id {field_id})", path)
 
 
-def _build_groups(stored: StoredTable, partition: Sequence[PartitionColumn]) -> pa.Table:
+def _build_groups(by_id: dict[int | None, pa.Array], partition: Sequence[PartitionColumn]) -> pa.Table:
     schema = partition_groups_schema(struct_type(partition))
-    count = stored.row_count
-    arrays: dict[str, pa.Array] = {"partition": stored.partition(partition)}
-    for column in (*iceberg_columns(3), *ADDED_COLUMNS):
-        numbers = stored.by_id.get(column.field_id, pa.nulls(count, pa.int64())).cast(pa.int64())
-        if column.name.endswith(("_count", "_in_bytes")) and column.name != "total_record_count":
+    arrays = {"partition": _build_partition(by_id[_PARTITION], partition)}
+    count = len(arrays["partition"])
+    numbered = [(field_id, name) for field_id, (name, _) in enumerate(_ICEBERG, 2)]
+    for field_id, name in (*numbered, *((_own_id(name), name) for name in ADDED)):
+        numbers = by_id.get(field_id, pa.nulls(count, pa.int64())).cast(pa.int64())
+        if name.endswith(("_count", "_in_bytes")) and name != "total_record_count":
             numbers = pc.fill_null(numbers, 0)
             if count and pc.min(numbers).as_py() < 0:
-                raise ValueError(f"{column.name} is negative (apache/iceberg#17915)")
-        arrays[column.name] = numbers.cast(_TIME) if column.name.endswith("_at") else numbers
+                raise ValueError(f"{name} is negative (apache/iceberg#17915)")
+        arrays[name] = numbers.cast(_TIME) if name.endswith("_at") else numbers
     for name in ADDED:
         schema = schema.append(pa.field(name, arrays[name].type))
-    return pa.table({name: arrays[name] for name in schema.names}).cast(schema)
+    return pa.table([arrays[name] for name in schema.names], schema.names).cast(schema)
 
 
-def _stored_columns(stored: StoredTable, columns: Sequence[Field]) -> tuple[Field, ...]:
-    text = stored.metadata.get(COLUMNS_KEY)
-    if text is None or any(map_ids(name)[0] not in stored.by_id for name in stored_maps(with_lengths=False)):
-        return ()
-    types = {int(field_id): str(kind) for field_id, kind in json.loads(text)}
-    return tuple(columns) if all(types.get(c.field_id) == c.type for c in columns) else ()
+def _build_partition(stored: pa.StructArray, columns: Sequence[PartitionColumn]) -> pa.StructArray:
+    kind = struct_type(columns)
+    if not columns:
+        return pa.Array.from_buffers(kind, len(stored), [None])
+    by_id, arrays = arrays_by_id(stored), []
+    for column, field in zip(columns, kind, strict=True):
+        found = by_id.get(column.field_id, pa.nulls(len(stored), field.type))
+        arrays.append((found.storage if isinstance(found, pa.ExtensionArray) else found).cast(field.type))
+    return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
-def _known(stored: StoredTable, columns: Sequence[Field], live: _Words) -> KnownCells:
-    values: dict[str, pa.Array] = {}
-    missing: dict[str, _Words] = {}
-    for statistic in STATISTICS:
-        values[statistic] = _spread(stored, f"{statistic}s", columns)
-        lacking = _spread(stored, f"{statistic}s_missing_files", columns)
-        missing[statistic] = to_numpy(lacking, null=0).astype(np.int64)
-        applies = np.array([has_column_statistic(column, statistic) for column in columns], np.bool_)
-        missing[statistic] = np.where(np.tile(applies, len(live)), missing[statistic], np.repeat(live, len(columns)))
-        if statistic in SUMMED_STATISTICS:
-            absent = to_numpy(pc.is_null(values[statistic]))
-            if (absent & (missing[statistic] == 0) & (np.repeat(live, len(columns)) > 0)).any():
-                raise ValueError(f"{statistic} of a column is neither there nor missing")
+def _known(by_id: dict[int | None, pa.Array], columns: Sequence[Field]) -> KnownCells:
+    values = {name: _spread(by_id, f"{name}s", columns) for name in STATISTICS}
+    missing = {name: to_numpy(_spread(by_id, f"{name}s_missing_files", columns), null=0) for name in STATISTICS}
     return KnownCells(values, missing)
 
 
-def _spread(stored: StoredTable, name: str, columns: Sequence[Field]) -> pa.Array:
+def _spread(by_id: dict[int | None, pa.Array], name: str, columns: Sequence[Field]) -> pa.Array:
     """Return a map's values: every column, for each row in turn; null where the map has no entry."""
-    array = stored.by_id[map_ids(name)[0]]
-    kind = pa.binary() if map_value_type(name) == "binary" else pa.int64()
+    array, kind = by_id[_own_id(name)], _map_field(name).type.item_type
     pairs = array.cast(pa.list_(pa.struct([("key", pa.int32()), ("value", kind)])))
     rows = to_numpy(pc.list_parent_indices(pairs))
     entries = pairs.flatten()
@@ -173,3 +236,42 @@ def _spread(stored: StoredTable, name: str, columns: Sequence[Field]) -> pa.Arra
     places = np.full(len(array) * len(columns), -1, np.int64)
     places[rows[wanted] * len(columns) + near[wanted]] = np.flatnonzero(wanted)
     return entries.field(1).take(pa.array(np.where(places < 0, 0, places), mask=places < 0))
+
+
+def _read_avro(data: bytes, path: str) -> pa.Table:
+    schema, records = read_records(data, path)
+    fields, arrays = [], []
+    maps = {_own_id(name): _map_field(name).type for name in _MAPS}
+    for field in schema["fields"]:
+        name, field_id = field["name"], field.get("field-id")
+        values = [record[name] for record in records]
+        if field_id == _PARTITION:
+            kind = _avro_partition_type(field["type"])
+            values = [{key: _plain(item) for key, item in value.items()} for value in values]
+        elif field_id in maps:
+            kind = maps[field_id]
+            values = [None if v is None else [(pair["key"], pair["value"]) for pair in v] for v in values]
+        elif field_id is None:
+            continue
+        else:
+            kind = pa.int64()
+        fields.append(stored_field(name, kind, field_id))
+        arrays.append(pa.array(values, kind))
+        changed = [v for v, kept in zip(values, arrays[-1].to_pylist(), strict=True) if v != kept]
+        if changed and field_id != _PARTITION:
+            raise ValueError(f"{name} is {changed[0]!r:.60}, expected {kind}")
+    return pa.table(arrays, pa.schema(fields, {k.encode(): v for k, v in read_header(data, path).metadata.items()}))
+
+
+def _avro_partition_type(avro: Any) -> pa.StructType:
+    kinds = [(field, avro_value_type(field["type"])) for field in avro["fields"]]
+    return pa.struct(
+        [
+            stored_field(field["name"], pa.null() if text is None else to_arrow_type(text), field["field-id"])
+            for field, text in kinds
+        ]
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.bytes if isinstance(value, uuid.UUID) else value

@@ -1,4 +1,4 @@
-"""What stands committed of a column at one snapshot, whole: its Theta sketch, KLL sketch and column statistics."""
+"""The committed statistics of a column at one snapshot, complete: Theta sketch, KLL sketch and column statistics."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icestats.errors import PuffinFormatError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
-from icestats.read.puffin.puffin import read_blob
+from icestats.read.puffin.puffin import damage_at, read_blob
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, THETA, CommittedBlob
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
@@ -51,8 +50,8 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     Returns
     -------
     CommittedColumn or str
-        The statistics; or in words why there are none that can be added to: nothing was committed, the Theta sketch
-        stands alone (as Iceberg's and Trino's own do), or the column had another type then.
+        The statistics; or in words why none can be added to: nothing was committed, only a Theta sketch was (as
+        Iceberg and Trino do), or the column had another type then.
 
     Raises
     ------
@@ -84,28 +83,25 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
 
 def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | None) -> bytes:
     data = read_blob(storage, found.blob, found.statistics_path)
-    try:
+    with damage_at(found.statistics_path, found.blob.offset, "a committed sketch"):
         if item_type is None:
             ThetaSketch.from_bytes(data)
         else:
             KllSketch.from_bytes(item_type, data)
-    except ValueError as error:
-        raise PuffinFormatError(str(error), found.statistics_path, found.blob.offset) from error
     return data
 
 
 def _read_document(storage: FileReader, found: CommittedBlob, field: Field) -> Mapping[str, Any]:
-    try:
-        document = read_column_statistics(read_blob(storage, found.blob, found.statistics_path))[field.field_id]
+    data = read_blob(storage, found.blob, found.statistics_path)
+    with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
+        document = read_column_statistics(data)[field.field_id]
         return {**document, "type": str(document["type"])}
-    except (ValueError, KeyError) as error:
-        raise _damaged(found, error) from error
 
 
 def _build(
     document: Mapping[str, Any], theta: bytes, kll: bytes | None, item_type: str | None, found: CommittedBlob
 ) -> ColumnStatistics:
-    try:
+    with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
         low, high = (document.get(f"{side}-bound") for side in ("lower", "upper"))
         average, longest = document.get("avg-length"), document.get("max-length")
         return ColumnStatistics(
@@ -122,10 +118,3 @@ def _build(
             kll=kll,
             item_type=item_type,
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(found, error) from error
-
-
-def _damaged(found: CommittedBlob, error: Exception) -> PuffinFormatError:
-    what = f"no {error}" if isinstance(error, KeyError) else str(error)
-    return PuffinFormatError(f"not column statistics: {what}", found.statistics_path, found.blob.offset)

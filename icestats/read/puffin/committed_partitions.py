@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from icestats.errors import PuffinFormatError, StatisticsMissingError
+from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
+from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob, CommittedKll, find_nearest
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
@@ -82,7 +83,7 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
     """
     found = find_nearest(blobs, PARTITION_SKETCHES, field)
     blob, path = found.blob, found.statistics_path
-    try:
+    with damage_at(path, blob.offset, f"column {field.name!r}"):
         if blob.compression_codec is not None:
             raise ValueError(f"the blob has the codec {blob.compression_codec!r}, expected none")
         head = storage.read(path, blob.offset, min(blob.length, _READ_AHEAD_BYTES))
@@ -92,8 +93,6 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
             raise ValueError(f"an index of {size} bytes in a blob of {blob.length}")
         stored = head[begin:end] if end <= len(head) else storage.read(path, blob.offset + begin, size)
         index = parse_index(stored, blob.length - end)
-    except ValueError as error:
-        raise PuffinFormatError(f"column {field.name!r}: {error}", path, blob.offset) from error
     return CommittedPartitions(index, blob.snapshot_id, found.commits_behind, path, blob.offset + end)
 
 
@@ -121,15 +120,12 @@ def read_merged_sketches(
     index = committed.index
     theta = ThetaSketch(index.lg_k)
     kll = None if index.item_type is None else KllSketch(index.item_type, index.k)
-    for begin, end, span in find_spans(entries, _GAP_BYTES):
-        place = committed.body_offset + begin
-        data = storage.read(committed.statistics_path, place, end - begin)
-        for entry in span:
-            try:
-                _merge(theta, kll, entry, data[entry.offset - begin : entry.end - begin])
-            except ValueError as error:
-                where = committed.body_offset + entry.offset
-                raise PuffinFormatError(f"a partition's sketches: {error}", committed.statistics_path, where) from error
+    for entry, stored in _read_each(storage, committed, entries):
+        with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
+            theta_bytes, kll_bytes = split_sketches(entry, stored)
+            theta.merge(ThetaSketch.from_bytes(theta_bytes, theta.lg_k))
+            if kll is not None and kll_bytes is not None:
+                kll.merge(KllSketch.from_bytes(kll.item_type, kll_bytes))
     return MergedSketches(
         theta=theta,
         kll=kll,
@@ -163,21 +159,27 @@ def read_kll_by_partition(
         A sketch is damaged.
     """
     found: dict[PartitionKey, KllSketch] = {}
-    for begin, end, span in find_spans(entries, _GAP_BYTES):
-        data = storage.read(committed.statistics_path, committed.body_offset + begin, end - begin)
-        for entry in span:
-            try:
-                _, stored = split_sketches(entry, data[entry.offset - begin : entry.end - begin])
-                if stored is not None and committed.index.item_type is not None:
-                    found[entry.key] = KllSketch.from_bytes(committed.index.item_type, stored)
-            except ValueError as error:
-                where = committed.body_offset + entry.offset
-                raise PuffinFormatError(f"a partition's sketches: {error}", committed.statistics_path, where) from error
+    item_type = committed.index.item_type
+    for entry, stored in _read_each(storage, committed, entries):
+        with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
+            _, kll_bytes = split_sketches(entry, stored)
+            if kll_bytes is not None and item_type is not None:
+                found[entry.key] = KllSketch.from_bytes(item_type, kll_bytes)
     return found
 
 
+def _read_each(
+    storage: FileReader, committed: CommittedPartitions, entries: Sequence[PartitionEntry]
+) -> Iterator[tuple[PartitionEntry, bytes]]:
+    """Yield the partitions and their sketches as they are stored; those that lie together are read at once."""
+    for begin, end, span in find_spans(entries, _GAP_BYTES):
+        data = storage.read(committed.statistics_path, committed.body_offset + begin, end - begin)
+        for entry in span:
+            yield entry, data[entry.offset - begin : entry.end - begin]
+
+
 def partitions_kll(field: Field, merged: MergedSketches) -> CommittedKll:
-    """Return the KLL sketch of some partitions as one of a table stands.
+    """Return the KLL sketch of some partitions in the form of a table's.
 
     Raises
     ------
@@ -195,10 +197,3 @@ def partitions_kll(field: Field, merged: MergedSketches) -> CommittedKll:
         null_count=merged.null_count,
         nan_count=merged.nan_count,
     )
-
-
-def _merge(theta: ThetaSketch, kll: KllSketch | None, entry: PartitionEntry, stored: bytes) -> None:
-    theta_bytes, kll_bytes = split_sketches(entry, stored)
-    theta.merge(ThetaSketch.from_bytes(theta_bytes, theta.lg_k))
-    if kll is not None and kll_bytes is not None:
-        kll.merge(KllSketch.from_bytes(kll.item_type, kll_bytes))

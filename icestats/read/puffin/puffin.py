@@ -1,30 +1,24 @@
 """Puffin files: the footer, and each blob's bytes.
 
-Source: Iceberg's Puffin spec. Every length is checked against the file before anything is read or allocated.
+Every length is checked against the file before anything is read or allocated. Source: Iceberg's Puffin spec.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
+import lz4.frame
+import zstandard
+
+from icestats.answers.text import one_line
 from icestats.errors import PuffinFormatError
 from icestats.iceberg.storage import FileReader
-from icestats.read.puffin.puffin_codecs import decompress_lz4, decompress_zstd
-from icestats.read.puffin.puffin_payload import MAGIC, PuffinBlob, parse_footer_payload
 
-__all__ = [
-    "COMPRESSED_FOOTER_FLAG",
-    "MAGIC",
-    "MAX_BLOB_SIZE_BYTES",
-    "MAX_FOOTER_SIZE_BYTES",
-    "PuffinBlob",
-    "PuffinFooter",
-    "read_blob",
-    "read_puffin_footer",
-    "read_stored_blob",
-]
-
+MAGIC = b"PFA1"
 COMPRESSED_FOOTER_FLAG = 1
 """Bit 0 of the first flag byte: the footer's payload is one LZ4 frame."""
 MAX_FOOTER_SIZE_BYTES = 256 * 2**20
@@ -37,6 +31,30 @@ _FOOTER_TRAILER_SIZE_BYTES = 12
 _FOOTER_FRAME_SIZE_BYTES = 16
 _SMALLEST_FILE_SIZE_BYTES = len(MAGIC) + _FOOTER_FRAME_SIZE_BYTES
 _TAIL_SIZE_BYTES = 64 * 2**10
+# A zstd block takes at least 3 bytes and holds at most 128 KiB; an LZ4 token byte stands for at most 255 bytes.
+_ZSTD_MOST_PER_BYTE = 128 * 2**10 // 3
+_LZ4_MOST_PER_BYTE = 255
+
+
+@dataclass(frozen=True, slots=True)
+class PuffinBlob:
+    """A blob, as the footer describes it."""
+
+    type: str
+    field_ids: tuple[int, ...]
+    snapshot_id: int
+    sequence_number: int
+    offset: int
+    """Bytes from the beginning of the file."""
+    length: int
+    """Bytes as stored, that is after compression."""
+    compression_codec: str | None
+    properties: Mapping[str, str]
+
+    @property
+    def label(self) -> str:
+        """The blob's type and fields, for messages."""
+        return f"the blob {self.type[:80]!r} of fields {list(self.field_ids[:5])}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +126,7 @@ def read_puffin_footer(data: bytes | FileReader, path: str) -> PuffinFooter:
     footer = tail[-footer_size:] if footer_size <= len(tail) else _read_range(reader, footer_offset, footer_size, path)
     _expect_magic(footer[:4], path, footer_offset)
     payload = _footer_payload(footer[4:-_FOOTER_TRAILER_SIZE_BYTES], footer[-8:-4], path, footer_offset + 4)
-    blobs, properties = parse_footer_payload(payload, path, footer_offset)
+    blobs, properties = _parse_footer_payload(payload, path, footer_offset)
     return PuffinFooter(blobs, properties, size, footer_size)
 
 
@@ -153,9 +171,9 @@ def read_blob(
     if blob.compression_codec is None:
         return stored
     if blob.compression_codec == "zstd":
-        return decompress_zstd(stored, path, blob.offset, max_size_bytes)
+        return _decompress_zstd(stored, path, blob.offset, max_size_bytes)
     if blob.compression_codec == "lz4":
-        return decompress_lz4(stored, path, blob.offset, max_size_bytes)
+        return _decompress_lz4(stored, path, blob.offset, max_size_bytes)
     codec = blob.compression_codec
     raise PuffinFormatError(f"{blob.label} has the codec {codec!r:.40}, expected none, zstd or lz4", path, blob.offset)
 
@@ -196,6 +214,16 @@ def read_stored_blob(
     return _read_range(reader, blob.offset, blob.length, path)
 
 
+@contextmanager
+def damage_at(path: str, offset: int, what: str) -> Iterator[None]:
+    """Raise a ValueError, KeyError or TypeError as a PuffinFormatError of this place that begins with `what`."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        said = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise PuffinFormatError(f"{what}: {said}", path, offset) from error
+
+
 class _BytesReader:
     """A file that is in memory already."""
 
@@ -231,7 +259,116 @@ def _footer_payload(payload: bytes, flags: bytes, path: str, offset: int) -> byt
     if flags == bytes(4):
         return payload
     if flags == bytes([COMPRESSED_FOOTER_FLAG, 0, 0, 0]):
-        return decompress_lz4(payload, path, offset, MAX_FOOTER_SIZE_BYTES)
+        return _decompress_lz4(payload, path, offset, MAX_FOOTER_SIZE_BYTES)
     raise PuffinFormatError(
         f"the footer has flags {flags.hex()}, expected 00000000 or 01000000", path, offset + len(payload) + 4
     )
+
+
+def _parse_footer_payload(
+    payload: bytes, path: str, footer_offset: int
+) -> tuple[tuple[PuffinBlob, ...], dict[str, str]]:
+    try:
+        document = json.loads(payload.decode("utf-8"), parse_constant=_no_constant)
+        if not isinstance(document, dict):
+            raise TypeError(f"a JSON {type(document).__name__}, expected an object")
+        blobs = tuple(_build_blob(blob) for blob in _typed(document, "blobs", list))
+        properties = _texts(document.get("properties"))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
+        raise PuffinFormatError(
+            f"the footer's payload is not as the spec says: {what}", path, footer_offset + 4
+        ) from error
+    for blob in blobs:
+        if blob.offset < len(MAGIC) or blob.length < 0 or blob.offset + blob.length > footer_offset:
+            raise PuffinFormatError(
+                f"{blob.label} lies from {blob.offset} to {blob.offset + blob.length}, "
+                f"expected a place between 4 and {footer_offset}",
+                path,
+                footer_offset + 4,
+            )
+    return blobs, properties
+
+
+def _build_blob(document: Mapping[str, Any]) -> PuffinBlob:
+    codec = document.get("compression-codec")
+    return PuffinBlob(
+        type=_text(document["type"]),
+        field_ids=tuple(_integer(field_id, 31) for field_id in _typed(document, "fields", list)),
+        snapshot_id=_integer(document["snapshot-id"], 63),
+        sequence_number=_integer(document["sequence-number"], 63),
+        offset=_integer(document["offset"], 63),
+        length=_integer(document["length"], 63),
+        compression_codec=None if codec is None else _text(codec),
+        properties=_texts(document.get("properties")),
+    )
+
+
+def _typed(document: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = document[name]
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {value!r:.60}, expected a {kind.__name__}")
+    return value
+
+
+def _integer(value: Any, bits: int) -> int:
+    if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
+        raise TypeError(f"{value!r:.60} where an integer of {bits + 1} bits belongs")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.60} where text belongs")
+    value.encode()
+    return value
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {_text(k): _text(v) for k, v in ({} if value is None else value).items()}
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _decompress_zstd(stored: bytes, path: str, offset: int, max_size_bytes: int) -> bytes:
+    try:
+        content_size = zstandard.frame_content_size(stored)
+        _check_content_size(content_size, len(stored), _ZSTD_MOST_PER_BYTE, max_size_bytes, path, offset)
+        content = zstandard.ZstdDecompressor().decompress(stored, allow_extra_data=False)
+        # Where the frame says 0 bytes, decompress() returns them without a look at the rest.
+        if content_size == 0 and zstandard.ZstdDecompressor().stream_reader(stored).read(1):
+            raise zstandard.ZstdError("a frame that says it is empty has content")
+    except (zstandard.ZstdError, MemoryError, ValueError) as error:
+        raise PuffinFormatError(f"not one whole zstd frame: {one_line(error)}", path, offset) from error
+    return content
+
+
+def _decompress_lz4(stored: bytes, path: str, offset: int, max_size_bytes: int) -> bytes:
+    try:
+        content_size: int = lz4.frame.get_frame_info(stored)["content_size"]
+        _check_content_size(content_size, len(stored), _LZ4_MOST_PER_BYTE, max_size_bytes, path, offset)
+        decompressor = lz4.frame.LZ4FrameDecompressor()
+        content: bytes = decompressor.decompress(stored, max_length=content_size + 1)
+    except (RuntimeError, MemoryError, ValueError, EOFError) as error:
+        raise PuffinFormatError(f"not one whole LZ4 frame: {one_line(error)}", path, offset) from error
+    if len(content) != content_size or not decompressor.eof or decompressor.unused_data:
+        raise PuffinFormatError(
+            f"not one whole LZ4 frame with its content size: it says {content_size} bytes and holds {len(content)}",
+            path,
+            offset,
+        )
+    return content
+
+
+def _check_content_size(
+    content_size: int, stored_size: int, most_per_byte: int, max_size_bytes: int, path: str, offset: int
+) -> None:
+    if content_size < 0:
+        raise PuffinFormatError("the compressed frame does not say its content size, as the spec asks", path, offset)
+    limit = min(max_size_bytes, stored_size * most_per_byte)
+    if content_size > limit:
+        raise PuffinFormatError(
+            f"the compressed frame says {content_size} bytes of content, expected {limit} at most", path, offset
+        )

@@ -1,4 +1,4 @@
-"""How far a table has moved on since its statistics were made, and who still uses them.
+"""How old a table's statistics are, which engines plan with them, and where they make Spark fail.
 
 Source: Iceberg spec, "Snapshots" (optional summary fields); for engines the sources of Iceberg 1.12's Spark module,
 Trino 476 and Impala 4.5, as `ENGINES` says.
@@ -6,9 +6,10 @@ Trino 476 and Impala 4.5, as `ENGINES` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from icestats.answers.findings import Finding
 from icestats.iceberg.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata
 
 THETA = "apache-datasketches-theta-v1"
@@ -23,7 +24,7 @@ ENGINES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StatisticsAge:
-    """What has come between a snapshot's statistics and the snapshot that they are seen from."""
+    """What was committed after the snapshot that statistics were made for, up to the loaded snapshot."""
 
     commits: int
     files: int | None
@@ -35,7 +36,7 @@ class StatisticsAge:
 
 
 def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, StatisticsAge]:
-    """Count, for a snapshot and each of its ancestors, what has come since it.
+    """Count what was committed after each ancestor of a snapshot.
 
     Parameters
     ----------
@@ -47,12 +48,12 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
     Returns
     -------
     dict of int to StatisticsAge
-        By snapshot id, from `snapshot` backwards as far as ancestors have not been expired.
+        By snapshot id, from `snapshot` backwards to the oldest ancestor that has not been expired.
 
     Notes
     -----
-    A `replace` rewrites files without changing rows, so what it adds is not counted. Rows are those of added files:
-    what was deleted since is not deducted.
+    A `replace` rewrites files without changing rows, so the files it adds are not counted. Rows are those of added
+    files, including rows that were deleted later.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
 def find_statistics_users(
     metadata: TableMetadata, ages: Mapping[int, StatisticsAge], file: StatisticsFile, entry: BlobMetadata
 ) -> tuple[str, ...]:
-    """Return the engines that plan with an entry of metadata.json, seen from the snapshot that ages are counted from.
+    """Return the engines that plan with an entry of metadata.json when they read the snapshot that ages are counted to.
 
     Parameters
     ----------
@@ -135,3 +136,37 @@ def _added(snapshot: Snapshot, what: str) -> int | None:
 
 def _sum(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
+
+
+def find_listed_blobs(metadata: TableMetadata, snapshot: Snapshot | None) -> list[BlobMetadata]:
+    """Return the blobs that Spark's cost-based optimizer reads for a snapshot."""
+    if snapshot is None:
+        return []
+    files = [file for file in metadata.statistics if file.snapshot_id == snapshot.snapshot_id]
+    return [blob for file in files for blob in file.blobs if blob.type == THETA]
+
+
+def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Finding]:
+    """Find listed statistics that make queries fail in Spark.
+
+    Parameters
+    ----------
+    metadata : TableMetadata
+        The table.
+    snapshot : Snapshot or None
+        The snapshot that is read.
+    """
+    broken = [blob for blob in find_listed_blobs(metadata, snapshot) if _is_broken(blob, metadata)]
+    if broken:
+        ids = ", ".join(str(field_id) for blob in broken for field_id in blob.field_ids) or "none"
+        yield Finding(
+            "error",
+            "with spark.sql.cbo.enabled, joins of this table fail in Spark with an internal error: for this snapshot "
+            "statistics of columns are listed that the schema does not have",
+            f"{len(broken):,} listed blobs, of field ids {ids}",
+            "set spark.sql.iceberg.report-column-stats=false",
+        )
+
+
+def _is_broken(blob: BlobMetadata, metadata: TableMetadata) -> bool:
+    return not blob.field_ids or any(metadata.schema.get(field_id) is None for field_id in blob.field_ids)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
-from icestats.errors import PuffinFormatError, StatisticsMissingError
+from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import BlobMetadata, Field, Schema, Snapshot, StatisticsFile, TableMetadata
 from icestats.iceberg.storage import FileReader
-from icestats.read.puffin.puffin import PuffinBlob, read_blob, read_puffin_footer
+from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA as THETA
 from icestats.read.puffin.statistics_age import count_ages, find_statistics_users
 from icestats.stats.kll import KllSketch
@@ -34,20 +33,20 @@ _OWN_USE = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
 
 @dataclass(frozen=True, slots=True)
 class CommittedBlob:
-    """A blob of a registered statistics file, seen from one snapshot."""
+    """A blob of a registered statistics file, and how old it is for the loaded snapshot."""
 
     blob: PuffinBlob
     statistics_path: str
     listed: bool
     """Whether metadata.json lists it, or only the file's footer does."""
     commits_behind: int | None
-    """Commits from the blob's snapshot to the one it is seen from; None: that is no ancestor."""
+    """Commits from the blob's snapshot to the loaded one; None: the blob's snapshot is no ancestor of it."""
     files_behind: int | None = None
     """Data files that these commits have added, `replace` left out; None: unknown."""
     rows_behind: int | None = None
     """Records in these files; None: unknown."""
     engines: tuple[str, ...] = ()
-    """The engines that plan with it as things are: names of `statistics_age.ENGINES`."""
+    """The engines that plan with it now: names of `statistics_age.ENGINES`."""
 
     @property
     def ndv(self) -> int | None:
@@ -58,7 +57,7 @@ class CommittedBlob:
 
 @dataclass(frozen=True, slots=True)
 class CommittedKll:
-    """A committed KLL sketch, with the counts that stand beside it."""
+    """A committed KLL sketch, and the counts of nulls and NaN that were committed with it."""
 
     sketch: KllSketch
     snapshot_id: int
@@ -212,13 +211,10 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
         The blob is damaged.
     """
     found = find_nearest(blobs, KLL, field)
-    path = found.statistics_path
-    data = read_blob(storage, found.blob, path)
+    data = read_blob(storage, found.blob, found.statistics_path)
     properties = found.blob.properties
-    try:
+    with damage_at(found.statistics_path, found.blob.offset, f"the KLL sketch of column {field.name!r}"):
         sketch = KllSketch.from_bytes(properties.get("item-type", "double"), data)
-    except ValueError as error:
-        raise PuffinFormatError(f"the KLL sketch of column {field.name!r}: {error}", path, found.blob.offset) from error
     return CommittedKll(
         sketch=sketch,
         snapshot_id=found.blob.snapshot_id,
@@ -256,7 +252,10 @@ def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) 
             figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
             figures.setdefault(found.blob.field_ids[0], {}).setdefault("ndv", figure)
         elif found.blob.type == COLUMN_STATISTICS:
-            for field_id, document in _read_columns(storage, found).items():
+            data = read_blob(storage, found.blob, found.statistics_path)
+            with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
+                documents = read_column_statistics(data)
+            for field_id, document in documents.items():
                 for name in ("avg_length", "max_length"):
                     value = document.get(name.replace("_", "-"))
                     if value is not None:
@@ -266,20 +265,12 @@ def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) 
 
 
 def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
-    try:
-        sketch = ThetaSketch.from_bytes(read_blob(storage, found.blob, found.statistics_path))
-    except ValueError as error:
-        raise PuffinFormatError(f"a Theta sketch: {error}", found.statistics_path, found.blob.offset) from error
+    data = read_blob(storage, found.blob, found.statistics_path)
+    with damage_at(found.statistics_path, found.blob.offset, "a Theta sketch"):
+        sketch = ThetaSketch.from_bytes(data)
     if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
     return f"Theta sketch, within {sketch.relative_error:.1%} at 95 % confidence"
-
-
-def _read_columns(storage: FileReader, found: CommittedBlob) -> dict[int, Mapping[str, Any]]:
-    try:
-        return read_column_statistics(read_blob(storage, found.blob, found.statistics_path))
-    except ValueError as error:
-        raise PuffinFormatError(str(error), found.statistics_path, found.blob.offset) from error
 
 
 def _age(found: CommittedBlob) -> str:

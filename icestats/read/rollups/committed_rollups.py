@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
@@ -19,20 +20,23 @@ from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifests import RollUps, manifests_to_read
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import CommittedBlob
-from icestats.read.rollups.manifest_statistics import ManifestStatistics
-from icestats.read.rollups.manifest_statistics_layout import MANIFEST_STATISTICS
-from icestats.read.rollups.rollup_merge import merge_groups_cells, merge_manifests, take_columns, take_manifests
+from icestats.read.rollups.manifest_statistics import (
+    MANIFEST_STATISTICS,
+    MOST_ROWS_A_MANIFEST,
+    ManifestStatistics,
+)
+from icestats.read.rollups.rollup_merge import merge_groups_cells, merge_manifests, take_columns
 
 _LOG = logging.getLogger("icestats")
-LEAST_SHARE_KNOWN = 0.5
-"""Committed statistics of a smaller part of the manifests, in bytes, are not used: the local cache may know more."""
+_LEAST_SHARE_KNOWN = 0.5
+"""A blob that has a smaller share of the manifests, in bytes, is not used: the local cache may have more."""
 
-ReadManifests = Callable[[Sequence[ManifestToRead]], RollUps]
+_ReadManifests = Callable[[Sequence[ManifestToRead]], RollUps]
 """Reads the roll-up by manifest of manifests, with all columns of the snapshot."""
 
 
 class CommittedRollups:
-    """The roll-up by manifest of a snapshot as committed statistics have it: what is asked for is decoded, no more.
+    """The roll-up by manifest of a snapshot, from committed statistics; only the wanted columns are decoded.
 
     Parameters
     ----------
@@ -56,7 +60,7 @@ class CommittedRollups:
         self._said: set[str] = set()
 
     def read(
-        self, blobs: Iterable[CommittedBlob], columns: Sequence[Field], read_manifests: ReadManifests
+        self, blobs: Iterable[CommittedBlob], columns: Sequence[Field], read_manifests: _ReadManifests
     ) -> RollUps | None:
         """Return the roll-up by manifest of some columns from the nearest usable blob.
 
@@ -67,14 +71,14 @@ class CommittedRollups:
         columns : sequence of Field
             The columns that are wanted.
         read_manifests : callable
-            Reads the manifests that no blob knows, which are new since.
+            Reads the manifests that the blob does not have: they are newer.
 
         Returns
         -------
         RollUps or None
-            Without partitions; None where no blob of most of these manifests can be used. Cells are known, or unknown
-            with the number of files that lack the figure, as those of the manifests are; sums over a part of the files
-            are not there.
+            Without partitions; None where there is no usable blob that has most of these manifests. A cell has the
+            same figure as the manifest gives, or the number of files that lack it; it has no sum over a part of the
+            files.
         """
         for found in blobs:
             if found.blob.type != MANIFEST_STATISTICS:
@@ -89,33 +93,34 @@ class CommittedRollups:
                     self._said.add(str(error))
         return None
 
-    def _open(self, found: CommittedBlob, read_manifests: ReadManifests) -> _Opened | None:
+    def _open(self, found: CommittedBlob, read_manifests: _ReadManifests) -> _Opened | None:
         key = (found.statistics_path, found.blob.offset)
         if key not in self._opened:
             payload = read_blob(self._storage, found.blob, found.statistics_path)
-            statistics = ManifestStatistics(payload, found.statistics_path)
+            most_rows = MOST_ROWS_A_MANIFEST * max(len(self._manifest_files), 10)
+            statistics = ManifestStatistics(payload, found.statistics_path, most_rows)
             self._opened[key] = _match(statistics, self._manifest_files, self._columns, read_manifests)
         return self._opened[key]
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A blob that knows most of a snapshot's manifests."""
+    """A blob that has most of a snapshot's manifests."""
 
     statistics: ManifestStatistics
     chosen: npt.NDArray[np.int64]
-    """Those of its manifests that the snapshot has."""
+    """The rows of manifests that the snapshot has."""
     newer: RollUps | None
-    """Of the manifests that it does not know."""
+    """The roll-up of the manifests that the blob does not have."""
     columns: Sequence[Field]
-    """Those of `newer`."""
+    """The columns of `newer`."""
     paths: Sequence[str]
     """All manifests of the snapshot, in their order."""
 
     def build(self, columns: Sequence[Field]) -> RollUps:
         """Build the roll-up of some columns."""
-        known = (self.statistics.manifests, self.statistics.build_cells(columns), self.chosen, len(columns))
-        parts = [_only_manifests(*take_manifests(*known))]
+        manifests = self.statistics.manifests.take(pa.array(self.chosen))
+        parts = [_only_manifests(manifests, self.statistics.build_cells(columns, self.chosen))]
         if self.newer is not None:
             cells = take_columns(self.newer.manifest_cells, self.columns, columns)
             parts.append(_only_manifests(self.newer.manifests, cells))
@@ -124,19 +129,18 @@ class _Opened:
 
 
 def _match(
-    statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read_manifests: ReadManifests
+    statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read_manifests: _ReadManifests
 ) -> _Opened | None:
-    place = {path: i for i, path in enumerate(statistics.manifests["manifest_path"].to_pylist())}
-    paths, lengths = manifest_files["manifest_path"].to_pylist(), to_numpy(manifest_files["manifest_length"])
-    # The length behind the last one is that of a manifest which is not there.
-    known_lengths = np.array([*statistics.manifest_lengths, -1], np.int64)
-    found = np.array([place.get(path, -1) for path in paths], np.int64)
-    found[known_lengths[found] != lengths] = -1
+    paths, lengths = manifest_files["manifest_path"], to_numpy(manifest_files["manifest_length"])
+    places = pc.index_in(paths, statistics.manifests["manifest_path"])
+    found = to_numpy(places, null=-1).astype(np.int64)
+    # Place -1, of a path that the blob does not have, gets a length that no manifest has.
+    found[np.array([*statistics.manifest_lengths, -1], np.int64)[found] != lengths] = -1
     missing = np.flatnonzero(found < 0)
-    if lengths[missing].sum() > (1 - LEAST_SHARE_KNOWN) * lengths.sum():
+    if lengths[missing].sum() > (1 - _LEAST_SHARE_KNOWN) * lengths.sum():
         return None
     newer = read_manifests(manifests_to_read(manifest_files.take(pa.array(missing)))) if missing.size else None
-    return _Opened(statistics, found[found >= 0], newer, columns, paths)
+    return _Opened(statistics, found[found >= 0], newer, columns, paths.to_pylist())
 
 
 def _only_manifests(manifests: pa.Table, cells: pa.Table, table_cells: pa.Table | None = None) -> RollUps:

@@ -1,103 +1,196 @@
-"""Committed manifest statistics: an `icestats-manifest-stats-v1` blob -> the roll-up by manifest.
+"""The payload of an `icestats-manifest-stats-v1` blob: the roll-up by manifest as Parquet, one row a manifest.
+
+Totals have the names and ids of the manifest-level statistics proposal, statistics of columns are `content_stats` of
+format version 4. Ids of the proposal collide with others of version 4: fields go by name and id together.
+
+    500, 501, 517     manifest_path, manifest_length, content: as in the manifest list
+    521, 522          total_record_count, total_file_size_in_bytes: long, of live data files; null for deletes
+    O + 0             live_file_count: long; O is 1,500,000,000
+    O + 1 to 3        position_delete_file_count, equality_delete_file_count, dv_count: long
+    O + 4, O + 5      delete_record_count, delete_file_size_in_bytes: long, of live delete files; null for data
+    146               content_stats: null for deletes
 
 A manifest never changes once written, so what a blob says of a path and length holds for every snapshot that has it.
+The Puffin file compresses the blob and keeps a checksum of it. Source: "Add manifest-level statistics to Apache Iceberg
+for CBO estimation".
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
-from icestats.errors import MetadataError, UnsupportedError
+from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import find_width
-from icestats.read.avro.avro_file import parse_schema, read_header
-from icestats.read.avro.avro_records import read_blocks
-from icestats.read.avro.avro_tokens import Octets, Words, expand_ranges
-from icestats.read.rollups.manifest_statistics_layout import (
-    BOUND_MAPS,
-    COLUMNS_KEY,
-    COUNTS,
-    MISSING_MAPS,
-    SUM_MAPS,
-    blob_schema,
+from icestats.read.manifests.manifests import RollUps
+from icestats.read.rollups.content_stats import (
+    CONTENT_STATS,
+    content_stats_id,
+    content_stats_paths,
+    decode_content_stats,
+    encode_content_stats,
 )
-from icestats.read.rollups.manifest_statistics_records import StatisticsRecords
-from icestats.stats.rollup_cells import KnownCells, build_known_cells, has_column_statistic
+from icestats.read.rollups.stored_table import (
+    OWN_FIELDS,
+    arrays_by_id,
+    damage_in,
+    describe_columns,
+    field_id_of,
+    open_parquet,
+    read_column_types,
+    read_parquet,
+    stored_field,
+    write_parquet,
+)
+from icestats.stats.rollup_cells import build_known_cells, find_known_cells
 
-_SCHEMA = json.loads(json.dumps(blob_schema()))
-_FOREIGN = -2
-"""The place of a column that the blob does not name."""
-_MOST_LOOKED_UP = 1 << 16
-"""Field ids below are looked up in a table, others are searched."""
+MANIFEST_STATISTICS = "icestats-manifest-stats-v1"
+MOST_ROWS_A_MANIFEST = 100
+"""A blob with this many rows for each manifest of a snapshot takes longer to read than these."""
+_MOST_FIELDS = 20
+"""Of a column, and of a manifest."""
+_DAMAGED = "its manifest statistics are cut or damaged"
+_OWN = ("live_file_count", "position_delete_file_count", "equality_delete_file_count", "dv_count")
+_TOTALS = {"record_count": "total_record_count", "file_size_in_bytes": "total_file_size_in_bytes"}
+_OF_DELETES = {"record_count": "delete_record_count", "file_size_in_bytes": "delete_file_size_in_bytes"}
+_HEAD = pa.schema(
+    [
+        stored_field("manifest_path", pa.string(), 500, nullable=False),
+        stored_field("manifest_length", pa.int64(), 501, nullable=False),
+        stored_field("content", pa.int32(), 517, nullable=False),
+        *(stored_field(name, pa.int64(), 521 + i) for i, name in enumerate(_TOTALS.values())),
+        *(stored_field(name, pa.int64(), OWN_FIELDS + i, nullable=False) for i, name in enumerate(_OWN)),
+        *(stored_field(name, pa.int64(), OWN_FIELDS + 4 + i) for i, name in enumerate(_OF_DELETES.values())),
+    ]
+)
+
+
+def write_manifest_statistics(
+    manifest_files: pa.Table,
+    rollups: RollUps,
+    columns: Sequence[Field],
+    *,
+    compression: Literal["zstd", "none"] = "none",
+) -> bytes:
+    """Return the payload.
+
+    Parameters
+    ----------
+    manifest_files : pyarrow.Table
+        `schemas.MANIFEST_FILES`.
+    rollups : RollUps
+        The roll-up by manifest of these, in their order.
+    columns : sequence of Field
+        The columns of its cells.
+    compression : {"none", "zstd"}
+        None for a blob, which the Puffin file compresses.
+    """
+    groups = rollups.manifests
+    is_data = pc.equal(manifest_files["content"], "data").combine_chunks()
+    arrays = {name: manifest_files[name] for name in ("manifest_path", "manifest_length")}
+    arrays["content"] = pc.invert(is_data).cast(pa.int32())
+    arrays |= {name: groups[name] for name in _OWN}
+    nothing = pa.scalar(None, pa.int64())
+    arrays |= {stored: pc.if_else(is_data, groups[name], nothing) for name, stored in _TOTALS.items()}
+    arrays |= {stored: pc.if_else(is_data, nothing, groups[name]) for name, stored in _OF_DELETES.items()}
+    table = pa.table([arrays[name] for name in _HEAD.names], schema=_HEAD)
+    known = find_known_cells(rollups.manifest_cells, to_numpy(groups["live_file_count"]), len(columns))
+    stored = [column for column in columns if content_stats_id(column) is not None]
+    if stored:
+        stats = encode_content_stats(known, columns, to_numpy(is_data))
+        table = table.append_column(stored_field("content_stats", stats.type, CONTENT_STATS), stats)
+    return write_parquet(table.replace_schema_metadata(describe_columns(stored)), compression)
 
 
 class ManifestStatistics:
-    """The roll-up by manifest of some manifests, its columns decoded as far as they are asked for.
+    """The roll-up by manifest of some manifests, of which no more columns are decoded than are asked for.
 
     Parameters
     ----------
     payload : bytes
-        A blob: an Avro container file.
+        A blob: a Parquet file.
     path : str
         The Puffin file, for messages.
+    most_rows : int, optional
+        How many manifests it may be of.
 
     Raises
     ------
     UnsupportedError
-        The blob has other fields or field ids.
+        The blob has other fields or field ids, or more manifests.
     MetadataError
-        The blob is cut or damaged, as far as that is seen before its columns are decoded.
+        The blob is cut or damaged; damage to a column's statistics is found when that column is decoded.
     """
 
-    def __init__(self, payload: bytes, path: str) -> None:
+    def __init__(self, payload: bytes, path: str, most_rows: int | None = None) -> None:
         self._path = path
-        header = read_header(payload, path)
-        if parse_schema(header) != _SCHEMA:
+        with damage_in(path, _DAMAGED):
+            self._file = open_parquet(payload)
+            types = read_column_types(self._file.metadata.metadata or {})
+            schema: pa.Schema = self._file.schema_arrow
+            rows, fields = self._file.metadata.num_rows, self._file.metadata.num_columns
+        if types is None or not all(_has_field(schema, field) for field in _HEAD):
             raise UnsupportedError(
                 f"{path}: its manifest statistics have other fields or field ids than this version's"
             )
-        self._types = _read_types(header.metadata.get(COLUMNS_KEY, b""), path)
-        with _damage_in(path):
-            blocks, counts = [], []
-            for _, count, block in read_blocks(payload, header):
-                blocks.append(block)
-                counts.append(count)
-            self._records = StatisticsRecords(blocks, counts, len(self._types))
-            lengths, content, *numbers = self._records.heads
-            if (self._records.heads < 0).any():
-                raise ValueError("a length or a count is negative")
-            groups = {"manifest_path": _gather(self._records.data, *self._records.paths).cast(pa.string())}
-            groups |= {name: pa.array(values) for name, values in zip(COUNTS, numbers, strict=True)}
-            self.manifests = pa.table(groups, schema=MANIFEST_GROUPS)
-            """`schemas.MANIFEST_GROUPS`."""
-        self.manifest_lengths: tuple[int, ...] = tuple(lengths.tolist())
-        self._live = np.where(content == 0, numbers[0], 0)
+        if most_rows is not None and rows > most_rows:
+            raise UnsupportedError(
+                f"{path}: its manifest statistics are of {rows:,} manifests, more than {most_rows:,}"
+            )
+        self._types = types
+        with damage_in(path, _DAMAGED):
+            self._stats = {field_id_of(field): field for field in schema}.get(CONTENT_STATS)
+            if fields > _MOST_FIELDS * (len(types) + 1):
+                raise ValueError(f"it has {fields:,} fields for {len(types):,} columns")
+            self._head = read_parquet(self._file, _HEAD.names).combine_chunks()
+            for field in _HEAD:
+                column = self._head[field.name]
+                if column.null_count and not field.nullable:
+                    raise ValueError(f"{field.name} is null")
+                if column.type != pa.string() and (pc.min(column).as_py() or 0) < 0:
+                    raise ValueError(f"{field.name} is negative")
 
-    def build_cells(self, columns: Sequence[Field]) -> pa.Table:
+    @cached_property
+    def manifests(self) -> pa.Table:
+        """`schemas.MANIFEST_GROUPS`."""
+        groups = {name: self._head[name] for name in ("manifest_path", *_OWN)}
+        for name, total in _TOTALS.items():
+            groups[name] = pc.coalesce(self._head[total], self._head[_OF_DELETES[name]], 0)
+        return pa.table([groups[name] for name in MANIFEST_GROUPS.names], schema=MANIFEST_GROUPS)
+
+    @property
+    def manifest_lengths(self) -> tuple[int, ...]:
+        """The length of each manifest in bytes."""
+        return tuple(self._head["manifest_length"].to_pylist())
+
+    def build_cells(self, columns: Sequence[Field], chosen: npt.NDArray[np.int64] | None = None) -> pa.Table:
         """Return the cells of `manifests`, `schemas.ROLLUP_CELLS`; sums over a part of a manifest's files are left out.
 
         Parameters
         ----------
         columns : sequence of Field
             The columns that are wanted.
+        chosen : numpy.ndarray of int64, optional
+            The rows that are wanted, in this order; by default all.
 
         Raises
         ------
         UnsupportedError
-            The blob was made before a wanted column was added or got its type.
+            The blob has nothing of a wanted column, or has it of another type.
         MetadataError
             What the blob has of these columns is damaged.
         """
         for column in columns:
-            if self._types.get(column.field_id) != column.type:
-                was = self._types.get(column.field_id)
+            was = self._types.get(column.field_id)
+            if was != column.type:
                 before = "was not there yet" if was is None else f"was of type {was}"
                 raise UnsupportedError(
                     f"{self._path}: its manifest statistics were made when column {column.name!r} {before}: "
@@ -105,95 +198,15 @@ class ManifestStatistics:
                 )
         if not columns:
             return ROLLUP_CELLS.empty_table()
-        with _damage_in(self._path):
-            return _Cells(self._records, list(self._types), columns).build(self._live)
+        groups = np.arange(len(self._head)) if chosen is None else chosen
+        live = np.where(to_numpy(self._head["content"]) == 0, to_numpy(self._head["live_file_count"]), 0)[groups]
+        with damage_in(self._path, _DAMAGED):
+            table = read_parquet(self._file, [] if self._stats is None else content_stats_paths(self._stats, columns))
+            stats = arrays_by_id(table)[CONTENT_STATS]
+            return build_known_cells(decode_content_stats(stats, columns, groups), columns, live)
 
 
-@contextmanager
-def _damage_in(path: str) -> Iterator[None]:
-    try:
-        yield
-    except (IndexError, KeyError, ValueError, EOFError, OverflowError, pa.ArrowException) as error:
-        text = " ".join(str(error).split()) or "a value runs past the end"
-        raise MetadataError(f"its manifest statistics are damaged: {text}", path) from error
-
-
-def _read_types(text: bytes, path: str) -> dict[int, str]:
-    """Return the type of each stored column."""
-    try:
-        return {int(field_id): str(kind) for field_id, kind in json.loads(text)}
-    except (ValueError, TypeError) as error:
-        raise MetadataError(f"its manifest statistics do not say which columns they are of: {error}", path) from error
-
-
-class _Cells:
-    """The cells of all records: every wanted column, for each record in turn."""
-
-    def __init__(self, records: StatisticsRecords, stored: Sequence[int], columns: Sequence[Field]) -> None:
-        self._records, self._columns = records, columns
-        wanted = {column.field_id: place for place, column in enumerate(columns)}
-        self._ids = np.array(sorted(stored), np.int64)
-        self._places = np.array([wanted.get(field_id, -1) for field_id in sorted(stored)], np.int64)
-        self._table: Words | None = None
-        if self._ids.size and self._ids[0] >= 0 and self._ids[-1] < _MOST_LOOKED_UP:
-            self._table = np.full(int(self._ids[-1]) + 2, _FOREIGN, np.int64)
-            self._table[self._ids] = self._places
-        self._size = len(records) * len(columns)
-
-    def build(self, live: Words) -> pa.Table:
-        """Build `schemas.ROLLUP_CELLS`, given the number of live data files of each record."""
-        values: dict[str, pa.Array] = {}
-        missing: dict[str, Words] = {}
-        for statistic, name in SUM_MAPS.items():
-            numbers, present = self._numbers(name)
-            values[statistic] = pa.array(numbers, mask=~present)
-        for statistic, name in BOUND_MAPS.items():
-            values[statistic] = self._bounds(name)
-        for statistic, name in MISSING_MAPS.items():
-            applies = np.array([has_column_statistic(column, statistic) for column in self._columns], np.bool_)
-            lacking = self._numbers(name)[0]
-            missing[statistic] = np.where(np.tile(applies, len(live)), lacking, np.repeat(live, len(self._columns)))
-        return build_known_cells(KnownCells(values, missing), self._columns, live)
-
-    def _numbers(self, name: str) -> tuple[Words, npt.NDArray[np.bool_]]:
-        records, keys, tokens = self._records.find_numbers(name)
-        cells, wanted = self._find(name, records, keys)
-        numbers, present = np.zeros(self._size, np.int64), np.zeros(self._size, np.bool_)
-        numbers[cells] = self._records.decode_numbers(tokens[wanted])
-        present[cells] = True
-        return numbers, present
-
-    def _bounds(self, name: str) -> pa.BinaryArray:
-        records, keys, starts, lengths = self._records.find_bounds(name)
-        cells, wanted = self._find(name, records, keys)
-        spread = np.zeros(self._size, np.int64), np.full(self._size, -1, np.int64)
-        for target, found in zip(spread, (starts, lengths), strict=True):
-            target[cells] = found[wanted]
-        widths = np.tile([find_width(column.type) or -1 for column in self._columns], len(self._records))
-        if ((spread[1] >= 0) & (widths >= 0) & (spread[1] != widths)).any():
-            raise ValueError(f"{name} has a value of another length than its column's type has")
-        return _gather(self._records.data, *spread)
-
-    def _find(self, name: str, records: Words, keys: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """Return the cells of entries, and which entries are of wanted columns; the cells are of these."""
-        if self._table is None:
-            order = np.minimum(np.searchsorted(self._ids, keys), len(self._ids) - 1)
-            places = np.where(self._ids[order] == keys, self._places[order], _FOREIGN)
-        else:
-            # Negative keys are beyond all others as unsigned numbers.
-            places = self._table[np.minimum(keys.view(np.uint64), np.uint64(len(self._table) - 1))]
-        if (places == _FOREIGN).any():
-            raise ValueError(f"{name} has a column that it does not say it has")
-        wanted = places >= 0
-        return (records * len(self._columns) + places)[wanted], wanted
-
-
-def _gather(data: Octets, starts: Words, lengths: Words) -> pa.BinaryArray:
-    """Build an array of values that lie in `data`, null where a length is negative."""
-    present = lengths >= 0
-    counts = np.where(present, lengths, 0)
-    offsets = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    content = data[expand_ranges(starts, counts)]
-    buffers = [pa.array(present).buffers()[1], pa.py_buffer(offsets), pa.py_buffer(content)]
-    return pa.Array.from_buffers(pa.binary(), len(counts), buffers)
+def _has_field(schema: pa.Schema, field: pa.Field) -> bool:
+    places = schema.get_all_field_indices(field.name)
+    found = [schema.field(place) for place in places]
+    return [(field_id_of(one), one.type) for one in found] == [(field_id_of(field), field.type)]

@@ -37,8 +37,8 @@ Reader = Callable[[Sequence[ManifestToRead], Progress | None], RollUps]
 _Read = Callable[[Sequence[ManifestToRead]], RollUps]
 
 MAGIC = b"ICESTAT1"
-CACHE_VERSION = 2
-LEAST_SHARE_WRITTEN = 0.02
+_CACHE_VERSION = 2
+_LEAST_SHARE_WRITTEN = 0.02
 """A part of the manifests that is smaller, in bytes, is read again rather than the whole roll-up written again."""
 MOST_ENTRIES_A_TABLE = 3
 MOST_CACHE_BYTES = 2 << 30
@@ -118,7 +118,7 @@ def read_cached_rollups(
         if known is None:
             continue
         rollups = merge_rollups([known] if new is None else [known, new], schema.columns, paths)
-        if sum(m.length for m in missing) >= LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
+        if sum(m.length for m in missing) >= _LEAST_SHARE_WRITTEN * sum(m.length for m in manifests):
             _write_entry(folder, wanted, rollups, metadata)
         return rollups
     _write_entry(folder, wanted, rollups := read(manifests), metadata)
@@ -128,7 +128,7 @@ def read_cached_rollups(
 def _read_both(
     path: Path, metadata: TableMetadata, missing: Sequence[ManifestToRead], read: _Read
 ) -> tuple[RollUps | None, RollUps | None]:
-    """Read an entry, None where it is no good, and at the same time the manifests that it lacks, None for none."""
+    """Read an entry, None where it is damaged, and at the same time the manifests that it lacks, None for none."""
     if not missing:
         return _load_entry(path, metadata), None
     with ThreadPoolExecutor(1, thread_name_prefix="icestats-cache") as pool:
@@ -145,7 +145,7 @@ def _key(manifest: ManifestToRead) -> _Key:
 def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
     """What a roll-up depends on beside the manifests: how columns and partitions are read."""
     parts = {
-        "version": CACHE_VERSION,
+        "version": _CACHE_VERSION,
         "table": [metadata.table_uuid, metadata.location],
         "columns": [(column.field_id, column.type) for column in schema.columns],
         "specs": [(spec_id, [str(field) for field in spec.fields]) for spec_id, spec in sorted(metadata.specs.items())],

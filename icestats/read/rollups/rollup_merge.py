@@ -16,13 +16,13 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.value_order import build_keys, find_extreme, rank_values
+from icestats.iceberg.value_order import build_keys, rank_values
 from icestats.read.manifests.manifests import RollUps
 
 _Places = npt.NDArray[np.int64]
 
 _SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
-MOST_SLICES = 256
+_MOST_SLICES = 256
 """Runs of groups in a row, beyond which cells are copied."""
 LATEST = ("last_updated_at", "last_updated_snapshot_id")
 
@@ -49,7 +49,7 @@ def merge_rollups(parts: Sequence[RollUps], columns: Sequence[Field], manifest_p
         return replace(parts[0], manifests=manifests, manifest_cells=manifest_cells)
     # The type of a field whose source column is gone is known only to parts that have a manifest of its spec.
     groups = pa.concat_tables([part.partitions for part in parts], promote_options="permissive")
-    partitions, places = merge_partitions(groups.combine_chunks(), (LATEST,))
+    partitions, places = merge_partition_groups(groups.combine_chunks(), (LATEST,))
     whole = np.zeros(len(parts), np.int64)
     return RollUps(
         manifests=manifests,
@@ -66,10 +66,10 @@ def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], wid
     cells = pa.concat_tables([part.manifest_cells for part in parts])
     position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
     order = np.array([position[path] for path in manifest_paths], np.int64)
-    return take_manifests(manifests, cells, order, width)
+    return _take_manifests(manifests, cells, order, width)
 
 
-def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width: int) -> tuple[pa.Table, pa.Table]:
+def _take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width: int) -> tuple[pa.Table, pa.Table]:
     """Return some of the manifests in another order, and their cells, of `width` columns each."""
     if np.array_equal(chosen, np.arange(len(manifests))):
         return manifests, cells
@@ -79,7 +79,7 @@ def take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width:
 def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
     """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
     starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
-    if len(starts) > MOST_SLICES:
+    if len(starts) > _MOST_SLICES:
         return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
     ends = np.append(starts[1:], len(chosen))[: len(starts)]
     slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
@@ -95,7 +95,7 @@ def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Fie
     return cells.take(pa.array((groups[:, None] + places).ravel()))
 
 
-def merge_partitions(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
+def merge_partition_groups(groups: pa.Table, latest: Sequence[tuple[str, str]]) -> tuple[pa.Table, _Places]:
     """Merge rows of the same partition; also return each row's place in the result.
 
     Parameters
@@ -160,7 +160,9 @@ def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArra
 
 
 def _check_sums(values: npt.NDArray[np.int64]) -> None:
-    if values.size and np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
+    if not values.size or len(values) * max(int(values.max()), -int(values.min())) < 2**62:
+        return
+    if np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
         raise UnsupportedError("a sum over the table's files exceeds 64 bits: its metadata cannot be right")
 
 
@@ -200,19 +202,15 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
     """
     width = len(columns)
     groups = len(cells) // max(width, 1)
-    first = np.arange(groups) * width
     merged: dict[str, pa.Array] = {"field_id": pa.array(np.array([c.field_id for c in columns], np.int32))}
     for name in _SUMMED_CELLS:
         values = to_numpy(cells[name]).reshape(groups, width)
         _check_sums(values)
         merged[name] = pa.array(values.sum(axis=0))
+    whole = np.zeros(groups, np.int64)
     for name in ("lower_bound", "upper_bound"):
         bounds = combine_chunks(cells[name])
-        extremes = [
-            find_extreme(bounds.take(pa.array(first + place)), column.type, highest=name == "upper_bound")
-            for place, column in enumerate(columns)
-        ]
-        merged[name] = pa.array(extremes, pa.binary())
+        merged[name] = _merge_bounds(bounds, whole, 1, columns, highest=name == "upper_bound")
     return pa.table(merged, schema=ROLLUP_CELLS)
 
 
@@ -220,8 +218,14 @@ def _merge_bounds(bounds: pa.Array, key: _Places, count: int, columns: Sequence[
     width = len(columns)
     first = np.arange(len(key)) * width
     chosen = np.full((count, width), -1, np.int64)
-    for place, column in enumerate(columns):
-        rows = build_keys(column.type, bounds.take(pa.array(first + place))).find_extremes(key, count, highest=highest)
-        chosen[:, place] = np.where(rows < 0, -1, rows * width + place)
+    for type_text in dict.fromkeys(column.type for column in columns):
+        # The columns of a type are compared at once, as so many more groups.
+        places = np.array([place for place, column in enumerate(columns) if column.type == type_text])
+        rows = (first[:, None] + places).ravel()
+        groups = (key[:, None] * len(places) + np.arange(len(places))).ravel()
+        found = build_keys(type_text, bounds.take(pa.array(rows)))
+        best = found.find_extremes(groups, count * len(places), highest=highest).reshape(count, len(places))
+        # Where none is known, the last.
+        chosen[:, places] = np.append(rows, -1)[best]
     flat = chosen.ravel()
     return bounds.take(pa.array(flat, mask=flat < 0))
