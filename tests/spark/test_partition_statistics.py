@@ -94,9 +94,10 @@ def test_a_full_computation_equals_icebergs(spark, namespace, version, default_f
     assert 0 in ours.groups["data_file_count"].to_pylist()
 
 
-def test_iceberg_goes_on_from_our_file_and_we_from_icebergs(spark, namespace):
-    name = f"{namespace}.taking_turns"
-    full = make_table(spark, name, 2)
+@pytest.mark.parametrize("default_format", ["parquet", "avro"])
+def test_iceberg_goes_on_from_our_file_and_we_from_icebergs(spark, namespace, default_format):
+    name = f"{namespace}.taking_turns_{default_format}"
+    full = make_table(spark, name, 2, default_format)
     spark.sql(f"alter table {full} set tblproperties ('commit.manifest-merge.enabled'='false')")
     icestats.load(full).compute(partitions=True, with_column_stats=True).commit()
     spark.sql(f"insert into {full} values (900, date'2026-01-02', 'x', 1.5)")

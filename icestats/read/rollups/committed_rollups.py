@@ -114,18 +114,18 @@ class _Opened:
     """The roll-up of the manifests that the blob does not have."""
     columns: Sequence[Field]
     """The columns of `newer`."""
-    paths: Sequence[str]
+    paths: pa.ChunkedArray
     """All manifests of the snapshot, in their order."""
 
     def build(self, columns: Sequence[Field]) -> RollUps:
         """Build the roll-up of some columns."""
         manifests = self.statistics.manifests.take(pa.array(self.chosen))
-        parts = [_only_manifests(manifests, self.statistics.build_cells(columns, self.chosen))]
+        cells = self.statistics.build_cells(columns, self.chosen)
         if self.newer is not None:
-            cells = take_columns(self.newer.manifest_cells, self.columns, columns)
-            parts.append(_only_manifests(self.newer.manifests, cells))
-        groups, cells = merge_manifests(parts, self.paths, len(columns))
-        return _only_manifests(groups, cells, merge_groups_cells(cells, columns))
+            newer = take_columns(self.newer.manifest_cells, self.columns, columns)
+            parts = [_only_manifests(manifests, cells), _only_manifests(self.newer.manifests, newer)]
+            manifests, cells = merge_manifests(parts, self.paths.to_pylist(), len(columns))
+        return _only_manifests(manifests, cells, merge_groups_cells(cells, columns))
 
 
 def _match(
@@ -140,7 +140,7 @@ def _match(
     if lengths[missing].sum() > (1 - _LEAST_SHARE_KNOWN) * lengths.sum():
         return None
     newer = read_manifests(manifests_to_read(manifest_files.take(pa.array(missing)))) if missing.size else None
-    return _Opened(statistics, found[found >= 0], newer, columns, paths.to_pylist())
+    return _Opened(statistics, found[found >= 0], newer, columns, paths)
 
 
 def _only_manifests(manifests: pa.Table, cells: pa.Table, table_cells: pa.Table | None = None) -> RollUps:
