@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,18 @@ def test_where_nothing_can_be_kept_a_process_compiles_for_itself(source: Path, t
     file.write_text("no folder")
     for _ in range(2):
         assert run(copy, NUMBA_CACHE_DIR=str(file), XDG_CACHE_HOME=str(file)) == COMPILED
+
+
+def test_executors_are_sent_what_only_the_user_can_have_compiled(package: Path, tmp_path: Path) -> None:
+    pack = "import sys, pathlib; from icestats.spark import shipping; shipping.write_package(pathlib.Path(sys.argv[1]))"
+    sent = []
+    for mode in (0o755, 0o777):
+        kept(package).chmod(mode)
+        command = [sys.executable, "-c", pack, str(tmp_path / "sent.zip")]
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(package.parent)}, cwd=package.parent, check=True)
+        with zipfile.ZipFile(tmp_path / "sent.zip") as archive:
+            sent.append({Path(name).suffix for name in archive.namelist()})
+    assert sent == [{".py", ".typed", ".nbi", ".nbc"}, {".py", ".typed"}]
 
 
 def test_a_first_look_at_a_table_imports_no_numba(small_table) -> None:
