@@ -98,8 +98,8 @@ def write_settings(folder: Path) -> None:
 
 
 def wait_for_server(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """Return the address once the server answers there: it writes it down when it has found a port."""
-    for _ in range(600):
+    """Return the address once the server answers there, ten minutes at most: it writes it down when it has a port."""
+    for _ in range(6_000):
         if server.poll() is not None:
             break
         for file in runtime.glob("jpserver-*.json"):

@@ -145,7 +145,7 @@ def test_a_race_of_processes_loses_nothing(table, tmp_path):
     for child in children:
         child.stdin.write("go\n")
         child.stdin.flush()
-    attempts = [int(child.communicate(timeout=100)[0]) for child in children]
+    attempts = [int(child.communicate(timeout=600)[0]) for child in children]
     expected = {(f"{name}-{i}", (1,)): f"{name} {i}".encode() for name in names for i in range(rounds)}
     assert stored(table) == expected
     assert sum(attempts) >= rounds * len(names) + 2, "of three first commits on the same state two have to come again"

@@ -69,7 +69,7 @@ commit_statistics(prepare_commit(table, [theta]), on_step=kill_at)
 )
 def test_killed_at_any_step_the_table_is_as_before_or_as_after(table, tmp_path, place, committed, left):
     commit(table, theta(table, 1, b"old"), kll(table, 2, b"kept"))
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), place], timeout=100, check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), place], timeout=600, check=False)
     assert killed.returncode == -9
     after = {(THETA, (1,)): b"new" * 1000 if committed else b"old", (KLL, (2,)): b"kept"}
     assert stored(table) == after

@@ -120,7 +120,7 @@ stop_session()
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", START + code, *map(str, arguments)]
     environment = os.environ | {"ICESTATS_CACHE": "off"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_each_verb_says_in_one_line_that_the_jvm_has_ended_and_the_next_session_is_a_new_one(tmp_path: Path):

@@ -211,7 +211,7 @@ def test_executors_without_icestats_are_sent_it(demo_home, tmp_path):
             env=environment | own_path,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             cwd=tmp_path,
         )
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_a_new_session_says_nothing_on_the_terminal():

@@ -46,7 +46,7 @@ def run(programs: Path, *names: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": str(programs), "PLAYWRIGHT_BROWSERS_PATH": str(programs.parent / "browsers")}
     command = [sys.executable, str(SCRIPT), *names]
     return subprocess.run(
-        command, cwd=programs.parent, env=environment, capture_output=True, text=True, check=False, timeout=100
+        command, cwd=programs.parent, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
 
 

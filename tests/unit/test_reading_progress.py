@@ -141,6 +141,6 @@ def test_ctrl_c_stops_the_reading_and_leaves_nothing(small_table, tmp_path, monk
     assert process.stdout is not None
     assert process.stdout.readline() == "reading\n", process.communicate()[1]
     process.send_signal(signal.SIGINT)
-    said, complaint = process.communicate(timeout=60)
+    said, complaint = process.communicate(timeout=600)
     assert (said, complaint, process.returncode) == ("stopped []\n", "", 0)
     assert not [path for path in Path(tmp_path / "cache").rglob("*") if path.is_file()]

@@ -45,7 +45,7 @@ def appended(catalog, catalog_properties):
 
 def test_a_refresh_of_few_files_imports_no_spark(appended, catalog_properties):
     command = [sys.executable, "-c", REFRESH, catalog_properties["uri"], catalog_properties["warehouse"]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout.split() == ["1", "10", "1010"]
 
 

@@ -59,7 +59,7 @@ class Gate:
             self.present += 1
             self.most = max(self.most, self.present)
             self.arrived.notify_all()
-            self.arrived.wait_for(lambda: self.most >= self.wanted, timeout=20)
+            self.arrived.wait_for(lambda: self.most >= self.wanted, timeout=600)
         try:
             return self.app(environ, start_response)
         finally:

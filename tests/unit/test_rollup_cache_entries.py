@@ -88,7 +88,7 @@ def test_two_processes_at_once_do_not_disturb_each_other(small_table, folder):
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in processes:
-        said, complaint = process.communicate(timeout=120)
+        said, complaint = process.communicate(timeout=600)
         assert (said, complaint) == ("right\n", "")
     assert all(path.suffix == ".rollup" for path in entries(folder))
 

@@ -92,5 +92,5 @@ def work():
 Background().run("count", work, print, print)
 started.wait()
 """
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

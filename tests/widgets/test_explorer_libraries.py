@@ -30,7 +30,7 @@ def test_the_first_picture_does_without_plotly(hostile_location: str, tmp_path: 
         "assert explorer.wait()\n"
         "print(explorer.manifests.figure is not None, explorer.state.partitions is not None)\n"
     )
-    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=600, check=True)
     assert run.stdout.splitlines() == ["False None True", "True True"]
 
 
@@ -73,7 +73,7 @@ def test_without_spark_everything_else_works(hostile_location: str, tmp_path: Pa
     )
     environment = {**os.environ, "ICESTATS_SPARK_MASTER": "nowhere"}
     run = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=600, check=True
     )
     assert run.stdout.startswith("idle Spark did not start")
     assert run.stdout.count("\n") == 1
