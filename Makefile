@@ -24,7 +24,7 @@ $(VENV)/.installed: pyproject.toml | python
 	@$(PYTHON) scripts/prerequisites.py venv
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV), 2 to 5 minutes ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: java install ## build the demo warehouse, compute and commit its statistics with PySpark

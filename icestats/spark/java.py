@@ -20,6 +20,7 @@ USUAL_PLACES = (
     "/Library/Java/JavaVirtualMachines/*/Contents/Home",
     "/opt/homebrew/opt/openjdk@*",
     "/usr/local/opt/openjdk@*",
+    "/home/linuxbrew/.linuxbrew/opt/openjdk@*",
 )
 
 _NEEDED = f"Spark needs Java {OLDEST_JAVA} to {NEWEST_JAVA}"

@@ -8,10 +8,12 @@ import gzip
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 from pyiceberg.types import LongType
 
 import icestats
+from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.storage import is_local, local_path
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
@@ -24,6 +26,22 @@ def test_a_table_is_found_by_catalog_properties(small_table, catalog_properties)
     table = icestats.load("db.small", catalog=catalog_properties)
     assert table.snapshot.snapshot_id == small_table.current_snapshot().snapshot_id
     assert [field.name for field in table.schema.fields] == ["id", "at", "price", "name"]
+
+
+def test_connections_to_a_sql_catalog_close_with_the_last_table_that_may_use_them(small_table, load, tmp_path):
+    """Python 3.13 warns of those that nobody has closed."""
+
+    def count_connections() -> int:
+        return sum(file.path == str(tmp_path / "catalog.db") for file in psutil.Process().open_files())
+
+    before = count_connections()
+    table = load()
+    assert count_connections() == before
+    held = load_iceberg_table(table._source)
+    assert count_connections() == before + 1
+    assert held.refresh().metadata_location == small_table.metadata_location
+    del held
+    assert count_connections() == before
 
 
 @pytest.mark.parametrize("form", ["path", "uri", "folder"])
