@@ -27,7 +27,7 @@ PEER = "benchmarks.peers.refreshed_lineitem"
 FILES = 6
 TITLES = {
     "full": "`compute()`: all rows",
-    "refresh": "`refresh_statistics()`: the rows that came since, read without Spark",
+    "refresh": "`refresh_statistics()`: the rows added since, read without Spark",
     "refresh-spark": "`refresh_statistics(spark=...)`: the same rows, in a Spark job",
 }
 HEAD = (
