@@ -33,7 +33,7 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
 
     Examples
     --------
-    >>> from icestats.plan.values.value_sets import TOP, ValueSet, above
+    >>> from icestats.plan.filters.value_sets import TOP, ValueSet, above
     >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
     >>> build_sql(leaf, "spark")
     '`price` > 3.0D'

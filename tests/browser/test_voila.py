@@ -71,7 +71,7 @@ def test_every_cell_has_its_answer(app: App) -> None:
     for heading in (
         "icestats in five minutes",
         "Look around",
-        "What would an optimizer guess?",
+        "What would an optimizer estimate?",
         "And what is missing?",
     ):
         expect(app.page.get_by_role("heading", name=heading)).to_be_visible()

@@ -145,4 +145,4 @@ def test_new_delete_files_are_seen_whatever_the_operation_says(demo_home):
     metadata = replace(table.metadata, snapshots=lying)
     base_id = deleting.parent_snapshot_id
     found = find_appended_files(load_iceberg_table(table._source), metadata, base_id, lying[deleting.snapshot_id])
-    assert (found.reason, found.tasks) == ("rows have been deleted since: the delete files are others", ())
+    assert (found.reason, found.tasks) == ("rows have been deleted since: the delete files have changed", ())
