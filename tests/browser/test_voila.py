@@ -72,7 +72,7 @@ def test_every_cell_has_its_answer(app: App) -> None:
         "icestats in five minutes",
         "Look around",
         "What would an optimizer estimate?",
-        "And what is missing?",
+        "What is missing?",
     ):
         expect(app.page.get_by_role("heading", name=heading)).to_be_visible()
     expect(app.page.get_by_text("apache-datasketches-theta-v1").first).to_be_visible(timeout=MINUTE_MS)
