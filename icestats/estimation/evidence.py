@@ -159,7 +159,7 @@ class Evidence:
 
     def _read_files(self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool) -> GroupedEvidence:
         reader, deletes = self.reader, self._file_deletes
-        fields = [field for field_id in field_ids if (field := reader.schema.get(field_id)) and field.is_primitive]
+        fields = reader.schema.select(field_ids)
         if whole:
             # Faster, and without the sizes of columns.
             files = read_file_metrics(

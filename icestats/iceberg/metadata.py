@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,11 @@ class Schema:
     def get(self, field_id: int) -> Field | None:
         """Return the field with this id, or None."""
         return next((f for f in self.fields if f.field_id == field_id), None)
+
+    def select(self, field_ids: Iterable[int]) -> list[Field]:
+        """Return the primitive fields with these ids, in the order of the ids; ids of other fields are left out."""
+        known = {f.field_id: f for f in self.columns}
+        return [known[field_id] for field_id in field_ids if field_id in known]
 
 
 @dataclass(frozen=True, slots=True)

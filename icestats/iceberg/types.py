@@ -30,7 +30,7 @@ MAX_LONG_PRECISION = 18
 """The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
 WIDTHS = {
     "boolean": (1,), "int": (4,), "long": (8, 4), "date": (4,), "time": (8,), "timestamp": (8, 4),
-    "timestamptz": (8, 4), "timestamp_ns": (8, 4), "timestamptz_ns": (8, 4), "float": (4,), "double": (8, 4),
+    "timestamptz": (8,), "timestamp_ns": (8, 4), "timestamptz_ns": (8,), "float": (4,), "double": (8, 4),
     "uuid": (16,),
 }  # fmt: skip
 """How many bytes a single value has: as the type has it, then as those have it that may be promoted to the type."""
@@ -193,6 +193,8 @@ def find_width(type_text: str) -> int | None:
 def encode_value(type_text: str, value: Any) -> bytes:
     """Return a Python value as single-value bytes; the inverse of `decode_value`.
 
+    A number that is too large for a float becomes the infinity of its sign.
+
     Examples
     --------
     >>> encode_value("int", 5).hex()
@@ -205,7 +207,7 @@ def encode_value(type_text: str, value: Any) -> bytes:
     if name == "boolean":
         return b"\x01" if value else b"\x00"
     if name in ("float", "double"):
-        return struct.pack("<f" if name == "float" else "<d", value)
+        return _encode_float("<f" if name == "float" else "<d", value)
     if name == "decimal":
         unscaled = int(Decimal(value).scaleb(kind.scale, _UNSCALED))
         length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
@@ -217,6 +219,13 @@ def encode_value(type_text: str, value: Any) -> bytes:
     if name in ("fixed", "binary"):
         return bytes(value)
     return to_integer(value).to_bytes(4 if name in ("int", "date") else 8, "little", signed=True)
+
+
+def _encode_float(code: str, value: float) -> bytes:
+    try:
+        return struct.pack(code, value)
+    except OverflowError:
+        return struct.pack(code, math.copysign(math.inf, value))
 
 
 def to_integer(value: Any) -> int:

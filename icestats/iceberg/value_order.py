@@ -30,8 +30,7 @@ Comparison = Literal["<", "<=", ">", ">="]
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _BYTES = frozenset({"string", "binary", "fixed", "uuid"})
 _REAL = frozenset({"float", "double"})
-_DATE_UNITS = {"timestamp": MICROS_A_DAY, "timestamptz": MICROS_A_DAY}
-_DATE_UNITS |= dict.fromkeys(("timestamp_ns", "timestamptz_ns"), MICROS_A_DAY * 1000)
+_DATE_UNITS = {"timestamp": MICROS_A_DAY, "timestamp_ns": MICROS_A_DAY * 1000}
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,13 @@ def read_plan(
         by_manifest.append(judge_rollups(row_filter, manifests, by_manifest[-1].kept, *rollups))
         left = manifests.take(pa.array(by_manifest[-1].kept))
     started = time.perf_counter()
+    columns = schema.select(row_filter.field_ids)
     files = _read_files(reader, left, row_filter.field_ids)
     by_tuple = judge_tuples(row_filter, files, metadata, schema, started, _total(left, "manifest_length"))
-    by_bound = judge_bounds(row_filter, files, by_tuple.kept, schema)
+    by_bound = judge_bounds(row_filter, files, by_tuple.kept, columns)
     funnel = Funnel(manifests, tuple(by_manifest), files, (by_tuple, by_bound))
     if row_groups:
-        funnel = _with_row_groups(reader, row_filter, funnel)
+        funnel = _with_row_groups(reader, row_filter, funnel, columns)
     funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, read=rows))
 
     def find_deletes(chosen: pa.Table) -> list[list[str]]:
@@ -95,14 +96,11 @@ def _total(table: pa.Table, name: str) -> int:
     return int(pc.sum(table[name]).as_py() or 0)
 
 
-def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel) -> Funnel:
+def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, columns: Sequence[Field]) -> Funnel:
     started = time.perf_counter()
     files = funnel.files.take(pa.array(funnel.kept_files))
-    fields = [field for field_id in row_filter.field_ids if (field := reader.schema.get(field_id)) is not None]
-    groups, bytes_read = read_row_groups(
-        reader.source.storage, files, [field for field in fields if field.is_primitive]
-    )
-    found = judge_row_groups(row_filter, groups, reader.schema, started, bytes_read)
+    groups, bytes_read = read_row_groups(reader.source.storage, files, columns)
+    found = judge_row_groups(row_filter, groups, columns, started, bytes_read)
     return replace(funnel, row_groups=groups, by_row_group=found)
 
 
@@ -134,8 +132,9 @@ def _read_files(
 def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:
     """Read the live delete files of those manifests whose partition summaries the filter does not rule out."""
     manifests = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
-    kept = judge_summaries(row_filter, manifests, reader.source.metadata, reader.schema).kept
-    return _read_files(reader, manifests.take(pa.array(kept)), [PATH_FIELD_ID])
+    found = judge_summaries(row_filter, manifests, reader.source.metadata, reader.schema)
+    left = manifests.take(pa.array(found.kept))
+    return _read_files(reader, left, [PATH_FIELD_ID])
 
 
 def read_layout(
@@ -155,7 +154,7 @@ def read_layout(
     def read(workload: Sequence[str | BooleanExpression], more: Sequence[int]) -> tuple[list[RowFilter], FileSet]:
         filters = [bind(one) for one in workload]
         wanted = dict.fromkeys([*more, *(field_id for found in filters for field_id in found.field_ids)])
-        primitive = [i for i in wanted if (field := schema.get(i)) is not None and field.is_primitive]
+        primitive = [column.field_id for column in schema.select(wanted)]
         known = set(primitive) <= set(files.column_metrics)
         return filters, files if known else _read_file_set(reader, primitive)
 

@@ -304,13 +304,8 @@ class Contents:
         """
         from icestats.snapshot.plan_reader import read_plan
 
-        return read_plan(
-            self._reader,
-            self._bind(row_filter),
-            row_groups=row_groups,
-            rows=rows,
-            manifest_statistics=manifest_statistics,
-        )
+        bound = self._bind(row_filter)
+        return read_plan(self._reader, bound, row_groups=row_groups, rows=rows, manifest_statistics=manifest_statistics)
 
     def layout(self, *, columns: Sequence[str] | None = None) -> Layout:
         """Measure how well the metadata of this snapshot is clustered: what a lookup of one key opens.

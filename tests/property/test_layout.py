@@ -61,7 +61,7 @@ def build_files(files: list[File], type_text: str) -> FileSet:
         sequence_numbers=np.array(sequence),
         partition_fields=(PartitionField(1000, 2, "part", "identity"),),
         partition_metrics={1000: value_metrics(pa.array(values, pa.float64()), "double")},
-        column_metrics=table_metrics(table, schema, [1]),
+        column_metrics=table_metrics(table, schema.select([1])),
     )
 
 

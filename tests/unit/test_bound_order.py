@@ -65,6 +65,13 @@ def test_a_narrower_value_of_before_a_promotion_is_compared_as_the_wider_type():
     assert find_extreme(pa.array([b"\x01\x02\x03"], pa.binary()), "long", highest=True) is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_known"), [("timestamp_ns", True), ("timestamptz", False), ("timestamptz_ns", False)]
+)
+def test_a_date_is_a_bound_of_a_timestamp_without_a_zone_alone(kind: str, is_known: bool):
+    assert build_keys(kind, pa.array([struct.pack("<i", 1)], pa.binary())).known.tolist() == [is_known]
+
+
 @pytest.mark.parametrize("kind", ASCENDING)
 def test_partition_values_order_as_their_bytes_do(kind: str):
     values = [decode_value(kind, encode_value(kind, value)) for value in ASCENDING[kind]]

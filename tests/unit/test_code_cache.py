@@ -23,20 +23,35 @@ out = np.zeros(5, np.uint8)
 gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1, 3]), out)
 print(out.tolist(), sum(gather_bytes.stats.cache_hits.values()))
 """
+FIRST_CALLS = """
+import threading
+import numpy as np
+from icestats.read.kernel.kernel import gather_bytes
+start, found = threading.Barrier(8), []
+def call():
+    out = np.zeros(5, np.uint8)
+    start.wait()
+    gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1, 3]), out)
+    found.append(out.tolist())
+threads = [threading.Thread(target=call) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(found == 8 * [[7, 8, 2, 3, 4]], len(gather_bytes.signatures))
+"""
 COMPILED, LOADED = "[7, 8, 2, 3, 4] 0\n", "[7, 8, 2, 3, 4] 1\n"
 
 
-def start(package: Path, **environment: str) -> subprocess.Popen[str]:
+def start(package: Path, code: str = GATHER, **environment: str) -> subprocess.Popen[str]:
     """Start a process that uses a copy of icestats, and says how often it has found compiled code."""
     own = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(package.parent / "cache")}
-    command = [sys.executable, "-c", GATHER]
+    command = [sys.executable, "-c", code]
     return subprocess.Popen(
         command, env=os.environ | own | environment, cwd=package.parent, stdout=subprocess.PIPE, text=True
     )
 
 
-def run(package: Path, **environment: str) -> str:
-    return start(package, **environment).communicate()[0]
+def run(package: Path, code: str = GATHER, **environment: str) -> str:
+    return start(package, code, **environment).communicate()[0]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +90,10 @@ def plant(folder: Path) -> Path:
     (index,) = folder.rglob("kernel.gather_bytes*.nbi")
     index.write_bytes(pickle.dumps(Planted()))
     return made
+
+
+def test_many_threads_may_call_first(package: Path):
+    assert run(package, FIRST_CALLS) == "True 1\n"
 
 
 def test_compiled_code_is_kept_beside_its_source(package: Path) -> None:

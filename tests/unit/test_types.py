@@ -43,6 +43,7 @@ def test_bytes_are_those_of_pyiceberg(type_text, kind, value):
         ("date", struct.pack("<i", -1), dt.date(1969, 12, 31)),
         ("timestamp", struct.pack("<q", -1), dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
         ("timestamp", struct.pack("<i", 1), dt.datetime(1970, 1, 2)),
+        ("timestamp_ns", struct.pack("<i", 1), 86_400 * 10**9),
         ("timestamp", struct.pack("<q", 2**62), 2**62),
         ("date", struct.pack("<i", 2**31 - 1), 2**31 - 1),
         ("uuid", uuid.UUID(int=7).bytes, uuid.UUID(int=7)),
@@ -61,11 +62,20 @@ def test_narrow_and_extreme_values_are_read(type_text, data, value):
         ("string", b"\xff"),
         ("decimal(3, 1)", b""),
         ("uuid", b"1"),
+        # A date may become a timestamp without a zone, no other one.
+        ("timestamptz", struct.pack("<i", 1)),
+        ("timestamptz_ns", struct.pack("<i", 1)),
+        ("time", struct.pack("<i", 1)),
     ],
 )
 def test_wrong_lengths_are_refused(type_text, data):
     with pytest.raises(ValueError, match=f"not a value of type {type_text.partition('(')[0]}"):
         decode_value(type_text, data)
+
+
+def test_a_number_beyond_a_float_is_infinite():
+    assert encode_value("float", 1e39) == struct.pack("<f", math.inf)
+    assert encode_value("float", -1e39) == struct.pack("<f", -math.inf)
 
 
 @pytest.mark.parametrize("text", ["decimal(9,2)", "decimal( 9 , 2 )", "fixed[16]", "timestamp_ns", "geometry(srid:1)"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
-from icestats.iceberg.metadata import Field, Schema
+from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.iceberg.value_order import Keys, Longs, Mask, build_keys, build_value_keys
 from icestats.stats.rollup_cells import known_values
@@ -113,15 +113,14 @@ def _sums(counts: Longs, groups: Longs, count: int) -> Longs:
     return np.where(lacking, MISSING, sums)
 
 
-def table_metrics(table: pa.Table, schema: Schema, field_ids: Sequence[int]) -> dict[int, ColumnMetrics]:
-    """Return the metrics of some columns from a table of files or row groups that has them flat, by field id."""
+def table_metrics(table: pa.Table, columns: Sequence[Field]) -> dict[int, ColumnMetrics]:
+    """Return the metrics of primitive columns from a table of files or row groups that has them flat, by field id."""
     rows = to_numpy(table["record_count" if "record_count" in table.column_names else "row_count"], null=MISSING)
     return {
         field.field_id: build_metrics(
             field, rows, {name: table[f"{name}_{field.field_id}"] for name in (*_COUNTS, *_BOUNDS)}
         )
-        for field_id in field_ids
-        if (field := schema.get(field_id)) is not None and field.is_primitive
+        for field in columns
     }
 
 

@@ -41,7 +41,7 @@ def group_manifests(
     manifest_files: pa.Table,
     specs: Mapping[int, PartitionSpec],
     schema: Schema,
-    wanted: Callable[[int], Collection[int]] | None = None,
+    wanted: Mapping[int, Collection[int]] | None = None,
 ) -> list[SpecGroups]:
     """Group manifests, with what the manifest list says of their partitions.
 
@@ -53,8 +53,8 @@ def group_manifests(
         The table's specs; of a manifest of another one nothing is known.
     schema : Schema
         The schema that partition fields get their types from.
-    wanted : callable, optional
-        Gives the ids of a spec's partition fields that metrics are wanted of; by default all.
+    wanted : mapping of int to collection of int, optional
+        By spec, the partition fields that metrics are wanted of; by default all.
     """
     partitions = combine_chunks(manifest_files["partitions"])
 
@@ -79,7 +79,7 @@ def group_values(
     spec_ids: Longs,
     metadata: TableMetadata,
     schema: Schema,
-    wanted: Callable[[int], Collection[int]] | None = None,
+    wanted: Mapping[int, Collection[int]] | None = None,
 ) -> list[SpecGroups]:
     """Group partitions or data files, which have one value a partition field.
 
@@ -127,12 +127,12 @@ def _group(
     spec_ids: Longs,
     specs: Mapping[int, PartitionSpec],
     read: Callable[[Longs, PartitionSpec, Collection[int]], dict[int, ColumnMetrics]],
-    wanted: Callable[[int], Collection[int]] | None,
+    wanted: Mapping[int, Collection[int]] | None,
 ) -> list[SpecGroups]:
     found = []
     for spec_id in np.unique(spec_ids).tolist():
         spec, rows = specs.get(spec_id, PartitionSpec(spec_id, ())), np.flatnonzero(spec_ids == spec_id)
-        fields = [field.field_id for field in spec.fields] if wanted is None else wanted(spec_id)
+        fields = [field.field_id for field in spec.fields] if wanted is None else wanted.get(spec_id, ())
         found.append(SpecGroups(spec, rows, read(rows, spec, fields) if fields else {}))
     return found
 

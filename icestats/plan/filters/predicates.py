@@ -6,43 +6,17 @@ Source: Iceberg spec, "Scan Planning"; PyIceberg's expressions.
 
 from __future__ import annotations
 
-import struct
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from icestats.iceberg.partition_columns import display_partition_value
 from icestats.iceberg.types import decode_json, decode_value, encode_value, parse_type
-
-if TYPE_CHECKING:
-    pass
-
 
 _QUOTED = frozenset({"string", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "uuid"})
 _MOST_CHARACTERS = 60
 _NUMBERED = frozenset({"year", "month", "hour"})
 """Transforms whose values are numbers of years, months and hours since 1970."""
-
-
-def literal_bytes(type_text: str, value: Any) -> bytes:
-    """Return a literal, as PyIceberg has it, as single-value bytes.
-
-    Examples
-    --------
-    >>> literal_bytes("date", 1).hex()
-    '01000000'
-    """
-    if isinstance(value, uuid.UUID):
-        return value.bytes
-    if isinstance(value, bytes):
-        return value
-    if parse_type(type_text).name == "float":
-        try:
-            return encode_value("float", value)
-        except OverflowError:
-            return struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-    return encode_value(type_text, value)
 
 
 def display_value(type_text: str, value: Any, transform: str = "identity") -> str:
@@ -55,7 +29,7 @@ def display_value(type_text: str, value: Any, transform: str = "identity") -> st
     >>> display_value("int", 0, "month")
     "'1970-01'"
     """
-    return display_bytes(type_text, literal_bytes("int" if transform in _NUMBERED else type_text, value), transform)
+    return display_bytes(type_text, encode_value("int" if transform in _NUMBERED else type_text, value), transform)
 
 
 def display_bytes(type_text: str, data: bytes, transform: str = "identity") -> str:

@@ -75,6 +75,14 @@ class RowFilter:
         return {spec_id: self._project(spec) for spec_id, spec in self.bound_to.specs.items()}
 
     @cached_property
+    def partition_field_ids(self) -> Mapping[int, frozenset[int]]:
+        """For each spec the partition fields that its condition is about."""
+        return {
+            spec_id: frozenset(predicate.field_id for predicate in find_predicates(condition))
+            for spec_id, condition in self.by_spec.items()
+        }
+
+    @cached_property
     def unprojected(self) -> Mapping[int, Mapping[Predicate, str]]:
         """For each spec the predicates that its partitions say nothing about, and why."""
         predicates = tuple(find_predicates(self.condition))

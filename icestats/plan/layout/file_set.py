@@ -137,7 +137,7 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
             field_id: value_metrics(partition.field(places[field_id]), partition_field_type(field, schema) or "unknown")
             for field_id, field in fields.items()
         },
-        column_metrics=table_metrics(files, schema, wanted),
+        column_metrics=table_metrics(files, schema.select(wanted)),
     )
 
 

@@ -20,7 +20,7 @@ from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import cell_metrics, table_metrics
 from icestats.plan.evaluation.evaluator import Evaluation, evaluate
 from icestats.plan.evaluation.partition_groups import SpecGroups, group_manifests, group_values
-from icestats.plan.filters.predicates import Constant, find_predicates
+from icestats.plan.filters.predicates import Constant
 from icestats.read.manifests.manifests import RollUps
 
 if TYPE_CHECKING:
@@ -135,16 +135,12 @@ def judge_summaries(
 ) -> StepResult:
     """Judge manifests by their partition summaries; `bytes_read` is the length of the manifest list."""
     started = time.perf_counter()
-    by_spec = group_manifests(manifests, metadata.specs, schema, lambda spec_id: _find_fields(row_filter, spec_id))
+    by_spec = group_manifests(manifests, metadata.specs, schema, row_filter.partition_field_ids)
     found = _judge_partitions(SUMMARIES, row_filter, by_spec)
     rows = _keep(found)
     values = 4 * sum(len(one.metrics) * len(one.groups) for one in by_spec)
     step = _manifest_step(SUMMARIES, manifests, manifests.num_rows, rows, started, values)
     return StepResult(replace(step, bytes_read=bytes_read), rows, found)
-
-
-def _find_fields(row_filter: RowFilter, spec_id: int) -> set[int]:
-    return {predicate.field_id for predicate in find_predicates(row_filter.by_spec.get(spec_id, Constant(True)))}
 
 
 def _judge_partitions(step: str, row_filter: RowFilter, by_spec: Sequence[SpecGroups]) -> tuple[Judgement, ...]:
@@ -224,7 +220,7 @@ def judge_tuples(
         to_numpy(files["spec_id"]),
         metadata,
         schema,
-        lambda spec_id: _find_fields(row_filter, spec_id),
+        row_filter.partition_field_ids,
     )
     found = _judge_partitions(TUPLES, row_filter, by_spec)
     rows = _keep(found)
@@ -233,11 +229,11 @@ def judge_tuples(
     return StepResult(replace(step, bytes_read=bytes_read), rows, found)
 
 
-def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, schema: Schema) -> StepResult:
-    """Judge the files that are left by the bounds of their columns."""
+def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, columns: Sequence[Field]) -> StepResult:
+    """Judge the files that are left by the bounds of the filter's columns."""
     started = time.perf_counter()
     taken = files.take(pa.array(rows))
-    metrics = table_metrics(taken, schema, row_filter.field_ids)
+    metrics = table_metrics(taken, columns)
     evaluation = evaluate(row_filter.condition, metrics, len(rows))
     # A file without records holds no row that matches.
     left = rows[evaluation.kept & (to_numpy(taken["record_count"]) > 0)]
@@ -251,10 +247,10 @@ def _file_step(step: str, files: pa.Table, total: int, rows: Longs, started: flo
 
 
 def judge_row_groups(
-    row_filter: RowFilter, row_groups: pa.Table, schema: Schema, started: float, bytes_read: int
+    row_filter: RowFilter, row_groups: pa.Table, columns: Sequence[Field], started: float, bytes_read: int
 ) -> StepResult:
     """Judge the row groups of the files that are left; `started` is when their footers' reading began."""
-    metrics = table_metrics(row_groups, schema, row_filter.field_ids)
+    metrics = table_metrics(row_groups, columns)
     evaluation = evaluate(row_filter.condition, metrics, row_groups.num_rows)
     left = row_groups.filter(pa.array(evaluation.kept))
     values = 5 * len(metrics) * row_groups.num_rows

@@ -19,8 +19,7 @@ from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
-from icestats.iceberg.types import parse_type
-from icestats.plan.filters.predicates import literal_bytes
+from icestats.iceberg.types import encode_value, parse_type
 
 _TAIL = 64 << 10
 _READERS = 8
@@ -147,4 +146,4 @@ def _encode(type_text: str, value: Any) -> bytes | None:
         return None
     if isinstance(value, bool) != (expected is bool) or isinstance(value, dt.datetime) != (expected is dt.datetime):
         return None
-    return literal_bytes(type_text, value)
+    return encode_value(type_text, value)
