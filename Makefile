@@ -2,10 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LICENCES := MIT;BSD;Apache;ISC;PSF;Python Software Foundation;MPL;Mozilla;CC0;Artistic
+# Their packages name none; they are Apache-2.0 and MIT.
+LICENCE_UNNAMED := atheris axe-playwright-python
 WORKERS := -n logical --maxprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help python java java+chromium install demo lab app docs pictures test test-quick fuzz lint format bench clean
+.PHONY: help python java java+chromium install demo lab app docs pictures test test-quick fuzz oldest lock audit lint format bench clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -20,11 +24,12 @@ java java+chromium: python
 
 install: $(VENV)/.installed ## make .venv and install the kit into it
 
-$(VENV)/.installed: pyproject.toml | python
+$(VENV)/.installed: pyproject.toml requirements.lock | python
 	@$(PYTHON) scripts/prerequisites.py venv
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV), 2 to 5 minutes ..."
-	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@PIP_USE_PEP517=1 $(PIP) --require-hashes --requirement requirements.lock
+	@$(PIP) --no-deps --editable .
 	@touch $@
 
 demo: java install ## build the demo warehouse, compute and commit its statistics with PySpark
@@ -48,8 +53,22 @@ test: java+chromium install lint ## lint and run all the tests
 test-quick: install ## the tests that need neither Spark nor a browser
 	@$(BIN)/python -m pytest $(WORKERS) -m 'not spark and not browser'
 
-fuzz: install ## properties on new examples; damaged files, 100 times as many as in the tests
+fuzz: install ## properties on new examples; damaged files; readers of bytes under libFuzzer, a minute each
 	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property tests/widgets $$(grep -l "@given" tests/unit/*.py)
+	@$(BIN)/python -m tests.fuzz
+
+oldest: java+chromium install ## the tests that need no browser, with the oldest versions that pyproject.toml allows
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-oldest
+	@$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[dev]'
+	@.venv-oldest/bin/python -m pytest $(WORKERS) -m 'not browser' --ignore=tests/fuzz
+
+lock: install ## choose the versions that tests run with anew, within what pyproject.toml allows
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+
+audit: install ## known vulnerabilities and the licences of what is locked
+	@$(BIN)/pip-audit --strict --require-hashes --disable-pip --progress-spinner off --requirement requirements.lock
+	@$(BIN)/pip-licenses --from=mixed --partial-match --allow-only='$(LICENCES)' --ignore-packages $(LICENCE_UNNAMED)
 
 pictures: java+chromium install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
 	@ICESTATS_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser
@@ -73,4 +92,4 @@ bench: java+chromium install ## the figures of README and docs/
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv and caches
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	@rm -rf $(VENV) .venv-oldest .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import logging
 import os
 import re
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
+JAR_SHA256 = {
+    ICEBERG_RUNTIME: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    SQLITE_DRIVER: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
+}
+"""The checksums of the jars that Spark fetches, by what they are fetched as."""
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _LAST_BREATH_S = 10.0
@@ -82,7 +88,8 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
     Raises
     ------
     SparkUnavailableError
-        There is no suitable Java, the jars are not available, or Spark does not start; the message names the log file.
+        There is no suitable Java, the jars are not available or not those that are expected, or Spark does not start;
+        the message names the log file.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -101,9 +108,13 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
             gateway = launch_gateway(settings, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
             if gateway.proc is not None:
                 _started.append(Jvm(gateway._gateway_client, gateway.proc, Path(log)))
+            _check_jars(str(gateway.jvm.java.lang.System.getProperty("spark.jars") or ""))
             session = SparkSession(SparkContext(conf=settings, gateway=gateway))
             hush_py4j()
             _hush_accumulators(session.sparkContext)
+        except SparkUnavailableError:
+            close_gateway()
+            raise
         except Exception as error:
             close_gateway()
             raise SparkUnavailableError(_explain_start(Path(log), error)) from error
@@ -160,6 +171,23 @@ def _new_properties(master: str | None, memory: str | None, conf: Mapping[str, s
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {**properties, **conf}
+
+
+def _check_jars(locations: str) -> None:
+    """Refuse a fetched jar that is not the one that the kit was tested with, before any of its code has run."""
+    expected = {
+        f"{coordinate.replace(':', '_', 1).replace(':', '-')}.jar": jar for coordinate, jar in JAR_SHA256.items()
+    }
+    for path in (Path(location.removeprefix("file://")) for location in locations.split(",")):
+        if path.name not in expected:
+            continue
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected[path.name]:
+            raise SparkUnavailableError(
+                f"{path} has the SHA-256 {found}, expected {expected[path.name]}: it is damaged, or not the "
+                "released one; remove it, from Ivy's cache too, and run again to fetch it anew"
+            )
 
 
 def _hush_accumulators(context: SparkContext) -> None:

@@ -127,3 +127,24 @@ def test_a_group_of_jobs_can_be_cancelled_while_it_runs(spark):
     ):
         endless.collect()
     assert seen[0][0] == 0
+
+
+CHANGED_JAR = """
+import sys
+from icestats.errors import SparkUnavailableError
+from icestats.spark import jvm
+jvm.JAR_SHA256[jvm.SQLITE_DRIVER] = "0" * 64
+try:
+    jvm.start_session(None, None, {})
+except SparkUnavailableError as error:
+    print(error)
+print(jvm.read_ended())
+"""
+
+
+def test_a_fetched_jar_that_is_not_the_released_one_is_refused_before_spark_starts():
+    done = run(CHANGED_JAR, "")
+    error, ended = done.stdout.splitlines()
+    assert "sqlite-jdbc-3.50.3.0.jar has the SHA-256 a3f53a2a" in error
+    assert f"expected {'0' * 64}: it is damaged" in error
+    assert ended == "[]"
