@@ -105,3 +105,14 @@ def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str
         ).rstrip()
         for row in rows
     ]
+
+
+def quote_name(*parts: str, quote: str = "`") -> str:
+    """Return a name of several parts as SQL has it, Spark's where `quote` is not given.
+
+    Examples
+    --------
+    >>> quote_name("lake", "db", "odd`name")
+    '`lake`.`db`.`odd``name`'
+    """
+    return ".".join(quote + part.replace(quote, 2 * quote) + quote for part in parts)

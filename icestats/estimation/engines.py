@@ -13,7 +13,7 @@ from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted, time_estimates
-from icestats.estimation.sql_text import build_sql, quote_name
+from icestats.estimation.sql_text import build_sql, quote_column
 from icestats.iceberg.storage import local_path
 from icestats.plan.filters.value_sets import Leaf
 from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
@@ -97,7 +97,9 @@ def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession |
 
     if reader.snapshot is None:
         return [SourceEstimate(name, reason="the table has no snapshot") for name in _SPARK]
-    columns = None if question.columns is None else [quote_name(name, "spark") for name in _top_level(reader, question)]
+    columns = (
+        None if question.columns is None else [quote_column(name, "spark") for name in _top_level(reader, question)]
+    )
     condition = build_sql(question.predicate, "spark")
     try:
         session = spark or get_session()

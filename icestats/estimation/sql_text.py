@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from icestats.answers.text import quote_name
 from icestats.iceberg.types import decode_json, encode_value, parse_type
 from icestats.plan.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.stats.kll_items import item_value
@@ -48,20 +49,19 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
     return f"({word.join(build_sql(part, dialect, exact=exact) for part in predicate.parts)})"
 
 
-def quote_name(name: str, dialect: Dialect) -> str:
+def quote_column(name: str, dialect: Dialect) -> str:
     """Quote a column's full name, part by part.
 
     Examples
     --------
-    >>> quote_name("address.street", "spark")
+    >>> quote_column("address.street", "spark")
     '`address`.`street`'
     """
-    quote = _QUOTES[dialect]
-    return ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in name.split("."))
+    return quote_name(*name.split("."), quote=_QUOTES[dialect])
 
 
 def _leaf_sql(leaf: Leaf, dialect: Dialect, exact: bool) -> str:
-    name, values = quote_name(leaf.column, dialect), leaf.values
+    name, values = quote_column(leaf.column, dialect), leaf.values
     has_nan = leaf.type in ("float", "double")
     parts = _interval_parts(leaf, name, dialect)
     condition = _joined("or", parts)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icestats.answers.text import quote_name
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.storage import local_path
@@ -63,15 +64,15 @@ def open_in_spark(
     known = _find_catalog(spark, source, version)
     if known is not None:
         session, name = known
-        yield session, _quoted(name, *(source.identifier or ()))
+        yield session, quote_name(name, *(source.identifier or ()))
         return
     name, session = _registering_session(spark, source)
     table = f"t{uuid.uuid4().hex}"
-    identifier = _quoted(name, _NAMESPACE, table)
+    identifier = quote_name(name, _NAMESPACE, table)
     with _explained(session, source, reason):
-        session.sql(f"create namespace if not exists {_quoted(name, _NAMESPACE)}")
+        session.sql(f"create namespace if not exists {quote_name(name, _NAMESPACE)}")
         session.sql(
-            f"call {_quoted(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
+            f"call {quote_name(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
             f"'{_escaped(source.metadata_location)}')"
         ).collect()
     try:
@@ -98,7 +99,7 @@ def select_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFra
     UnsupportedError
         Spark cannot read the table.
     """
-    selected = [f"{_quoted(field.name)} as c{field.field_id}" for field in plan.fields]
+    selected = [f"{quote_name(field.name)} as c{field.field_id}" for field in plan.fields]
     if plan.partitions is not None:
         selected.append(FILE_COLUMN)
     query = f"select {', '.join(selected)} from {relation}"  # noqa: S608 - names are quoted
@@ -128,7 +129,7 @@ def _knows(spark: SparkSession, source: Source, catalog: str, version: Version) 
     snapshot = source.metadata.find_snapshot()
     if snapshot is None or snapshot.manifest_list is None:
         return False
-    table = _quoted(catalog, *(source.identifier or ()))
+    table = quote_name(catalog, *(source.identifier or ()))
     wanted = snapshot.manifest_list
     query = f"select manifest_list from {table}.snapshots where snapshot_id = {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
     if not version.is_snapshot:
@@ -174,10 +175,6 @@ def _explained(session: SparkSession, source: Source, reason: str) -> AbstractCo
     return explained_errors(
         session, f"reading {source.name} in Spark", lambda said: UnsupportedError(f"{failed}: {said}")
     )
-
-
-def _quoted(*parts: str) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def _escaped(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from icestats.answers.text import quote_name
 from icestats.errors import CommitError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.spark.jobs import explained_errors
@@ -40,7 +41,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
-    identifier = ".".join(f"`{part}`" for part in (name, *source.identifier))
+    identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     failed = f"Spark could not write to {source.name}"
     with explained_errors(frame.sparkSession, doing, lambda said: CommitError(f"{failed}: {said}")):

@@ -112,13 +112,13 @@ class ExplorerState(HasTraits):
     plan = Any(None)
     """`Table.plan` of the filter.
 
-    Type: `icestats.plan.Plan` or None. Default: None.
+    Type: `Plan`, of `Table.plan`, or None. Default: None.
     """
 
     estimates = Any(None)
     """`Table.estimate` of the filter.
 
-    Type: `icestats.plan.Estimates` or None. Default: None.
+    Type: `Estimates`, of `Table.estimate`, or None. Default: None.
     """
 
     earlier_estimates = Any(None)
@@ -130,7 +130,7 @@ class ExplorerState(HasTraits):
     layout_report = Any(None)
     """`Table.layout()`: how well the metadata is clustered, and what to fix.
 
-    Type: `icestats.plan.Layout` or None. Default: None.
+    Type: `Layout`, of `Table.layout`, or None. Default: None.
     """
 
     sketches = Any(None)

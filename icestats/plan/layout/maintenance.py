@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding
-from icestats.answers.text import counted
+from icestats.answers.text import counted, quote_name
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.plan.layout.file_set import FileSet
 
@@ -44,14 +44,14 @@ class Maintenance:
         "CALL `prod`.system.rewrite_manifests(table => 'db.events', sort_by => array('event_time_day'))"
         """
         order = f", sort_by => array({_quote(sort_by)})" if sort_by else ""
-        call = f"CALL {_name(self.catalog)}.system.rewrite_manifests(table => {_quote(self.identifier)}{order})"
+        call = f"CALL {quote_name(self.catalog)}.system.rewrite_manifests(table => {_quote(self.identifier)}{order})"
         if manifest_size_bytes is None or manifest_size_bytes == self.manifest_size_bytes:
             return call
         return f"{self.set_property(_MANIFEST_SIZE, str(manifest_size_bytes))};\n{call}"
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""
-        table = ".".join(_name(part) for part in (self.catalog, *self.identifier.split(".")))
+        table = quote_name(self.catalog, *self.identifier.split("."))
         return f"ALTER TABLE {table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
 
     def sort_files(self, columns: Sequence[str]) -> str:
@@ -62,7 +62,7 @@ class Maintenance:
         >>> "sort_order => 'zorder(`a`, `b`)'" in Maintenance("prod", "db.events", {}).sort_files(("a", "b"))
         True
         """
-        names = ", ".join(_name(column) for column in columns)
+        names = ", ".join(quote_name(column) for column in columns)
         order = f"zorder({names})" if len(columns) > 1 else f"{names} ASC NULLS LAST"
         options = "options => map('rewrite-all', 'true')"
         return self._rewrite_files(f", strategy => 'sort', sort_order => {_quote(order)}, {options}")
@@ -76,7 +76,7 @@ class Maintenance:
         return self._rewrite_files(", options => map('delete-file-threshold', '1')")
 
     def _rewrite_files(self, more: str) -> str:
-        return f"CALL {_name(self.catalog)}.system.rewrite_data_files(table => {_quote(self.identifier)}{more})"
+        return f"CALL {quote_name(self.catalog)}.system.rewrite_data_files(table => {_quote(self.identifier)}{more})"
 
     def _size(self, name: str) -> int:
         text = self.properties.get(name, "")
@@ -85,10 +85,6 @@ class Maintenance:
 
 def _quote(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _name(text: str) -> str:
-    return "`" + text.replace("`", "``") + "`"
 
 
 _LEAST_GAIN = 2.0
