@@ -17,7 +17,7 @@ from icestats.commit.entries import Entry, checks_requirements, find_path
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile, TableMetadata, read_metadata
-from icestats.iceberg.storage import unreadable
+from icestats.iceberg.storage import check_regular, local_path, read_range, unreadable
 from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class TableFiles:
     def size(self, location: str) -> int:
         """Return the length of a file in bytes."""
         try:
+            _check_local(location)
             return len(self._io.new_input(location))
         except (OSError, ValueError) as error:
             raise unreadable(location, error) from error
@@ -60,11 +61,17 @@ class TableFiles:
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`, all of them or at most `length`."""
         try:
+            _check_local(location)
             with self._io.new_input(location).open() as stream:
-                stream.seek(offset)
-                return bytes(stream.read() if length is None else stream.read(length))
+                return read_range(stream, location, offset, length)
         except (OSError, ValueError) as error:
             raise unreadable(location, error) from error
+
+
+def _check_local(location: str) -> None:
+    path = local_path(location)
+    if path is not None:
+        check_regular(path.stat(), location)
 
 
 def table_name(table: Table) -> str:

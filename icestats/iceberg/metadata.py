@@ -14,7 +14,7 @@ from typing import Any
 
 from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader
 
 NESTED_TYPES = frozenset({"struct", "list", "map"})
 
@@ -275,8 +275,10 @@ class TableMetadata:
             current = None if parent is None else self.snapshots.get(parent)
 
 
-METADATA_SIZE_LIMIT_BYTES = 1 << 30
-"""A metadata.json that inflates to more than this is refused."""
+_MAX_RATIO = 64
+"""A gzipped metadata.json may inflate to this many times its length, ..."""
+_FREE_SIZE_BYTES = 64 << 20
+"""... or to this many bytes, whichever is more; and to no more than a file may have that is not gzipped."""
 
 
 def read_metadata(storage: FileReader, location: str) -> TableMetadata:
@@ -317,12 +319,13 @@ def read_document(storage: FileReader, location: str) -> Any:
 
 def _inflate(data: bytes, location: str) -> bytes:
     inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    limit = min(MAX_FILE_SIZE_BYTES, max(_FREE_SIZE_BYTES, _MAX_RATIO * len(data)))
     try:
-        inflated = inflater.decompress(data, METADATA_SIZE_LIMIT_BYTES)
+        inflated = inflater.decompress(data, limit + 1)
     except zlib.error as error:
         raise MetadataError(f"damaged gzip: {error}", location) from error
-    if inflater.unconsumed_tail:
-        raise MetadataError(f"inflates to more than {METADATA_SIZE_LIMIT_BYTES:,} bytes", location)
+    if len(inflated) > limit:
+        raise MetadataError(f"{len(data):,} bytes that inflate to more than {limit:,}", location)
     if not inflater.eof:
         raise MetadataError("the gzip stream is cut", location, len(data))
     return inflated
@@ -347,7 +350,7 @@ def build_metadata(document: Mapping[str, Any], path: str) -> TableMetadata:
         raise MetadataError("not an Iceberg table metadata document: it has no format-version", path)
     version = document["format-version"]
     if version not in (1, 2, 3):
-        raise MetadataError(f"format-version is {version!r}, expected 1, 2 or 3", path)
+        raise MetadataError(f"format-version is {version!r:.40}, expected 1, 2 or 3", path)
     try:
         return _build(document, version)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -395,10 +398,14 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
     )
 
 
+_MOST_LEVELS = 50
+"""PyIceberg reads a type by a recursion that Python ends at some 90."""
+
+
 def _schema(document: Mapping[str, Any]) -> Schema:
     fields: list[Field] = []
     for column in document["fields"]:
-        _flatten((column["id"], column["name"], column["type"], column["required"]), fields, top=True, repeated=False)
+        _flatten((column["id"], column["name"], column["type"], column["required"]), fields, level=0, repeated=False)
     return Schema(int(document.get("schema-id", 0)), tuple(fields))
 
 
@@ -406,14 +413,16 @@ _Part = tuple[Any, Any, Any, Any]
 """Id, name, type and `required` of a field, as they stand in JSON."""
 
 
-def _flatten(part: _Part, out: list[Field], *, top: bool, repeated: bool) -> None:
+def _flatten(part: _Part, out: list[Field], *, level: int, repeated: bool) -> None:
     field_id, name, kind, required = part
+    if level > _MOST_LEVELS:
+        raise ValueError(f"a column is nested more than {_MOST_LEVELS} levels deep")
     own = kind if isinstance(kind, str) else str(kind["type"])
-    out.append(Field(int(field_id), str(name), own, bool(required), top, repeated))
+    out.append(Field(int(field_id), str(name), own, bool(required), level == 0, repeated))
     if not isinstance(kind, str):
         for inner_id, inner_name, inner_kind, inner_required in _parts(name, kind):
             inner = (inner_id, f"{name}.{inner_name}", inner_kind, inner_required)
-            _flatten(inner, out, top=False, repeated=repeated or own != "struct")
+            _flatten(inner, out, level=level + 1, repeated=repeated or own != "struct")
 
 
 def _parts(name: str, kind: Mapping[str, Any]) -> list[_Part]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import os
+import stat
 import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote, urlparse
 
 from icestats.answers.text import one_line
@@ -16,13 +18,18 @@ from icestats.errors import MetadataError
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
-    from pyiceberg.io import FileIO
+    from pyiceberg.io import FileIO, InputStream
 
 _opening = threading.Lock()
+_KINDS = ((stat.S_ISDIR, "folder"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"))
 GCS_RETRY_LIMIT_S = 15
 """How long to retry a request to Google Cloud Storage. Arrow's own limit is 15 minutes, and PyIceberg has no property
 for it."""
 _GCS_SCHEMES = ("gs", "gcs")
+MAX_FILE_SIZE_BYTES = 256 << 20
+"""Largest file that is read whole."""
+_MAX_READ_SIZE_BYTES = (1 << 31) - 1
+"""Most bytes that are read of a file at once."""
 
 
 class FileReader(Protocol):
@@ -32,7 +39,7 @@ class FileReader(Protocol):
         """Return the length of a file in bytes."""
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Return a file's bytes from `offset`: all of them, or `length`."""
+        """Return a file's bytes from `offset`: all of them, or at most `length`."""
 
 
 class Storage:
@@ -59,7 +66,7 @@ class Storage:
         path = local_path(location)
         try:
             if path is not None:
-                return path.stat().st_size
+                return check_regular(path.stat(), location).st_size
             return len(self._file_io(location).new_input(location))
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error) from error
@@ -70,18 +77,16 @@ class Storage:
         Raises
         ------
         MetadataError
-            The file does not exist or cannot be read.
+            The file does not exist, is no regular file, cannot be read, or is larger than `MAX_FILE_SIZE_BYTES` where
+            all of it is asked for.
         """
         path = local_path(location)
         try:
             if path is not None:
-                with path.open("rb", buffering=0 if length is None else -1) as file:
-                    file.seek(offset)
-                    return bytes(file.read(-1 if length is None else length))
+                with _open_regular(path, location) as file:
+                    return read_range(file, location, offset, length)
             with self._file_io(location).new_input(location).open() as stream:
-                if offset:
-                    stream.seek(offset)
-                return bytes(stream.read() if length is None else stream.read(length))
+                return read_range(stream, location, offset, length)
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error) from error
 
@@ -97,6 +102,43 @@ class Storage:
                     warnings.simplefilter("ignore")
                     self._file_ios[scheme] = _limit_retries(load_file_io(self.properties, location), scheme)
         return self._file_ios[scheme]
+
+
+def check_regular(found: os.stat_result, location: str) -> os.stat_result:
+    """Return what is known of a local file; raise MetadataError if it is a folder, a pipe, a socket or a device."""
+    if not stat.S_ISREG(found.st_mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "device")
+        raise MetadataError(f"a {kind}, expected a regular file", location)
+    return found
+
+
+def _open_regular(path: Path, location: str) -> BinaryIO:
+    # To open a device may do something; and what is opened may be another file than the one that was looked at.
+    check_regular(path.stat(), location)
+    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
+    try:
+        check_regular(os.fstat(file.fileno()), location)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def read_range(stream: InputStream | BinaryIO, location: str, offset: int, length: int | None) -> bytes:
+    """Return an open file's bytes from `offset`: all of them, or at most `length`.
+
+    Raises
+    ------
+    MetadataError
+        All of the file is asked for, and it is larger than `MAX_FILE_SIZE_BYTES`; or `length` is too large.
+    """
+    stream.seek(0, os.SEEK_END)
+    left = max(stream.tell() - offset, 0)
+    wanted, limit = (left, MAX_FILE_SIZE_BYTES) if length is None else (min(left, length), _MAX_READ_SIZE_BYTES)
+    if wanted > limit:
+        raise MetadataError(f"{wanted:,} bytes to read, expected {limit:,} at most", location, offset)
+    stream.seek(offset)
+    return bytes(stream.read(wanted))
 
 
 def _limit_retries(file_io: FileIO, scheme: str) -> FileIO:

@@ -149,8 +149,8 @@ def test_a_codec_that_the_spec_does_not_know_is_not_written():
     [
         (b"", 0, "0 bytes"),
         (b"PFA1" * 4, 0, "16 bytes"),
-        (b"PAR1" + frame(b"{}")[4:], 0, "PAR1"),
-        (frame(b'{"blobs":[]}')[:-1] + b"2", 28, "PFA2"),
+        (b"PAR1" + frame(b"{}")[4:], 0, "not a Puffin file"),
+        (frame(b'{"blobs":[]}')[:-1] + b"2", 28, "not a Puffin file"),
         (frame(b'{"blobs":[]}', flags=b"\x02\0\0\0"), 24, "02000000"),
         (frame(b'{"blobs":[]}', flags=b"\0\0\0\1"), 24, "00000001"),
         (frame(b'{"blobs":[]}', flags=b"\1\0\0\0"), 8, "LZ4"),

@@ -123,7 +123,7 @@ def test_one_ndv_that_is_no_integer_costs_trino_all_of_them(table):
     entries = [BlobMetadata(THETA, snapshot_id, 1, (1,), {"ndv": ndv}) for ndv in ("5", "12.5")]
     file = StatisticsFile(snapshot_id, "x.stats", 1, 1, tuple(entries))
     metadata = replace(opened.metadata, statistics=(file,))
-    found = [find_statistics_users(metadata, count_ages(metadata, opened.snapshot), file, e) for e in entries]
+    found = [find_statistics_users(metadata, count_ages(metadata, opened.snapshot))(file, e) for e in entries]
     assert found == [("Spark", "Impala"), ()]
 
 

@@ -29,7 +29,15 @@ from icestats.errors import FilterError
 _Adapt = Callable[[Any], Any]
 _ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOST_READ, _MOST_COMMAS = 100_000, 10_000
+"""Of a filter as text: PyIceberg's parser takes seconds for these, and for a list the square of its length."""
+_MOST_VALUES = 20_000
+"""Of all lists of values: each source of estimates looks at each value."""
+_MOST_CHARACTERS = 200
+"""Of a filter that an error shows."""
 _DIGITS = Context(prec=100)
+_MOST_LEVELS = 100
+"""PyIceberg binds, projects and prints a filter by recursions that Python ends at some 150 levels and more."""
 _EXPECTED = "expected comparisons such as price < 3 or name is not null, joined by and, or, not"
 _KINDS = {
     "Boolean": "true or false", "Long": "a whole number", "Float": "a number", "Double": "a number",
@@ -66,25 +74,59 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
     >>> parse_row_filter("device_id = 74", Schema(NestedField(1, "device_id", LongType())))
     EqualTo(term=Reference(name='device_id'), literal=LongLiteral(74))
     """
-    text = str(row_filter)
     if isinstance(row_filter, str):
+        text = row_filter
+        if len(text) > _MOST_READ or text.count(",") > _MOST_COMMAS:
+            raise FilterError(
+                f"the filter {_shown(text)} has {len(text):,} characters and {text.count(','):,} commas, expected "
+                f"{_MOST_READ:,} and {_MOST_COMMAS:,} at most: give an expression, pyiceberg.expressions.In('column', "
+                "values)",
+                text,
+            )
         if not text.strip():
             raise FilterError('the filter is empty: expected one such as "price < 3 and device_id = 74"', text)
         try:
             expression = parser.parse(text)
         except ParseException as error:
             where = _near(text, error.loc)
-            raise FilterError(f"the filter {text!r} cannot be read at {where}: {_EXPECTED}", text) from error
+            raise FilterError(f"the filter {_shown(text)} cannot be read at {where}: {_EXPECTED}", text) from error
         except (ValueError, TypeError, RecursionError) as error:
-            raise FilterError(f"the filter {text!r} cannot be read: {one_line(error)}", text) from error
+            raise FilterError(f"the filter {_shown(text)} cannot be read: {one_line(error)}", text) from error
+        _check_size(expression, text)
     else:
         expression = row_filter
+        _check_size(expression, type(expression).__name__)
+        text = str(expression)
     try:
         expression = _adapt(expression, schema)
         bind(schema, expression, case_sensitive=True)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise FilterError(_explain(text, error, schema), text) from error
     return expression
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")
+
+
+def _check_size(expression: BooleanExpression, text: str) -> None:
+    level, values = [expression], 0
+    for _ in range(_MOST_LEVELS):
+        values += sum(len(one.literals) for one in level if isinstance(one, SetPredicate))
+        level = [part for one in level if isinstance(one, And | Or | Not) for part in _parts(one)]
+    if values > _MOST_VALUES:
+        raise FilterError(
+            f"the filter {_shown(text)} names {values:,} values, expected {_MOST_VALUES:,} at most: filter by a range",
+            text,
+        )
+    if level:
+        raise FilterError(
+            f"the filter {_shown(text)} is nested more than {_MOST_LEVELS} levels deep: write it with fewer", text
+        )
+
+
+def _parts(expression: And | Or | Not) -> tuple[BooleanExpression, ...]:
+    return (expression.child,) if isinstance(expression, Not) else (expression.left, expression.right)
 
 
 def _near(text: str, offset: int) -> str:
@@ -97,14 +139,14 @@ def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
     match = re.search(r"Could not find field with name (\S+?),", message)
     if match:
         names = ", ".join(field.name for field in schema.fields)
-        return f"the filter {text!r} names no column {match.group(1)!r}: the table has {names}"
+        return f"the filter {_shown(text)} names no column {match.group(1)!r}: the table has {names}"
     match = re.fullmatch(r"Cannot convert (\w+)Literal into (.+)", message)
     if match:
         kind, type_text = _KINDS.get(match.group(1), match.group(1)), match.group(2)
         message = f"a column of type {type_text} is compared with {kind}"
         if re.match(r"binary|fixed", type_text):
             message += "; give bytes, in Python: pyiceberg.expressions.EqualTo('column', b'...')"
-    return f"the filter {text!r} does not fit the schema: {message}"
+    return f"the filter {_shown(text)} does not fit the schema: {message}"
 
 
 def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:

@@ -40,7 +40,7 @@ def find_codec(name: str) -> Inflate:
     try:
         return _CODECS[name]()
     except KeyError:
-        raise ValueError(f"unknown codec {name!r}, expected one of {', '.join(sorted(_CODECS))}") from None
+        raise ValueError(f"unknown codec {name!r:.40}, expected one of {', '.join(sorted(_CODECS))}") from None
 
 
 def _too_large(limit: int) -> ValueError:

@@ -90,7 +90,7 @@ def read_header(data: bytes, path: str) -> AvroHeader:
         This is not an Avro file, or its header is cut or damaged.
     """
     if data[:4] != MAGIC:
-        raise MetadataError(f"not an Avro file: it begins with {data[:4]!r}, expected {MAGIC!r}", path, 0)
+        raise MetadataError(f"not an Avro file: its {len(data):,} bytes do not begin with {MAGIC!r}", path, 0)
     metadata: dict[str, bytes] = {}
     position = 4
     try:

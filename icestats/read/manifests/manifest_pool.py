@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icestats.errors import MetadataError
-from icestats.iceberg.storage import FileReader, is_local
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, is_local
 
 Progress = Callable[[int, int], None]
 """Called with the number of manifests that are done, and of all."""
@@ -44,14 +44,16 @@ def read_manifest(storage: FileReader, manifest: ManifestToRead) -> bytes:
     Raises
     ------
     MetadataError
-        The file is missing, or not as long as the manifest list says.
+        The file is missing, not as long as the manifest list says, or longer than `MAX_FILE_SIZE_BYTES`.
     """
-    data = storage.read(manifest.path)
+    is_known = 0 < manifest.length < MAX_FILE_SIZE_BYTES
+    data = storage.read(manifest.path, 0, manifest.length + 1 if is_known else None)
     if manifest.length > 0 and len(data) != manifest.length:
+        size = storage.size(manifest.path)
         raise MetadataError(
-            f"{len(data):,} bytes long, the manifest list says {manifest.length:,}: the file is cut or was replaced",
+            f"{size:,} bytes long, the manifest list says {manifest.length:,}: the file is cut or was replaced",
             manifest.path,
-            min(len(data), manifest.length),
+            min(size, manifest.length),
         )
     return data
 

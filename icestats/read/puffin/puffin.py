@@ -21,8 +21,10 @@ from icestats.iceberg.storage import FileReader
 MAGIC = b"PFA1"
 COMPRESSED_FOOTER_FLAG = 1
 """Bit 0 of the first flag byte: the footer's payload is one LZ4 frame."""
-MAX_FOOTER_SIZE_BYTES = 256 * 2**20
+MAX_FOOTER_SIZE_BYTES = 64 * 2**20
 """Largest footer payload that is read, compressed or not."""
+MAX_BLOBS = 100_000
+"""Most blobs of a file that are read."""
 MAX_BLOB_SIZE_BYTES = 2**31 - 1
 """Largest blob that is read, stored or decompressed."""
 
@@ -250,9 +252,7 @@ def _read_range(reader: FileReader, offset: int, length: int, path: str) -> byte
 
 def _expect_magic(found: bytes, path: str, offset: int) -> None:
     if found != MAGIC:
-        raise PuffinFormatError(
-            f"found {found!r}, expected Puffin's magic {MAGIC!r}: not a Puffin file, or cut", path, offset
-        )
+        raise PuffinFormatError(f"no magic {MAGIC!r} here: not a Puffin file, or cut", path, offset)
 
 
 def _footer_payload(payload: bytes, flags: bytes, path: str, offset: int) -> bytes:
@@ -272,7 +272,10 @@ def _parse_footer_payload(
         document = json.loads(payload.decode("utf-8"), parse_constant=_no_constant)
         if not isinstance(document, dict):
             raise TypeError(f"a JSON {type(document).__name__}, expected an object")
-        blobs = tuple(_build_blob(blob) for blob in _typed(document, "blobs", list))
+        described = _typed(document, "blobs", list)
+        if len(described) > MAX_BLOBS:
+            raise ValueError(f"{len(described):,} blobs, expected {MAX_BLOBS:,} at most")
+        blobs = tuple(_build_blob(blob) for blob in described)
         properties = _texts(document.get("properties"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else one_line(error)

@@ -6,7 +6,7 @@ Trino 476 and Impala 4.5, as `ENGINES` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from icestats.answers.findings import Finding
@@ -78,9 +78,9 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
 
 
 def find_statistics_users(
-    metadata: TableMetadata, ages: Mapping[int, StatisticsAge], file: StatisticsFile, entry: BlobMetadata
-) -> tuple[str, ...]:
-    """Return the engines that plan with an entry of metadata.json when they read the snapshot that ages are counted to.
+    metadata: TableMetadata, ages: Mapping[int, StatisticsAge]
+) -> Callable[[StatisticsFile, BlobMetadata], tuple[str, ...]]:
+    """Return what finds the engines that plan with an entry when they read the snapshot that ages are counted to.
 
     Parameters
     ----------
@@ -88,31 +88,39 @@ def find_statistics_users(
         The table.
     ages : mapping of int to StatisticsAge
         From `count_ages`.
-    file : StatisticsFile
-        The statistics file that has the entry.
-    entry : BlobMetadata
-        The entry.
 
     Returns
     -------
-    tuple of str
-        Names of `ENGINES`, which says under which settings.
+    callable
+        Takes a statistics file and an entry of it in metadata.json; returns names of `ENGINES`, which says under which
+        settings.
     """
-    age = ages.get(file.snapshot_id)
-    if age is None or not _has_ndv(entry):
-        return ()
     registered = [(ages[f.snapshot_id].commits, f) for f in metadata.statistics if f.snapshot_id in ages]
-    nearest = min(commits for commits, _ in registered)
-    users = []
-    if age.commits == 0:
-        users.append("Spark")
-    if age.commits == nearest and all(_is_integer(b) for b in file.blobs if "ndv" in b.properties):
-        users.append("Trino")
-    newer = [f for commits, f in registered if commits < age.commits]
-    field = metadata.schema.get(entry.field_ids[0])
-    if field is not None and field.type != "boolean" and not any(_lists(f, entry) for f in newer):
-        users.append("Impala")
-    return tuple(users)
+    nearest = min((commits for commits, _ in registered), default=0)
+    for_trino = {
+        commits
+        for commits, file in registered
+        if commits == nearest and all(_is_integer(b) for b in file.blobs if "ndv" in b.properties)
+    }
+    newest: dict[tuple[int, ...], int] = {}
+    for commits, file in registered:
+        for blob in file.blobs:
+            if _has_ndv(blob):
+                newest[blob.field_ids] = min(commits, newest.get(blob.field_ids, commits))
+
+    def find(file: StatisticsFile, entry: BlobMetadata) -> tuple[str, ...]:
+        age = ages.get(file.snapshot_id)
+        if age is None or not _has_ndv(entry):
+            return ()
+        field = metadata.schema.get(entry.field_ids[0])
+        uses = {
+            "Spark": age.commits == 0,
+            "Trino": age.commits in for_trino,
+            "Impala": field is not None and field.type != "boolean" and newest.get(entry.field_ids) == age.commits,
+        }
+        return tuple(engine for engine, is_used in uses.items() if is_used)
+
+    return find
 
 
 def _has_ndv(entry: BlobMetadata) -> bool:
@@ -122,10 +130,6 @@ def _has_ndv(entry: BlobMetadata) -> bool:
 def _is_integer(entry: BlobMetadata) -> bool:
     text = entry.properties.get("ndv", "")
     return text.isascii() and text.isdecimal()
-
-
-def _lists(file: StatisticsFile, entry: BlobMetadata) -> bool:
-    return any(other.field_ids == entry.field_ids and _has_ndv(other) for other in file.blobs)
 
 
 def _added(snapshot: Snapshot, what: str) -> int | None:
@@ -158,7 +162,8 @@ def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Ite
     """
     broken = [blob for blob in find_listed_blobs(metadata, snapshot) if _is_broken(blob, metadata)]
     if broken:
-        ids = ", ".join(str(field_id) for blob in broken for field_id in blob.field_ids) or "none"
+        named = [str(field_id) for blob in broken for field_id in blob.field_ids]
+        ids = ", ".join(named[:10] + ["..."] * (len(named) > 10)) or "none"
         yield Finding(
             "error",
             "with spark.sql.cbo.enabled, joins of this table fail in Spark with an internal error: for this snapshot "

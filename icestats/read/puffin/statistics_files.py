@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import StatisticsMissingError
-from icestats.iceberg.metadata import BlobMetadata, Field, Schema, Snapshot, StatisticsFile, TableMetadata
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA as THETA
@@ -87,10 +87,12 @@ def read_committed_blobs(
     """
     ages = count_ages(metadata, snapshot)
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
+    find_users = find_statistics_users(metadata, ages)
     for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
+        entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
         for blob in read_puffin_footer(storage, file.statistics_path).blobs:
             age = ages.get(blob.snapshot_id)
-            entry = _find_entry(blob, file)
+            entry = entries.get((blob.type, blob.field_ids, blob.snapshot_id))
             yield CommittedBlob(
                 blob,
                 file.statistics_path,
@@ -98,13 +100,8 @@ def read_committed_blobs(
                 commits_behind=None if age is None else age.commits,
                 files_behind=None if age is None else age.files,
                 rows_behind=None if age is None else age.rows,
-                engines=() if entry is None else find_statistics_users(metadata, ages, file, entry),
+                engines=() if entry is None else find_users(file, entry),
             )
-
-
-def _find_entry(blob: PuffinBlob, file: StatisticsFile) -> BlobMetadata | None:
-    key = (blob.type, blob.field_ids, blob.snapshot_id)
-    return next((b for b in file.blobs if (b.type, b.field_ids, b.snapshot_id) == key), None)
 
 
 def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:

@@ -1,0 +1,229 @@
+"""What a table's metadata points to is read only where it is a regular file, no more of it than the limits allow."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.expressions import And, In, LessThan, Not, Or
+
+import icestats
+from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
+from icestats.iceberg import storage
+from icestats.iceberg.storage import Storage, local_path
+from icestats.read.puffin.puffin import MAX_BLOBS, read_puffin_footer
+from tests.added_rows import numbers
+
+pytestmark = pytest.mark.usefixtures("no_cache")
+SECRET = b"mallory:x:0:0:hidden"
+
+
+@pytest.fixture
+def document(small_table) -> dict:
+    return json.loads(local_path(small_table.metadata_location).read_bytes())
+
+
+@pytest.fixture
+def changed(document, tmp_path: Path) -> Callable[[], str]:
+    """Write the document as it is now; return its location."""
+
+    def write() -> str:
+        path = tmp_path / "changed.metadata.json"
+        path.write_text(json.dumps(document))
+        return str(path)
+
+    return write
+
+
+def places(folder: Path):
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+    return {
+        "pipe": folder / "pipe",
+        "folder": folder / "folder",
+        "socket": folder / "socket",
+        "device": Path("/dev/zero"),
+    }
+
+
+def refused(ask: Callable[[], object], *words: str) -> None:
+    with pytest.raises(IcestatsError) as caught:
+        ask()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 1_000
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "socket", "device"])
+def test_what_is_no_regular_file_is_refused_without_waiting_for_it(kind, tmp_path, monkeypatch, document, changed):
+    monkeypatch.chdir(tmp_path)
+    place = places(Path())[kind]
+    what = f"a {kind}, expected a regular file"
+    refused(lambda: Storage().read(str(place)), str(place), what)
+    refused(lambda: Storage().size(str(place)), str(place), what)
+    if kind != "folder":
+        refused(lambda: icestats.load(str(place.absolute())), what)
+    snapshot = document["snapshots"][-1]
+    entry = {"snapshot-id": snapshot["snapshot-id"], "statistics-path": str(place), "file-size-in-bytes": 100}
+    document["statistics"] = [{**entry, "file-footer-size-in-bytes": 20, "blob-metadata": []}]
+    document["partition-statistics"] = [entry]
+    table = icestats.load(changed())
+    refused(table.partition_statistics, what)
+    refused(lambda: table.histogram("id"), what)
+    snapshot["manifest-list"] = str(place.absolute())
+    refused(icestats.load(changed()).manifest_files, what)
+
+
+def test_a_whole_file_has_a_limit(tmp_path):
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(storage.MAX_FILE_SIZE_BYTES + 1)
+    for location in (str(path), path.as_uri()):
+        refused(lambda at=location: Storage().read(at), "268,435,457 bytes to read, expected 268,435,456 at most")
+        assert Storage().read(location, 10, 3) == bytes(3)
+    refused(lambda: icestats.load(str(path)), "at most")
+
+
+def test_a_manifest_that_is_longer_than_its_list_says_is_not_read(small_table, load):
+    manifest = local_path(load().manifest_files()["manifest_path"][0].as_py())
+    with manifest.open("r+b") as file:
+        file.truncate(1 << 40)
+    refused(lambda: load().manifests(), "1,099,511,627,776 bytes long, the manifest list says")
+
+
+def test_gzipped_metadata_does_not_inflate_without_end(tmp_path, document):
+    path = tmp_path / "v1.gz.metadata.json"
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    assert icestats.load(str(path)).manifest_files().num_rows == 2
+    path.write_bytes(gzip.compress(bytes(80 << 20)))
+    refused(lambda: icestats.load(str(path)), "inflate to more than 67,108,864")
+
+
+def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):
+    secret = tmp_path / "place"
+    secret.write_bytes(SECRET * 10)
+    snapshot = document["snapshots"][-1]
+    entry = {"snapshot-id": snapshot["snapshot-id"], "statistics-path": str(secret), "file-size-in-bytes": 170}
+    document["statistics"] = [{**entry, "file-footer-size-in-bytes": 20, "blob-metadata": []}]
+    document["partition-statistics"] = [{**entry, "statistics-path": str(secret)}]
+    table = icestats.load(changed())
+    snapshot["manifest-list"] = str(secret)
+    listed = icestats.load(changed())
+    for ask in (table.sketches, table.partition_statistics, listed.manifest_files, lambda: icestats.load(str(secret))):
+        with pytest.raises(IcestatsError) as caught:
+            ask()
+        assert not any(part in str(caught.value) for part in ("mall", "hidden", ":x:", b"mall".hex()))
+
+
+def test_a_footer_of_a_million_blobs_is_refused():
+    blob = {"type": "a", "fields": [1], "snapshot-id": 1, "sequence-number": 1, "offset": 4, "length": 0}
+
+    def file(count: int) -> bytes:
+        payload = json.dumps({"blobs": [blob] * count}, separators=(",", ":")).encode()
+        return b"PFA1PFA1" + payload + len(payload).to_bytes(4, "little") + bytes(4) + b"PFA1"
+
+    assert len(read_puffin_footer(file(MAX_BLOBS), "x.stats").blobs) == MAX_BLOBS
+    with pytest.raises(PuffinFormatError, match=r"100,001 blobs, expected 100,000 at most"):
+        read_puffin_footer(file(MAX_BLOBS + 1), "x.stats")
+    with pytest.raises(PuffinFormatError, match="67108864 at most"):
+        read_puffin_footer(file(1_000_000), "x.stats")
+
+
+def test_many_listed_blobs_are_matched_with_the_footer_once(document, changed, tmp_path):
+    """The square of 50,000 would take hours."""
+    snapshot_id, count = document["current-snapshot-id"], 50_000
+    blob = {"type": "apache-datasketches-theta-v1", "snapshot-id": snapshot_id, "sequence-number": 1}
+    listed = [{**blob, "fields": [i], "properties": {"ndv": "1"}} for i in range(count)]
+    payload = json.dumps({"blobs": [{**one, "offset": 4, "length": 0} for one in listed]}).encode()
+    path = tmp_path / "x.stats"
+    path.write_bytes(b"PFA1PFA1" + payload + len(payload).to_bytes(4, "little") + bytes(4) + b"PFA1")
+    entry = {"snapshot-id": snapshot_id, "statistics-path": str(path), "file-size-in-bytes": path.stat().st_size}
+    document["statistics"] = [{**entry, "file-footer-size-in-bytes": 1, "blob-metadata": listed}]
+    found = icestats.load(changed()).sketches()
+    assert found.num_rows == count
+    assert all(found["listed"].to_pylist())
+    assert found["used_by"][3].as_py() == ["Spark", "Trino", "Impala", "icestats"]
+
+
+def test_two_hundred_thousand_snapshots_are_read(document, changed):
+    first, count = document["snapshots"][0], 200_000
+    document["snapshots"] = [
+        {**first, "snapshot-id": i + 1, "parent-snapshot-id": i or None, "sequence-number": i} for i in range(count)
+    ]
+    document |= {"current-snapshot-id": count, "refs": {}, "snapshot-log": []}
+    table = icestats.load(changed())
+    assert table.overview().snapshot_count == count
+    assert table.manifests().num_rows == 1
+
+
+@pytest.mark.parametrize("levels", [50, 200, 100_000])
+def test_nested_columns_are_read_or_refused(levels, document, changed, tmp_path):
+    struct = '{"type":"struct","fields":[{"name":"f","required":false,"id":'
+    deep = "".join(f'{struct}{1_000 + i},"type":' for i in range(levels)) + '"long"' + "}]}" * levels
+    document["schemas"][0]["fields"].append({"id": 900, "name": "deep", "type": "DEEP", "required": False})
+    location = changed()
+    Path(location).write_text(Path(location).read_text().replace('"DEEP"', deep))
+    if levels > 50:
+        refused(lambda: icestats.load(location), "metadata")
+        return
+    table = icestats.load(location)
+    assert table.columns().num_rows == 5
+    assert len(table.plan("deep" + ".f" * levels + " > 3").files()) == 38
+
+
+def chain(levels: int):
+    built = LessThan("id", 3)
+    for i in range(levels // 2):
+        built = And(LessThan("id", 1_000 + i), Or(LessThan("id", -i), built))
+    return built
+
+
+@pytest.mark.parametrize("levels", [90, 200, 2_000])
+def test_nested_filters_are_read_or_refused(levels, small_table, load):
+    table, half = load(), levels // 2
+    text = "".join(f"(id < {1_000 + i} and (id < {-i} or " for i in range(half)) + "id < 3" + "))" * half
+    for row_filter in (text, chain(levels), Not(chain(levels - 2))):
+        if levels < 100:
+            assert "id" in repr(table.plan(row_filter))
+            assert table.estimate(row_filter).to_json()
+        else:
+            refused(lambda given=row_filter: table.plan(given), "nested more than 100 levels deep")
+            refused(lambda given=row_filter: table.estimate(given), "nested more than 100 levels deep")
+    refused(lambda: table.plan("(" * 100_000 + "id < 3"), "the filter")
+
+
+def test_long_lists_of_values_are_read_or_refused(small_table, load):
+    table = load()
+    for count in (5_000, 100_000):
+        text = f"id in ({','.join(map(str, range(count)))})"
+        expression = In("id", set(range(count)))
+        if count < 10_000:
+            assert len(table.plan(text).files()) == len(table.plan(expression).files())
+        else:
+            with pytest.raises(FilterError, match=r"expected 100,000 and 10,000 at most"):
+                table.plan(text)
+            refused(lambda given=expression: table.plan(given), "100,000 values, expected 20,000 at most")
+
+
+def test_what_a_commit_reads_is_no_pipe_either(small_table, load, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    small_table.append(numbers([1]))
+    document = local_path(small_table.metadata_location)
+    content = json.loads(document.read_bytes())
+    entry = {"snapshot-id": content["current-snapshot-id"], "statistics-path": str(tmp_path / "pipe")}
+    sizes = {"file-size-in-bytes": 9, "file-footer-size-in-bytes": 9, "blob-metadata": []}
+    document.write_text(json.dumps({**content, "statistics": [{**entry, **sizes}]}))
+    found = load().compute(manifests=True, table=False, partitions=False)
+    with pytest.raises(MetadataError, match="a pipe, expected a regular file"):
+        found.commit()
+    assert isinstance(load().manifest_files(), pa.Table)
