@@ -17,6 +17,7 @@ import icestats
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
 from icestats.iceberg.storage import Storage, local_path
+from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.puffin.puffin import MAX_BLOBS, read_puffin_footer
 from tests.added_rows import numbers
 
@@ -227,3 +228,41 @@ def test_what_a_commit_reads_is_no_pipe_either(small_table, load, tmp_path):
     with pytest.raises(MetadataError, match="a pipe, expected a regular file"):
         found.commit()
     assert isinstance(load().manifest_files(), pa.Table)
+
+
+def container(schema: dict, body: bytes, count: int) -> bytes:
+    """An Avro container of one block; `count` records."""
+
+    def long(number: int) -> bytes:
+        out, left = b"", number << 1
+        while left > 0x7F:
+            out, left = out + bytes([left & 0x7F | 0x80]), left >> 7
+        return out + bytes([left])
+
+    text = json.dumps(schema).encode()
+    head = long(1) + long(11) + b"avro.schema" + long(len(text)) + text + long(0)
+    return b"Obj\x01" + head + bytes(16) + long(count) + long(len(body)) + body + bytes(16)
+
+
+def record(name: str, kind) -> dict:
+    return {"type": "record", "name": name, "fields": [{"name": "a", "type": kind}]}
+
+
+@pytest.mark.parametrize(
+    "items", ["null", {"type": "fixed", "name": "f", "size": 0}, record("e", "null"), record("e", record("f", "null"))]
+)
+def test_avro_lists_of_items_without_bytes_are_refused(items):
+    """A few bytes would be a list of any length."""
+    for kind in (
+        {"type": "array", "items": items},
+        ["null", {"type": "map", "values": {"type": "array", "items": items}}],
+    ):
+        with pytest.raises(MetadataError, match="a list of items that take no bytes"):
+            read_records(container(record("r", kind), b"\xfe\xff\xff\xff\x0f\0", 1), "x.avro")
+    assert read_records(container(record("r", items), b"\0", 1), "x.avro")[1]
+
+
+def test_avro_files_of_a_million_records_are_refused():
+    file = container(record("r", "null"), bytes(MAX_RECORDS + 1), MAX_RECORDS + 1)
+    with pytest.raises(MetadataError, match="more than 1,000,000 records"):
+        read_records(file, "x.avro")

@@ -5,36 +5,36 @@ Source: Parquet format, "File format" and "Statistics"; Iceberg spec, "Parquet" 
 
 from __future__ import annotations
 
-import datetime as dt
+import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from icestats.answers.schemas import row_group_metrics_schema
-from icestats.answers.text import one_line
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
-from icestats.iceberg.types import encode_value, parse_type
+from icestats.iceberg.types import WIDTHS, parse_type
+from icestats.read.parquet.parquet_footer import (
+    ColumnChunk,
+    ParquetColumn,
+    ParquetFooter,
+    find_footer_size,
+    parse_footer,
+)
 
 _TAIL = 64 << 10
 _READERS = 8
-_FIELD_ID = b"PARQUET:field_id"
-_VALUE_TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("int", "long"), int),
-    **dict.fromkeys(("float", "double"), float),
-    **dict.fromkeys(("binary", "fixed", "uuid"), bytes),
-    **dict.fromkeys(("timestamp", "timestamptz"), dt.datetime),
-    "boolean": bool,
-    "date": dt.date,
-    "time": dt.time,
-    "decimal": Decimal,
-    "string": str,
+_KINDS = {
+    **dict.fromkeys(("int", "long"), "integer"),
+    **dict.fromkeys(("binary", "fixed", "uuid"), "bytes"),
+    **dict.fromkeys(("timestamp", "timestamptz"), "timestamp"),
+    **{name: name for name in ("boolean", "date", "time", "float", "double", "decimal", "string")},
 }
+"""What values of a type are in Parquet; types that are not here have no bounds."""
 
 
 def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Field]) -> tuple[pa.Table, int]:
@@ -77,73 +77,92 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
     return table, sum(footer[1] for footer in footers if footer is not None)
 
 
-def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> tuple[pq.FileMetaData, int] | None:
+def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> tuple[ParquetFooter, int] | None:
     if str(row["file_format"]).upper() != "PARQUET":
         return None
     path, size = row["file_path"], row["file_size_in_bytes"]
-    tail = storage.read(path, max(size - _TAIL, 0))
-    if len(tail) < 12 or tail[-4:] != b"PAR1":
-        raise MetadataError("not a Parquet file: it does not end with PAR1", path, size)
-    length = int.from_bytes(tail[-8:-4], "little") + 8
-    if length > len(tail):
-        tail = storage.read(path, max(size - length, 0))
+    tail = storage.read(path, max(size - _TAIL, 0), _TAIL)
     try:
-        return pq.read_metadata(pa.BufferReader(tail)), len(tail)
-    except (pa.ArrowException, OSError) as error:
-        raise MetadataError(f"the Parquet footer cannot be read: {one_line(error)}", path) from error
+        length = find_footer_size(tail, size)
+        if length > len(tail):
+            tail = storage.read(path, size - length, length)
+        return parse_footer(tail), len(tail)
+    except ValueError as error:
+        raise MetadataError(f"the Parquet footer cannot be read: {error}", path, size) from error
 
 
-def _row_groups(metadata: pq.FileMetaData, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:
-    leaves = dict(_leaves(metadata.schema.to_arrow_schema()))
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-        found: dict[str, Any] = {"row_group": number, "row_count": group.num_rows, "size_bytes": size}
-        for column in columns:
-            if column.field_id in leaves:
-                found |= _statistics(group.column(leaves[column.field_id]), column)
+def _row_groups(footer: ParquetFooter, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:
+    places = {column.field_id: i for i, column in enumerate(footer.columns) if not column.is_repeated}
+    wanted = [(column, places[column.field_id]) for column in columns if column.field_id in places]
+    for number, group in enumerate(footer.row_groups):
+        size = sum(chunk.compressed_size for chunk in group.chunks)
+        found: dict[str, Any] = {"row_group": number, "row_count": group.row_count, "size_bytes": size}
+        for column, place in wanted:
+            found |= _statistics(group.chunks[place], footer.columns[place], column)
         yield found
 
 
-def _leaves(schema: pa.Schema) -> Iterator[tuple[int, int]]:
-    """Yield field id and number of the Parquet column of each field that holds values, lists and maps left out."""
-    number = 0
-
-    def walk(field: pa.Field, repeated: bool) -> Iterator[tuple[int, int]]:
-        nonlocal number
-        if not pa.types.is_nested(field.type):
-            field_id = (field.metadata or {}).get(_FIELD_ID)
-            if field_id is not None and not repeated:
-                yield int(field_id), number
-            number += 1
-            return
-        inside = not pa.types.is_struct(field.type)
-        for child in range(field.type.num_fields):
-            yield from walk(field.type.field(child), repeated or inside)
-
-    for field in schema:
-        yield from walk(field, False)
-
-
-def _statistics(chunk: Any, column: Field) -> dict[str, Any]:
-    name = column.field_id
-    found: dict[str, Any] = {f"value_count_{name}": chunk.num_values}
-    statistics = chunk.statistics if chunk.is_stats_set else None
-    if statistics is None:
-        return found
-    if statistics.has_null_count:
-        found[f"null_value_count_{name}"] = statistics.null_count
-    if statistics.has_min_max:
-        found[f"lower_bound_{name}"] = _encode(column.type, statistics.min)
-        found[f"upper_bound_{name}"] = _encode(column.type, statistics.max)
+def _statistics(chunk: ColumnChunk, stored: ParquetColumn, column: Field) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        f"value_count_{column.field_id}": chunk.value_count,
+        f"null_value_count_{column.field_id}": chunk.null_count,
+    }
+    # One bound alone is no range of values.
+    if chunk.lower is not None and chunk.upper is not None:
+        found[f"lower_bound_{column.field_id}"] = _encode(chunk.lower, stored, column.type)
+        found[f"upper_bound_{column.field_id}"] = _encode(chunk.upper, stored, column.type)
     return found
 
 
-def _encode(type_text: str, value: Any) -> bytes | None:
+def _encode(bound: bytes, stored: ParquetColumn, type_text: str) -> bytes | None:
     """Return a bound as single-value bytes; None where the file has it in a type that the column no longer has."""
-    expected = _VALUE_TYPES.get(parse_type(type_text).name)
-    if expected is None or not isinstance(value, expected):
+    kind = parse_type(type_text)
+    if stored.kind != _KINDS.get(kind.name) and (stored.kind, kind.name) != ("float", "double"):
         return None
-    if isinstance(value, bool) != (expected is bool) or isinstance(value, dt.datetime) != (expected is dt.datetime):
+    if kind.name in ("float", "double"):
+        return _encode_float(bound, stored, kind.name)
+    if kind.name == "string":
+        return bound if _is_utf8(bound) else None
+    if kind.name in ("boolean", "uuid", "fixed"):
+        return bound if len(bound) == (kind.length or WIDTHS[kind.name][0]) else None
+    if kind.name == "binary":
+        return bound
+    return _encode_number(bound, stored, type_text)
+
+
+def _encode_float(bound: bytes, stored: ParquetColumn, name: str) -> bytes | None:
+    codes = {"float": "<f", "double": "<d"}
+    code = codes[stored.kind or name]
+    if len(bound) != struct.calcsize(code):
         return None
-    return encode_value(type_text, value)
+    (value,) = struct.unpack(code, bound)
+    return None if math.isnan(value) else struct.pack(codes[name], value)
+
+
+def _encode_number(bound: bytes, stored: ParquetColumn, type_text: str) -> bytes | None:
+    """Return whole numbers, unscaled ones, days and microseconds."""
+    kind = parse_type(type_text)
+    width = stored.width
+    if not bound or (width is not None and len(bound) != width):
+        return None
+    value = int.from_bytes(bound, "little" if stored.is_number else "big", signed=True)
+    if kind.name == "decimal":
+        if stored.scale != kind.scale:
+            return None
+        return value.to_bytes((value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True)
+    if kind.name in ("time", "timestamp", "timestamptz"):
+        if stored.micros is None:
+            return None
+        value *= stored.micros
+    try:
+        return value.to_bytes(WIDTHS[kind.name][0], "little", signed=True)
+    except OverflowError:
+        return None
+
+
+def _is_utf8(bound: bytes) -> bool:
+    try:
+        bound.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

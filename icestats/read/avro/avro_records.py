@@ -21,6 +21,9 @@ from icestats.read.avro.avro_file import (
     scan_blocks,
 )
 
+MAX_RECORDS = 1_000_000
+"""Most records of a file that is read."""
+
 
 def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
     """Read a container file of records.
@@ -42,7 +45,8 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
     Raises
     ------
     MetadataError
-        The file is no Avro container of records, cut or damaged, or inflates beyond the limits of `avro_file`.
+        The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS` or lists whose items take
+        no bytes, or inflates beyond the limits of `avro_file`.
     """
     import fastavro
 
@@ -52,11 +56,16 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
         raise MetadataError("its Avro schema is not a record", path)
     try:
         schema = fastavro.parse_schema(document)
+        endless = _has_endless_list(document, {})
     except Exception as error:
         raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
+    if endless:
+        raise MetadataError("its Avro schema has a list of items that take no bytes", path)
     records: list[Mapping[str, Any]] = []
     for offset, count, block in _read_blocks(data, header):
         stream = io.BytesIO(block)
+        if len(records) + count > MAX_RECORDS:
+            raise MetadataError(f"it has more than {MAX_RECORDS:,} records", path, offset)
         if count > len(block):
             raise MetadataError(f"a block has {count:,} records, but only {len(block):,} bytes", path, offset)
         try:
@@ -72,6 +81,30 @@ def _is_record(document: Any) -> bool:
         return False
     fields = document.get("fields")
     return isinstance(fields, list) and all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in fields)
+
+
+def _has_endless_list(kind: Any, named: dict[str, Any]) -> bool:
+    """Return whether a schema has an array whose items take no bytes: it may have any number of them."""
+    if isinstance(kind, list):
+        return any(_has_endless_list(one, named) for one in kind)
+    if not isinstance(kind, dict):
+        return False
+    if "name" in kind:
+        named[kind["name"]] = kind
+    inside = [kind.get("items"), kind.get("values"), *(field["type"] for field in kind.get("fields", ()))]
+    inside += [kind["type"]] if isinstance(kind["type"], dict | list) else []
+    is_endless = kind["type"] == "array" and _is_empty(kind["items"], named)
+    return is_endless or any(_has_endless_list(one, named) for one in inside)
+
+
+def _is_empty(kind: Any, named: Mapping[str, Any]) -> bool:
+    if isinstance(kind, str):
+        return kind == "null" or (kind in named and _is_empty(named[kind], named))
+    if isinstance(kind, list):
+        return False
+    if kind["type"] == "record":
+        return all(_is_empty(field["type"], named) for field in kind["fields"])
+    return kind["size"] == 0 if kind["type"] == "fixed" else _is_empty(kind["type"], named)
 
 
 def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:

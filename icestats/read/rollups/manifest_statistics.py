@@ -133,10 +133,11 @@ class ManifestStatistics:
     def __init__(self, payload: bytes, path: str, most_rows: int | None = None) -> None:
         self._path = path
         with damage_in(path, _DAMAGED):
-            self._file = open_parquet(payload)
-            types = read_column_types(self._file.metadata.metadata or {})
-            schema: pa.Schema = self._file.schema_arrow
-            rows, fields = self._file.metadata.num_rows, self._file.metadata.num_columns
+            self._stored = open_parquet(payload)
+            file = self._stored.file
+            types = read_column_types(file.metadata.metadata or {})
+            schema: pa.Schema = file.schema_arrow
+            rows, fields = file.metadata.num_rows, len(self._stored.footer.columns)
         if types is None or not all(_has_field(schema, field) for field in _HEAD):
             raise UnsupportedError(
                 f"{path}: its manifest statistics have other fields or field ids than this version's"
@@ -150,7 +151,7 @@ class ManifestStatistics:
             self._stats = {field_id_of(field): field for field in schema}.get(CONTENT_STATS)
             if fields > _MOST_FIELDS * (len(types) + 1):
                 raise ValueError(f"it has {fields:,} fields for {len(types):,} columns")
-            self._head = read_parquet(self._file, _HEAD.names).combine_chunks()
+            self._head = read_parquet(self._stored, _HEAD.names).combine_chunks()
             for field in _HEAD:
                 column = self._head[field.name]
                 if column.null_count and not field.nullable:
@@ -201,7 +202,7 @@ class ManifestStatistics:
         groups = np.arange(len(self._head)) if chosen is None else chosen
         live = np.where(to_numpy(self._head["content"]) == 0, to_numpy(self._head["live_file_count"]), 0)[groups]
         with damage_in(self._path, _DAMAGED):
-            table = read_parquet(self._file, [] if self._stats is None else content_stats_paths(self._stats, columns))
+            table = read_parquet(self._stored, [] if self._stats is None else content_stats_paths(self._stats, columns))
             stats = arrays_by_id(table)[CONTENT_STATS]
             return build_known_cells(decode_content_stats(stats, columns, groups), columns, live)
 

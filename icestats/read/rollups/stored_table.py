@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -18,10 +19,14 @@ from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.read.avro.avro_file import FREE_SIZE, MAX_RATIO
+from icestats.read.parquet.parquet_footer import ParquetFooter, parse_footer
+from icestats.read.parquet.parquet_pages import measure_chunk
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
+MAX_ROWS = 2_000_000
+"""Most rows of a file that is read."""
 OWN_FIELDS = 1_500_000_000
 """The kit's field ids begin here: all below and those from 2,147,483,447 up are the spec's, or a table's own."""
 _COLUMNS_KEY = b"icestats.columns"
@@ -98,30 +103,48 @@ def write_parquet(table: pa.Table, compression: Literal["zstd", "none"]) -> byte
     return file.getvalue()
 
 
-def open_parquet(data: bytes) -> ParquetFile:
+@dataclass(frozen=True, slots=True)
+class StoredParquet:
+    """A Parquet file, whose footer is whole."""
+
+    data: bytes
+    footer: ParquetFooter
+    file: ParquetFile
+    """The same for pyarrow: its schema and key-value metadata."""
+
+
+def open_parquet(data: bytes) -> StoredParquet:
     """Open a Parquet file, whoever wrote it.
 
     Raises
     ------
     ValueError, OSError, pyarrow.ArrowException
-        It is cut or damaged, has more rows than bytes, or says that it would take more memory than `MAX_RATIO` times
-        its length (and `FREE_SIZE`).
+        It is cut or damaged, or has more than `MAX_ROWS` rows.
     """
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(pa.BufferReader(data))
-    # What a damaged footer says of its columns is not looked at: pyarrow then ends the process (C++ exceptions).
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    size, rows = sum(group.total_byte_size for group in groups), sum(group.num_rows for group in groups)
-    limit = max(FREE_SIZE, MAX_RATIO * len(data))
-    if not 0 <= size <= limit or not 0 <= rows <= size or rows != file.metadata.num_rows:
-        raise ValueError(f"it says that it has {rows:,} rows of {size:,} bytes, expected at most {limit:,} bytes")
-    return file
+    footer = parse_footer(data)
+    rows = sum(group.row_count for group in footer.row_groups)
+    if rows > MAX_ROWS:
+        raise ValueError(f"it says that it has {rows:,} rows, expected {MAX_ROWS:,} at most")
+    return StoredParquet(data, footer, pq.ParquetFile(pa.BufferReader(data)))
 
 
-def read_parquet(file: ParquetFile, names: Collection[str] | None = None) -> pa.Table:
-    """Return a Parquet file's rows, of some columns (`a.b` is field b of struct a) or of all."""
-    table: pa.Table = file.read(None if names is None else list(names), use_threads=False)
+def read_parquet(stored: StoredParquet, names: Collection[str] | None = None) -> pa.Table:
+    """Return a Parquet file's rows, of some columns (`a.b` is field b of struct a) or of all.
+
+    Raises
+    ------
+    ValueError, OSError, pyarrow.ArrowException
+        Its pages are cut or damaged, or their values would take more than `MAX_RATIO` times the file's length (and
+        `FREE_SIZE`).
+    """
+    limit = max(FREE_SIZE, MAX_RATIO * len(stored.data))
+    for place, column in enumerate(stored.footer.columns):
+        if names is None or any(f"{column.path}.".startswith(f"{name}.") for name in names):
+            for group in stored.footer.row_groups:
+                limit -= measure_chunk(stored.data, group.chunks[place], column, limit)
+    table: pa.Table = stored.file.read(None if names is None else list(names), use_threads=False)
     return table
 
 
