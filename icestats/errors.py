@@ -36,8 +36,27 @@ __all__ = [
 ]
 
 
+def printable(text: str) -> str:
+    r"""Return text from a table for a terminal, in one line: what moves or hides other text is replaced.
+
+    These are control characters, escape sequences, marks of direction, characters without a width, and separators of
+    lines.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb\u202ec")
+    'a�[2Jb�c'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 class IcestatsError(Exception):
     """Root of all errors that icestats raises on purpose."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class CallError(IcestatsError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from icestats.answers.text import printable_lines
+
 _Severity = Literal["error", "warning", "note"]
 
 
@@ -22,8 +24,8 @@ class Finding:
     """The exact statement that fixes it; None if there is none."""
 
     def __str__(self) -> str:
-        fix = f"\n  fix: {self.fix}" if self.fix else ""
-        return f"{self.severity}: {self.title} ({self.evidence}){fix}"
+        fix = [f"  fix: {self.fix}"] if self.fix else []
+        return printable_lines([f"{self.severity}: {self.title} ({self.evidence})", *fix])
 
     def to_json(self) -> dict[str, str | None]:
         """Return the finding as a JSON object."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from icestats.answers.text import printable_lines
+
 _STYLE = """
 .icestats-answer{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;max-width:900px;
 color:var(--jp-ui-font-color1,#212121);line-height:1.4}
+.icestats-answer *{unicode-bidi:isolate}
 .icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600;overflow-wrap:anywhere}
 .icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
 .icestats-answer table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
@@ -56,9 +59,13 @@ def element(tag: str, *contents: str, **attributes: str) -> Markup:
     >>> element("p", "a < b ", element("b", "yes"), class_="sub", title="it's")
     "<p class='sub' title='it&#x27;s'>a &lt; b <b>yes</b></p>"
     """
-    given = "".join(f" {name.rstrip('_').replace('_', '-')}='{escape(value)}'" for name, value in attributes.items())
-    inside = "".join(part if isinstance(part, Markup) else escape(part) for part in contents)
+    given = "".join(f" {name.rstrip('_').replace('_', '-')}='{_escape(value)}'" for name, value in attributes.items())
+    inside = "".join(part if isinstance(part, Markup) else _escape(part) for part in contents)
     return Markup(f"<{tag}{given}>{inside}</{tag}>")
+
+
+def _escape(text: str) -> str:
+    return escape(printable_lines(text.split("\n")))
 
 
 def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], **attributes: str) -> Markup:

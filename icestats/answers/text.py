@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from icestats.errors import printable as printable
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -75,28 +77,29 @@ def one_line(said: BaseException | str, longest: int = 300) -> str:
     >>> one_line(ValueError("no such\n  file")), one_line(EOFError())
     ('no such file', 'EOFError')
     """
-    return " ".join(str(said).split())[:longest] or type(said).__name__
+    return printable(" ".join(str(said).split()))[:longest] or type(said).__name__
 
 
-def printable(text: str) -> str:
-    r"""Return text from a table for a terminal, with its control characters replaced.
+def printable_lines(lines: Iterable[str]) -> str:
+    r"""Return lines as the text of an answer, each `printable` and thus one line, whatever a table has in it.
 
     Examples
     --------
-    >>> printable("a\x1b[2Jb")
-    'a�[2Jb'
+    >>> printable_lines(["of a\nb", "  \x1b[2J"])
+    'of a�b\n  �[2J'
     """
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "\n".join(map(printable, lines))
 
 
 def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Return rows of cells as aligned lines: columns in `left` flush left, the others flush right.
+    """Return rows of cells as aligned printable lines: columns in `left` flush left, the others flush right.
 
     Examples
     --------
     >>> align([("source", "rows"), ("theta", "7")])
     ['source  rows', 'theta      7']
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

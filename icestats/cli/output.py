@@ -24,7 +24,7 @@ import click
 import pyarrow as pa
 
 from icestats.answers.schemas import STATISTICS, SUMMED_STATISTICS
-from icestats.answers.text import align, printable
+from icestats.answers.text import align, printable, printable_lines
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.types import decode_json, json_value
 
@@ -88,8 +88,18 @@ def with_report(command: Command) -> Any:
 
 
 def _write_json(document: Any, path: Path | None) -> None:
-    """Write one JSON document."""
-    _write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(), path)
+    """Write one JSON document; what `printable` would replace is escaped."""
+    lines = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False).split("\n")
+    _write("".join(f"{_escape(line)}\n" for line in lines).encode(), path)
+
+
+def _escape(line: str) -> str:
+    return line if line.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in line)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def _write_output(output: Output, output_format: str, path: Path | None) -> None:
@@ -105,7 +115,10 @@ def _write_output(output: Output, output_format: str, path: Path | None) -> None
         if output_format == "json":
             _write_json(records, path)
         elif output_format == "csv":
-            _write(_csv(records, output.table.column_names), path)
+            data = _csv(records, output.table.column_names)
+            # A file and a program get the values as they are.
+            is_read = path is None and sys.stdout.isatty()
+            _write((printable_lines(data.split("\r\n")) if is_read else data).encode("utf-8", "replace"), path)
         else:
             _write((_text(records) + output.note).encode(), path)
 
@@ -127,7 +140,7 @@ def _write(data: bytes, path: Path | None) -> None:
         click.echo(data, nl=False)
 
 
-def _csv(records: list[dict[str, Any]], names: list[str]) -> bytes:
+def _csv(records: list[dict[str, Any]], names: list[str]) -> str:
     import csv
 
     text = io.StringIO()
@@ -137,7 +150,7 @@ def _csv(records: list[dict[str, Any]], names: list[str]) -> bytes:
     for record in records:
         flat = {k: json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v for k, v in record.items()}
         writer.writerow(flat)
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 def _text(records: list[dict[str, Any]]) -> str:
@@ -174,7 +187,7 @@ def _absence(record: dict[str, Any], name: str) -> str:
 def _short(value: Any, absence: str) -> str:
     if value is None:
         return absence
-    text = printable(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return text if len(text) <= _MOST_CELL_CHARACTERS else f"…{text[-_MOST_CELL_CHARACTERS + 1 :]}"
 
 
@@ -274,9 +287,9 @@ def terminal_progress(description: str, *, after_s: float = 0.0) -> Iterator[Cal
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(description, total=None)
+    task = bar.add_task(printable(description), total=None)
     begin = time.monotonic() + after_s
 
     def show(done: int, total: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from icestats.answers.text import counted
+from icestats.answers.text import counted, printable, printable_lines
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
 from icestats.commit.table_state import (
     Column,
@@ -103,7 +103,7 @@ class CommitPlan:
         size, blobs = f"{len(self.puffin.data):,} bytes", counted(len(self.blobs), "blob")
         if self.attempts:
             replaced = f", replaced {len(self.replaced)}" if self.replaced else ""
-            return (
+            return printable(
                 f"committed {self.statistics_path}: {size}, {blobs} "
                 f"({sum(b.listed for b in self.blobs)} listed in metadata.json, {len(self.kept)} kept{replaced}) "
                 f"for snapshot {self.snapshot_id}"
@@ -127,7 +127,7 @@ class CommitPlan:
             lines.append(f"  {self.before.statistics_path} would stay on storage as an orphan, {size}")
         lines += [f"effect: {effect}" for effect in self.effects]
         lines += [f"warning: {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        return printable_lines(lines)
 
 
 def build_commit_plan(

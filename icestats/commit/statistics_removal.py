@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import CommitFailedException
 
-from icestats.answers.text import counted
+from icestats.answers.text import counted, printable_lines
 from icestats.commit.entries import set_entry, unset_entry
 from icestats.commit.registration import count_attempts
 from icestats.commit.statistics_plan import entry_text
@@ -58,7 +58,7 @@ class RemovalPlan:
             f"  after:  {entry_text(self.after)}",
             f"  {self.before.statistics_path} {stay} on storage as an orphan",
         ]
-        return "\n".join([*lines, *self.notes])
+        return printable_lines([*lines, *self.notes])
 
 
 def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False) -> RemovalPlan:

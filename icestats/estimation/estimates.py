@@ -12,7 +12,7 @@ import pyarrow as pa
 from icestats.answers.findings import Finding
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import ESTIMATES, WORKLOAD, WORKLOAD_SUMMARY
-from icestats.answers.text import align, counted, render_bytes, render_count
+from icestats.answers.text import align, counted, printable_lines, render_bytes, render_count
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 
 
@@ -65,8 +65,8 @@ class Estimates(Sequence[SourceEstimate]):
     def __repr__(self) -> str:
         lines = align([_HEADS, *map(_cells, self.estimates)], left=(0, len(_HEADS) - 1))
         title = f"{self.table_name}  where {self.row_filter}  ({self._subtitle()})"
-        found = (f"  ! {finding}" for finding in self.findings)
-        return "\n".join([title, *(f"  {line}" for line in lines), *found])
+        found = [f"  {line}" for finding in self.findings for line in f"! {finding}".split("\n")]
+        return printable_lines([title, *(f"  {line}" for line in lines), *found])
 
     def _subtitle(self) -> str:
         said = {
@@ -155,7 +155,7 @@ class Workload:
 
     def __repr__(self) -> str:
         lines = align([_WORKLOAD_HEADS, *self._list_cells()])
-        return "\n".join([self._title(), *(f"  {line}" for line in lines)])
+        return printable_lines([self._title(), *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
         return build_answer(self._title(), build_table(_WORKLOAD_HEADS, self._list_cells()))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.markup import Markup, build_answer, element
-from icestats.answers.text import counted, render_bytes, render_count, render_time
+from icestats.answers.text import counted, printable_lines, render_bytes, render_count, render_time
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
@@ -264,7 +264,7 @@ def render_text(overview: Overview) -> str:
     lines = [f"{overview.name}  ({describe_snapshot(overview)})"]
     lines += [f"  {label:<{width}}  {text}" for label, text in figures]
     lines += [f"  ! {finding}" for finding in overview.findings]
-    return "\n".join(lines)
+    return printable_lines(lines)
 
 
 def render_html(overview: Overview) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.answers.schemas import COMPUTED
-from icestats.answers.text import counted, render_bytes
+from icestats.answers.text import counted, printable_lines, render_bytes
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
@@ -237,7 +237,7 @@ class Statistics:
             lines.append(f"  read by {found.scanned_by}'s own scan, the slower way: {found.scan_reason}")
         lines += [f"  skipped {name}: {reason}" for name, reason in found.skipped.items()]
         lines += [f"  {line}" for line in self.of_metadata.lines]
-        return "\n".join(lines)
+        return printable_lines(lines)
 
 
 class RefreshedStatistics(Statistics):
@@ -268,7 +268,7 @@ class RefreshedStatistics(Statistics):
         }
 
     def __repr__(self) -> str:
-        lines = [super().__repr__()]
+        lines = super().__repr__().split("\n")
         by_snapshot: defaultdict[int, list[str]] = defaultdict(list)
         for name, snapshot_id in self.added_to.items():
             by_snapshot[snapshot_id].append(name)
@@ -283,7 +283,7 @@ class RefreshedStatistics(Statistics):
         for name, reason in self.scanned.items():
             by_reason[reason].append(name)
         lines += [f"  scanned in full, as {reason}: {', '.join(names)}" for reason, names in by_reason.items()]
-        return "\n".join(lines)
+        return printable_lines(lines)
 
 
 def check_size(plan: ScanPlan, sizes: Sizes, max_size_bytes: int) -> None:

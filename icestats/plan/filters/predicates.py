@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from icestats.answers.text import printable
 from icestats.iceberg.partition_columns import display_partition_value
 from icestats.iceberg.types import decode_json, decode_value, encode_value, parse_type
 
@@ -40,7 +41,7 @@ def display_bytes(type_text: str, data: bytes, transform: str = "identity") -> s
     name = parse_type(type_text).name
     if name == "boolean":
         return str(shown).lower()
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(shown))
+    text = printable(str(shown))
     if len(text) > _MOST_CHARACTERS:
         text = text[: _MOST_CHARACTERS - 1] + "…"
     if name in ("binary", "fixed"):

@@ -14,7 +14,7 @@ from icestats.errors import CallError
 from icestats.iceberg.metadata import Schema
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread
 from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.maintenance import Maintenance
+from icestats.plan.layout.maintenance import NEXT, Maintenance
 from icestats.plan.layout.what_if import WhatIf, compare, regroup_files, sort_files
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from icestats.plan.filters.row_filter import RowFilter
 
 from icestats.answers.markup import build_answer, build_table, element
-from icestats.answers.text import counted
+from icestats.answers.text import counted, printable_lines
 from icestats.plan.layout.clustering import Depth
 
 
@@ -149,8 +149,8 @@ class Layout:
         for finding in self.findings:
             lines.append(f"  ! {finding.severity}: {finding.title}")
             lines.append(f"      {finding.evidence}")
-            lines += [f"      {line}" for line in (finding.fix or "").splitlines()]
-        return "\n".join(lines)
+            lines += [f"      {finding.fix.replace(NEXT, '; ')}"] if finding.fix else []
+        return printable_lines(lines)
 
     def _repr_html_(self) -> str:
         told = []

@@ -11,6 +11,8 @@ from icestats.answers.text import counted, quote_name
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.plan.layout.file_set import FileSet
 
+NEXT = ";\n"
+"""Between two statements."""
 _MANIFEST_SIZE = "commit.manifest.target-size-bytes"
 _FILE_SIZE = "write.target-file-size-bytes"
 _DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
@@ -47,7 +49,7 @@ class Maintenance:
         call = f"CALL {quote_name(self.catalog)}.system.rewrite_manifests(table => {_quote(self.identifier)}{order})"
         if manifest_size_bytes is None or manifest_size_bytes == self.manifest_size_bytes:
             return call
-        return f"{self.set_property(_MANIFEST_SIZE, str(manifest_size_bytes))};\n{call}"
+        return f"{self.set_property(_MANIFEST_SIZE, str(manifest_size_bytes))}{NEXT}{call}"
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""

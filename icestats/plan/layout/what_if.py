@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import to_numpy
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import MANIFEST_REWRITE, WHAT_IF
+from icestats.answers.text import printable_lines
 from icestats.errors import CallError
 from icestats.iceberg.value_order import Keys, Longs, Mask
 from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
 from icestats.plan.evaluation.evaluator import evaluate
 from icestats.plan.layout.clustering import FieldLayout
 from icestats.plan.layout.file_set import FileSet
+from icestats.plan.layout.maintenance import NEXT
 from icestats.plan.pruning.funnel import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 
 if TYPE_CHECKING:
@@ -276,7 +278,7 @@ class WhatIf:
         for comparison in self.comparisons:
             lines.append(f"  {comparison.row_filter}")
             lines += [f"    {step}: {now}, then {then}" for step, now, then in _texts(comparison)]
-        return "\n".join([*lines, f"  {self.statement}"])
+        return printable_lines([*lines, f"  {self.statement.replace(NEXT, '; ')}"])
 
     def _repr_html_(self) -> str:
         rows = [(comparison.row_filter, *texts) for comparison in self.comparisons for texts in _texts(comparison)]
@@ -381,11 +383,12 @@ class ManifestRewrite:
         return pa.Table.from_pylist([asdict(outcome) for outcome in self.outcomes], MANIFEST_REWRITE)
 
     def __repr__(self) -> str:
-        return "\n".join([self._head(), *(f"  {line}" for line in self._lines()), *self.statements])
+        statements = (statement.replace(NEXT, "; ") for statement in self.statements)
+        return printable_lines([self._head(), *(f"  {line}" for line in self._lines()), *statements])
 
     def _repr_html_(self) -> str:
         lines = element("ul", *(element("li", line) for line in self._lines()))
-        return build_answer(self._head(), lines, element("pre", ";\n".join(self.statements)))
+        return build_answer(self._head(), lines, element("pre", NEXT.join(self.statements)))
 
     def _head(self) -> str:
         if not self.is_done:

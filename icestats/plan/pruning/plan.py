@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
-from icestats.answers.text import printable, render_bytes, render_count
+from icestats.answers.text import printable_lines, render_bytes, render_count
 from icestats.errors import CallError
 from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.explanations import Explanation, explain, join_explanations
@@ -194,7 +194,7 @@ class Plan:
 
     def __repr__(self) -> str:
         width = max((len(step.step) for step in self.steps), default=0)
-        lines = [f"{self.table} where {printable(self.row_filter)}", *(f"  {line}" for line in self._filter_lines())]
+        lines = [f"{self.table} where {self.row_filter}", *(f"  {line}" for line in self._filter_lines())]
         for step in self.steps:
             bar = "█" * max(round(_share(step) * _WIDTH), 1 if step.kept else 0)
             counts = [f"{render_count(step.kept)} of {step.total:,} {step.unit}s kept"]
@@ -202,7 +202,7 @@ class Plan:
                 counts += [render_bytes(step.kept_bytes), f"{render_count(step.kept_rows)} records"]
             counts.append(f"{step.duration_ms:.1f} ms" + (f" ({step.note})" if step.note else ""))
             lines.append(f"  {step.step:<{width}}  {bar:<{_WIDTH}}  {', '.join(counts)}")
-        return "\n".join(lines)
+        return printable_lines(lines)
 
     def _repr_html_(self) -> str:
         lines = [line.strip() for line in self._filter_lines()]
@@ -212,8 +212,8 @@ class Plan:
     def _filter_lines(self) -> list[str]:
         lines = []
         for spec_id, text in self.partition_filters.items():
-            lines.append(f"partition spec {spec_id}: {printable(text)}")
-            lines += [f"  {printable(p)}: {why}" for p, why in self.unprojected.get(spec_id, {}).items()]
+            lines.append(f"partition spec {spec_id}: {text}")
+            lines += [f"  {p}: {why}" for p, why in self.unprojected.get(spec_id, {}).items()]
         return lines
 
     def _explain_manifests(self) -> tuple[list[str], list[list[Explanation]]]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.schemas import MANIFEST_FILES
+from icestats.answers.text import printable
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.storage import FileReader
@@ -109,7 +110,7 @@ def _take_distinct(manifests: pa.Table, path: str) -> pa.Table:
     repeated = len(paths) - len(first)
     logging.getLogger("icestats").warning(
         "%s names %s of its manifests again: each is read once, as by Spark; PyIceberg reads it as often",
-        path,
+        printable(path),
         repeated,
     )
     return manifests.take(pa.array(list(first.values()), pa.int64()))
