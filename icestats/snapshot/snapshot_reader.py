@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
+from icestats.answers.findings import Finding
 from icestats.answers.schemas import MANIFESTS, partitions_schema
-from icestats.errors import FilterError, MetadataError
+from icestats.errors import FilterError, IcestatsError, MetadataError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.partition_columns import PartitionColumn
@@ -39,7 +40,7 @@ from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.stats.histogram import Histogram, Kind, build_histogram
-from icestats.stats.rollup_cells import CommittedFigures, build_column_maps, build_columns
+from icestats.stats.rollup_cells import CommittedFigures, Figure, build_column_maps, build_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +70,17 @@ class SnapshotReader:
         self._rollups: RollUps | None = None
         self._by_manifest: dict[tuple[Field, ...], RollUps] = {}
         self._by_partition: RollUps | None = None
+        self._unused: dict[str, Finding] = {}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The committed statistics that could not be used so far, and why."""
+        return tuple(self._unused.values())
+
+    def _leave_out(self, what: str, error: IcestatsError) -> None:
+        if str(error) not in self._unused:
+            self._unused[str(error)] = Finding("warning", f"{what} are not used", str(error))
+            _LOG.warning("%s are not used: %s", what, error)
 
     @cached_property
     def manifest_files(self) -> pa.Table:
@@ -140,18 +152,16 @@ class SnapshotReader:
 
     @cached_property
     def _committed(self) -> CommittedRollups:
-        return CommittedRollups(self.source.storage, self.manifest_files, self.schema.columns)
+        leave_out = partial(self._leave_out, "committed manifest statistics")
+        return CommittedRollups(self.source.storage, self.manifest_files, self.schema.columns, leave_out)
 
     def _nearest_blobs(self) -> Iterator[CommittedBlob]:
-        """Yield blobs, the nearest first, reading no more footers than are asked for."""
+        """Yield blobs, the nearest first, reading no more footers than are asked for; damaged files are left out."""
         if "blobs" in vars(self):
             yield from self.blobs
             return
-        try:
-            yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot)
-        except MetadataError as error:
-            # What shows statistics files says so too; the manifests are still there.
-            _LOG.warning("committed manifest statistics are not used: %s", error)
+        leave_out = partial(self._leave_out, "committed statistics")
+        yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot, leave_out)
 
     @property
     def partition_rollups(self) -> RollUps:
@@ -164,8 +174,8 @@ class SnapshotReader:
         metadata, storage = self.source.metadata, self.source.storage
         if self._by_partition is not None or self.snapshot is None or not metadata.partition_statistics:
             return self._by_partition
-        columns = self.schema.columns
-        found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns)
+        columns, leave_out = self.schema.columns, partial(self._leave_out, "committed partition statistics")
+        found = read_committed_partitions(metadata, storage, self.snapshot, self.partition_columns, columns, leave_out)
         nothing = pa.schema([]).empty_table()
         self._by_partition = None if found is None else RollUps(nothing, nothing, *found, nothing)
         return self._by_partition
@@ -204,8 +214,21 @@ class SnapshotReader:
 
     def read_columns(self) -> pa.Table:
         """Return `schemas.COLUMNS`."""
-        figures = read_committed_figures(self.source.storage, self.blobs)
-        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
+        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, self._read_figures())
+
+    def _read_figures(self) -> CommittedFigures:
+        """Return the figures of committed statistics; those of a damaged blob are left out."""
+        figures: dict[int, dict[str, Figure]] = {}
+        usable = [blob for blob in self._nearest_blobs() if blob.commits_behind is not None]
+        for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
+            try:
+                found = read_committed_figures(self.source.storage, (blob,))
+            except MetadataError as error:
+                self._leave_out("committed statistics", error)
+                continue
+            for field_id, own in found.items():
+                figures[field_id] = own | figures.get(field_id, {})
+        return figures
 
     def read_files(self, field_ids: Sequence[int], manifest_files: pa.Table | None = None) -> pa.Table:
         """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from icestats.errors import CallError
@@ -53,7 +54,9 @@ class Table(StatisticsFiles, Estimating):
 
     def overview(self) -> Overview:
         """Return the figures that the manifest list and metadata.json give: what a table draws of itself."""
-        return build_overview(self.name, self.metadata, self.snapshot, self.schema, self._reader.manifest_files)
+        found = build_overview(self.name, self.metadata, self.snapshot, self.schema, self._reader.manifest_files)
+        unused = (f"{finding.title}: {finding.evidence}" for finding in self._reader.findings)
+        return replace(found, findings=(*found.findings, *unused))
 
     def __repr__(self) -> str:
         return render_text(self.overview())

@@ -98,7 +98,7 @@ def test_a_manifest_of_another_length_under_the_same_path_is_read(small_table, l
 
     lengths = [n // 2 if i in changed else n for i, n in enumerate(files["manifest_length"].to_pylist())]
     other = files.set_column(1, files.schema.field(1), pa.array(lengths))
-    found = CommittedRollups(storage, other, columns).read(reader.blobs, columns, read)
+    found = CommittedRollups(storage, other, columns, pytest.fail).read(reader.blobs, columns, read)
     assert (found is not None) == in_use
     assert found is None or found.manifest_cells.equals(load().read()._reader.manifest_rollups.manifest_cells)
     assert asked == (files["manifest_path"].to_pylist()[:1] if in_use else [])

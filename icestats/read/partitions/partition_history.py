@@ -5,7 +5,6 @@ Source: Iceberg spec, "Partition Statistics"; what counts when is as in Iceberg'
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -125,14 +124,15 @@ def read_committed_partitions(
     snapshot: Snapshot,
     partition: Sequence[PartitionColumn],
     columns: Sequence[Field],
+    on_unused: Callable[[IcestatsError], None],
 ) -> tuple[pa.Table, pa.Table] | None:
     """Return the roll-up by partition from the snapshot's own file, None where it does not hold it.
 
     Returns
     -------
     tuple of pyarrow.Table or None
-        `schemas.partition_groups_schema` and its `schemas.ROLLUP_CELLS`, as the manifests give them. Why a file is not
-        used is logged as a warning of the logger `icestats`.
+        `schemas.partition_groups_schema` and its `schemas.ROLLUP_CELLS`, as the manifests give them. `on_unused` takes
+        the error that says why a file is not used.
     """
     file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot.snapshot_id), None)
     if file is None or not columns:
@@ -142,7 +142,7 @@ def read_committed_partitions(
     except _UnusableError:
         return None
     except IcestatsError as error:
-        logging.getLogger("icestats").warning("committed partition statistics are not used: %s", error)
+        on_unused(error)
         return None
     groups = found.groups
     for name, added in zip(LATEST, ADDED, strict=True):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
-from icestats.errors import StatisticsMissingError
+from icestats.errors import MetadataError, StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
@@ -67,7 +67,10 @@ class CommittedKll:
 
 
 def read_committed_blobs(
-    storage: FileReader, metadata: TableMetadata, snapshot: Snapshot | None
+    storage: FileReader,
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    on_damage: Callable[[MetadataError], None] | None = None,
 ) -> Iterator[CommittedBlob]:
     """Yield the blobs of every registered statistics file, the files nearest to the snapshot first.
 
@@ -79,6 +82,8 @@ def read_committed_blobs(
         The table.
     snapshot : Snapshot or None
         The snapshot that ages are counted from.
+    on_damage : callable, optional
+        Takes the error of a file that is then left out; by default it is raised.
 
     Raises
     ------
@@ -90,7 +95,14 @@ def read_committed_blobs(
     find_users = find_statistics_users(metadata, ages)
     for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
         entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
-        for blob in read_puffin_footer(storage, file.statistics_path).blobs:
+        try:
+            blobs = read_puffin_footer(storage, file.statistics_path).blobs
+        except MetadataError as error:
+            if on_damage is None:
+                raise
+            on_damage(error)
+            continue
+        for blob in blobs:
             age = ages.get(blob.snapshot_id)
             entry = entries.get((blob.type, blob.field_ids, blob.snapshot_id))
             yield CommittedBlob(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,7 +26,6 @@ from icestats.read.rollups.manifest_statistics import (
 )
 from icestats.read.rollups.rollup_merge import merge_groups_cells, merge_manifests, take_columns
 
-_LOG = logging.getLogger("icestats")
 _LEAST_SHARE_KNOWN = 0.5
 """A blob that has a smaller share of the manifests, in bytes, is not used: the local cache may have more."""
 
@@ -46,18 +44,22 @@ class CommittedRollups:
         `schemas.MANIFEST_FILES`: all manifests of the snapshot.
     columns : sequence of Field
         All columns of the snapshot.
-
-    Notes
-    -----
-    Why a blob is not used is logged once, as a warning of the logger `icestats`.
+    on_unused : callable
+        Takes the error that says why a blob is not used.
     """
 
-    def __init__(self, storage: FileReader, manifest_files: pa.Table, columns: Sequence[Field]) -> None:
+    def __init__(
+        self,
+        storage: FileReader,
+        manifest_files: pa.Table,
+        columns: Sequence[Field],
+        on_unused: Callable[[IcestatsError], None],
+    ) -> None:
         self._storage = storage
         self._manifest_files = manifest_files
         self._columns = columns
         self._opened: dict[tuple[str, int], _Opened | None] = {}
-        self._said: set[str] = set()
+        self._on_unused = on_unused
 
     def read(
         self, blobs: Iterable[CommittedBlob], columns: Sequence[Field], read_manifests: _ReadManifests
@@ -88,9 +90,7 @@ class CommittedRollups:
                 if opened is not None:
                     return opened.build(columns)
             except IcestatsError as error:
-                if str(error) not in self._said:
-                    _LOG.warning("committed manifest statistics are not used: %s", error)
-                    self._said.add(str(error))
+                self._on_unused(error)
         return None
 
     def _open(self, found: CommittedBlob, read_manifests: _ReadManifests) -> _Opened | None:

@@ -1,0 +1,96 @@
+"""A statistics file that is gone or damaged costs the figures that it had, no more, and is named."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+import icestats
+from icestats.errors import MetadataError
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
+from tests.added_rows import numbers
+
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+
+def commit_all(table: icestats.Table) -> None:
+    """Commit sketches of the columns, and statistics of manifests and partitions."""
+    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    Statistics(table._source, found).commit()
+    table.compute(table=False, manifests=True, partitions=True, with_column_stats=True).commit()
+
+
+def statistics_file(table: icestats.Table) -> Path:
+    return local_path(table.metadata.statistics[-1].statistics_path)
+
+
+def partition_file(table: icestats.Table) -> Path:
+    return local_path(table.metadata.partition_statistics[-1].statistics_path)
+
+
+DAMAGE = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "other bytes": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "a damaged blob": lambda path: path.write_bytes(b"PFA1" + bytes(3_000) + path.read_bytes()[3_004:]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("find", [statistics_file, partition_file])
+def test_answers_come_with_a_finding_that_names_the_file(find, damage, small_table, load, caplog):
+    expected = load()
+    manifests, partitions, names = expected.manifests(), expected.partitions(), expected.columns()["name"]
+    commit_all(load())
+    path = find(load())
+    DAMAGE[damage](path)
+    table = load()
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert table.manifests().equals(manifests)
+        assert table.partitions().drop_columns(["last_updated_at"]).equals(partitions.drop_columns(["last_updated_at"]))
+        assert table.columns()["name"].equals(names)
+        assert len(table.plan("id < 5").files())
+    assert str(path) in caplog.text
+    assert any(str(path) in finding for finding in table.overview().findings)
+    assert str(path) in repr(table)
+    assert len({record.getMessage() for record in caplog.records}) == len(caplog.records)
+
+
+def test_an_untouched_table_has_no_such_finding(small_table, load, caplog):
+    commit_all(load())
+    table = load()
+    with caplog.at_level(logging.WARNING, "icestats"):
+        for ask in (table.manifests, table.partitions, table.columns):
+            ask()
+    assert not table._reader.findings
+    assert not caplog.records
+
+
+def test_who_asks_for_the_lost_statistics_gets_one_line(small_table, load):
+    commit_all(load())
+    path = statistics_file(load())
+    path.unlink()
+    for ask in (lambda: load().histogram("id"), lambda: load().sketches()):
+        with pytest.raises(MetadataError) as caught:
+            ask()
+        assert str(caught.value) == f"{load().metadata.statistics[-1].statistics_path}: no such file"
+    partition_file(load()).unlink()
+    with pytest.raises(MetadataError, match="no such file"):
+        load().partition_statistics()
+
+
+def test_earlier_statistics_are_used_where_the_nearest_are_gone(small_table, load):
+    commit_all(load())
+    ndv = dict(zip(load().columns()["name"].to_pylist(), load().columns()["ndv"].to_pylist(), strict=True))
+    small_table.append(numbers([1]))
+    commit_all(load())
+    statistics_file(load()).unlink()
+    columns = {row["name"]: row for row in load().columns().to_pylist()}
+    assert columns["name"]["ndv"] == ndv["name"]
+    assert "1 commit behind" in dict(columns["name"]["provenance"])["ndv"]
