@@ -151,7 +151,7 @@ def _find_metadata(folder: Path) -> Path:
     metadata = folder if folder.name == "metadata" else folder / "metadata"
     versions = _numbered_versions(metadata)
     hint = metadata / "version-hint.text"
-    named = hint.read_text(errors="replace").strip() if hint.is_file() else ""
+    named = Storage().read(str(hint), 0, 100).decode(errors="replace").strip() if hint.is_file() else ""
     if named.isdecimal() and int(named) in versions:
         # The hint is written after the version, and may be late: those that follow without a gap are the table's too.
         version = int(named)

@@ -14,7 +14,8 @@ from typing import Any
 
 from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
+from icestats.iceberg.types import to_arrow_type
 
 NESTED_TYPES = frozenset({"struct", "list", "map"})
 
@@ -275,10 +276,15 @@ class TableMetadata:
             current = None if parent is None else self.snapshots.get(parent)
 
 
-_MAX_RATIO = 64
-"""A gzipped metadata.json may inflate to this many times its length, ..."""
-_FREE_SIZE_BYTES = 64 << 20
-"""... or to this many bytes, whichever is more; and to no more than a file may have that is not gzipped."""
+def parse_count(text: str | None) -> int | None:
+    """Return the count that a property states, None where it states none of 63 bits.
+
+    Examples
+    --------
+    >>> parse_count("12"), parse_count("-1"), parse_count("9" * 19)
+    (12, None, None)
+    """
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def read_metadata(storage: FileReader, location: str) -> TableMetadata:
@@ -311,7 +317,11 @@ def read_document(storage: FileReader, location: str) -> Any:
     if data[:2] == b"\x1f\x8b":
         data = _inflate(data, location)
     try:
-        return json.loads(data)
+        document = json.loads(data)
+        if b"\\u" in data:
+            # A surrogate alone is no text: nothing could be written or sent of it.
+            json.dumps(document, ensure_ascii=False).encode()
+        return document
     except (ValueError, RecursionError) as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         raise MetadataError(f"not a metadata.json: {one_line(error)}", location, offset) from error
@@ -319,7 +329,7 @@ def read_document(storage: FileReader, location: str) -> Any:
 
 def _inflate(data: bytes, location: str) -> bytes:
     inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    limit = min(MAX_FILE_SIZE_BYTES, max(_FREE_SIZE_BYTES, _MAX_RATIO * len(data)))
+    limit = min(MAX_FILE_SIZE_BYTES, expanded_limit(len(data)))
     try:
         inflated = inflater.decompress(data, limit + 1)
     except zlib.error as error:
@@ -329,6 +339,9 @@ def _inflate(data: bytes, location: str) -> bytes:
     if not inflater.eof:
         raise MetadataError("the gzip stream is cut", location, len(data))
     return inflated
+
+
+_FIRST_TIME_MS, _LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def build_metadata(document: Mapping[str, Any], path: str) -> TableMetadata:
@@ -353,48 +366,51 @@ def build_metadata(document: Mapping[str, Any], path: str) -> TableMetadata:
         raise MetadataError(f"format-version is {version!r:.40}, expected 1, 2 or 3", path)
     try:
         return _build(document, version)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise MetadataError(f"not valid Iceberg table metadata: {what}", path) from error
 
 
 def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
-    schemas = {s.get("schema-id", 0): _schema(s) for s in doc.get("schemas") or [doc["schema"]]}
-    specs = {s["spec-id"]: _spec(s["spec-id"], s["fields"]) for s in doc.get("partition-specs") or []}
+    schemas = {_int(s.get("schema-id", 0)): _schema(s) for s in doc.get("schemas") or [doc["schema"]]}
+    specs = {_int(s["spec-id"]): _spec(s["spec-id"], s["fields"]) for s in doc.get("partition-specs") or []}
     if not specs:
         specs = {0: _spec(0, doc.get("partition-spec") or [])}
     current = doc.get("current-snapshot-id")
     refs = {
-        str(name): SnapshotRef(int(ref["snapshot-id"]), str(ref.get("type", "branch")))
+        str(name): SnapshotRef(_long(ref["snapshot-id"]), str(ref.get("type", "branch")))
         for name, ref in (doc.get("refs") or {}).items()
     }
     # Java writes -1 for a table without snapshots.
-    current = None if current is None or current == -1 else int(current)
+    current = None if current is None or current == -1 else _long(current)
     if current is not None:
         refs.setdefault("main", SnapshotRef(current, "branch"))
-    current_schema_id = doc.get("current-schema-id", next(iter(schemas)))
+    current_schema_id = _int(doc.get("current-schema-id", next(iter(schemas))))
     if current_schema_id not in schemas:
         raise ValueError(f"current-schema-id {current_schema_id} is not among the schemas")
+    default_spec_id = _int(doc.get("default-spec-id", next(iter(specs))))
+    if default_spec_id not in specs:
+        raise ValueError(f"default-spec-id {default_spec_id} is not among the partition specs")
     return TableMetadata(
         format_version=version,
         table_uuid=str(doc.get("table-uuid", "")),
         location=str(doc["location"]),
-        last_updated_ms=int(doc.get("last-updated-ms", 0)),
+        last_updated_ms=_long(doc.get("last-updated-ms", 0)),
         schemas=schemas,
         current_schema_id=current_schema_id,
         specs=specs,
-        default_spec_id=int(doc.get("default-spec-id", next(iter(specs)))),
-        snapshots={int(s["snapshot-id"]): _snapshot(s) for s in doc.get("snapshots") or []},
+        default_spec_id=default_spec_id,
+        snapshots={_long(s["snapshot-id"]): _snapshot(s) for s in doc.get("snapshots") or []},
         current_snapshot_id=current,
-        snapshot_log=tuple((int(e["timestamp-ms"]), int(e["snapshot-id"])) for e in doc.get("snapshot-log") or []),
+        snapshot_log=tuple((_time(e["timestamp-ms"]), _long(e["snapshot-id"])) for e in doc.get("snapshot-log") or []),
         refs=refs,
         properties={str(k): str(v) for k, v in (doc.get("properties") or {}).items()},
         statistics=tuple(_statistics(s) for s in doc.get("statistics") or []),
         partition_statistics=tuple(
-            PartitionStatisticsFile(int(p["snapshot-id"]), str(p["statistics-path"]), int(p["file-size-in-bytes"]))
+            PartitionStatisticsFile(_long(p["snapshot-id"]), str(p["statistics-path"]), _long(p["file-size-in-bytes"]))
             for p in doc.get("partition-statistics") or []
         ),
-        metadata_log=tuple((int(e["timestamp-ms"]), str(e["metadata-file"])) for e in doc.get("metadata-log") or []),
+        metadata_log=tuple((_time(e["timestamp-ms"]), str(e["metadata-file"])) for e in doc.get("metadata-log") or []),
     )
 
 
@@ -406,7 +422,7 @@ def _schema(document: Mapping[str, Any]) -> Schema:
     fields: list[Field] = []
     for column in document["fields"]:
         _flatten((column["id"], column["name"], column["type"], column["required"]), fields, level=0, repeated=False)
-    return Schema(int(document.get("schema-id", 0)), tuple(fields))
+    return Schema(_int(document.get("schema-id", 0)), tuple(fields))
 
 
 _Part = tuple[Any, Any, Any, Any]
@@ -418,8 +434,10 @@ def _flatten(part: _Part, out: list[Field], *, level: int, repeated: bool) -> No
     if level > _MOST_LEVELS:
         raise ValueError(f"a column is nested more than {_MOST_LEVELS} levels deep")
     own = kind if isinstance(kind, str) else str(kind["type"])
-    out.append(Field(int(field_id), str(name), own, bool(required), level == 0, repeated))
-    if not isinstance(kind, str):
+    out.append(Field(_int(field_id), str(name), own, bool(required), level == 0, repeated))
+    if isinstance(kind, str):
+        to_arrow_type(kind)
+    else:
         for inner_id, inner_name, inner_kind, inner_required in _parts(name, kind):
             inner = (inner_id, f"{name}.{inner_name}", inner_kind, inner_required)
             _flatten(inner, out, level=level + 1, repeated=repeated or own != "struct")
@@ -439,11 +457,11 @@ def _parts(name: str, kind: Mapping[str, Any]) -> list[_Part]:
 def _spec(spec_id: int, fields: list[Mapping[str, Any]]) -> PartitionSpec:
     # Field ids of v1 specs may be absent: they count up from 1000.
     return PartitionSpec(
-        int(spec_id),
+        _int(spec_id),
         tuple(
             PartitionField(
-                int(f.get("field-id", 1000 + i)),
-                int(f["source-id"] if "source-id" in f else f["source-ids"][0]),
+                _int(f.get("field-id", 1000 + i)),
+                _int(f["source-id"] if "source-id" in f else f["source-ids"][0]),
                 str(f["name"]),
                 str(f["transform"]),
             )
@@ -454,33 +472,55 @@ def _spec(spec_id: int, fields: list[Mapping[str, Any]]) -> PartitionSpec:
 
 def _snapshot(doc: Mapping[str, Any]) -> Snapshot:
     parent = doc.get("parent-snapshot-id")
-    schema_id = doc.get("schema-id")
+    schema_id, manifest_list = doc.get("schema-id"), doc.get("manifest-list")
     return Snapshot(
-        snapshot_id=int(doc["snapshot-id"]),
-        parent_snapshot_id=None if parent is None else int(parent),
-        sequence_number=int(doc.get("sequence-number") or 0),
-        timestamp_ms=int(doc["timestamp-ms"]),
-        manifest_list=doc.get("manifest-list"),
+        snapshot_id=_long(doc["snapshot-id"]),
+        parent_snapshot_id=None if parent is None else _long(parent),
+        sequence_number=_long(doc.get("sequence-number") or 0),
+        timestamp_ms=_time(doc["timestamp-ms"]),
+        manifest_list=None if manifest_list is None else str(manifest_list),
         manifests=tuple(str(m) for m in doc.get("manifests") or ()),
-        schema_id=None if schema_id is None else int(schema_id),
+        schema_id=None if schema_id is None else _int(schema_id),
         summary={str(k): str(v) for k, v in (doc.get("summary") or {}).items()},
     )
 
 
 def _statistics(doc: Mapping[str, Any]) -> StatisticsFile:
     return StatisticsFile(
-        snapshot_id=int(doc["snapshot-id"]),
+        snapshot_id=_long(doc["snapshot-id"]),
         statistics_path=str(doc["statistics-path"]),
-        file_size_in_bytes=int(doc["file-size-in-bytes"]),
-        file_footer_size_in_bytes=int(doc["file-footer-size-in-bytes"]),
+        file_size_in_bytes=_long(doc["file-size-in-bytes"]),
+        file_footer_size_in_bytes=_long(doc["file-footer-size-in-bytes"]),
         blobs=tuple(
             BlobMetadata(
                 type=str(b["type"]),
-                snapshot_id=int(b["snapshot-id"]),
-                sequence_number=int(b["sequence-number"]),
-                field_ids=tuple(int(f) for f in b["fields"]),
+                snapshot_id=_long(b["snapshot-id"]),
+                sequence_number=_long(b["sequence-number"]),
+                field_ids=tuple(_int(f) for f in b["fields"]),
                 properties={str(k): str(v) for k, v in (b.get("properties") or {}).items()},
             )
             for b in doc.get("blob-metadata") or []
         ),
     )
+
+
+def _int(value: Any) -> int:
+    return _whole(value, 32)
+
+
+def _long(value: Any) -> int:
+    return _whole(value, 64)
+
+
+def _whole(value: Any, bits: int) -> int:
+    number = int(value)
+    if number.bit_length() >= bits:
+        raise ValueError(f"{number:.6g} where an integer of {bits} bits belongs")
+    return number
+
+
+def _time(value: Any) -> int:
+    number = int(value)
+    if not _FIRST_TIME_MS <= number <= _LAST_TIME_MS:
+        raise ValueError(f"{number:.6g} where milliseconds since 1970 belong, of the years 1 to 9999")
+    return number

@@ -28,6 +28,10 @@ for it."""
 _GCS_SCHEMES = ("gs", "gcs")
 MAX_FILE_SIZE_BYTES = 256 << 20
 """Largest file that is read whole."""
+MAX_RATIO = 256
+"""Compressed bytes may expand to this many times their length, ..."""
+FREE_SIZE_BYTES = 64 << 20
+"""... or to this many bytes, whichever is more."""
 _MAX_READ_SIZE_BYTES = (1 << 31) - 1
 """Most bytes that are read of a file at once."""
 
@@ -139,6 +143,17 @@ def read_range(stream: InputStream | BinaryIO, location: str, offset: int, lengt
         raise MetadataError(f"{wanted:,} bytes to read, expected {limit:,} at most", location, offset)
     stream.seek(offset)
     return bytes(stream.read(wanted))
+
+
+def expanded_limit(size_bytes: int) -> int:
+    """Return how many bytes so many compressed ones may expand to; what has more is refused.
+
+    Examples
+    --------
+    >>> expanded_limit(1_000), expanded_limit(1_000_000)
+    (67108864, 256000000)
+    """
+    return max(FREE_SIZE_BYTES, MAX_RATIO * size_bytes)
 
 
 def _limit_retries(file_io: FileIO, scheme: str) -> FileIO:

@@ -78,8 +78,10 @@ class SnapshotReader:
         return tuple(self._unused.values())
 
     def _leave_out(self, what: str, error: IcestatsError) -> None:
-        if str(error) not in self._unused:
-            self._unused[str(error)] = Finding("warning", f"{what} are not used", str(error))
+        # One line a file, whatever the number of its blobs.
+        place = error.path if isinstance(error, MetadataError) else str(error)
+        if place not in self._unused:
+            self._unused[place] = Finding("warning", f"{what} are not used", str(error))
             _LOG.warning("%s are not used: %s", what, error)
 
     @cached_property

@@ -33,6 +33,7 @@ import zstandard
 
 from icestats.answers.text import counted, one_line, render_bytes
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.storage import expanded_limit
 from icestats.iceberg.types import parse_type
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
@@ -42,7 +43,6 @@ from icestats.stats.theta import ThetaSketch
 
 MAGIC: Final = b"IPS1"
 HEAD_SIZE_BYTES: Final = 8
-_MAX_INDEX_SIZE_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
         The index is damaged.
     """
     try:
-        document = json.loads(_decompress(stored, _MAX_INDEX_SIZE_BYTES))
+        document = json.loads(_decompress(stored))
         entries = tuple(_entry(entry) for entry in document["partitions"])
         item_type = document.get("item-type")
         index = PartitionIndex(
@@ -172,10 +172,11 @@ def split_sketches(entry: PartitionEntry, stored: bytes) -> tuple[bytes, bytes |
         A frame is damaged.
     """
     theta, kll = stored[: entry.theta_length], stored[entry.theta_length :]
-    return _decompress(theta, 1 << 30), _decompress(kll, 1 << 30) if entry.kll_length else None
+    return _decompress(theta), _decompress(kll) if entry.kll_length else None
 
 
-def _decompress(frame: bytes, limit: int) -> bytes:
+def _decompress(frame: bytes) -> bytes:
+    limit = expanded_limit(len(frame))
     try:
         size = zstandard.frame_content_size(frame)
         if not 0 <= size <= limit:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.markup import Markup, build_answer, element
 from icestats.answers.text import counted, printable_lines, render_bytes, render_count, render_time
-from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata, parse_count
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
 from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_traps
@@ -136,8 +136,7 @@ def _total(manifests: pa.Table, what: str) -> int | None:
 def _summary_size(snapshot: Snapshot | None) -> int | None:
     if snapshot is None:
         return 0
-    text = snapshot.summary.get("total-files-size", "")
-    return int(text) if text.isdecimal() else None
+    return parse_count(snapshot.summary.get("total-files-size"))
 
 
 def _statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[StatisticsAge | None, int]:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestats.errors import MetadataError
+from icestats.iceberg import storage
 from icestats.read.avro import avro_file, block_inflater
 from icestats.read.avro.avro_codecs import find_codec
 from icestats.read.avro.avro_file import parse_schema, read_batches, read_header
@@ -177,7 +178,7 @@ def test_bombs_are_defused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_blocks_are_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file may inflate to a multiple of its length only, all blocks together."""
-    monkeypatch.setattr(avro_file, "FREE_SIZE", 1 << 20)
+    monkeypatch.setattr(storage, "FREE_SIZE_BYTES", 1 << 20)
     block = (1, deflate(bytes(1 << 20)))
     assert "bytes" in str(error_of(container("deflate", *[block] * 50)))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import zstandard
 from pyiceberg.expressions import And, In, LessThan, Not, Or
 
 import icestats
@@ -18,7 +19,7 @@ from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFor
 from icestats.iceberg import storage
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
-from icestats.read.puffin.puffin import MAX_BLOBS, read_puffin_footer
+from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from tests.added_rows import numbers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -266,3 +267,38 @@ def test_avro_files_of_a_million_records_are_refused():
     file = container(record("r", "null"), bytes(MAX_RECORDS + 1), MAX_RECORDS + 1)
     with pytest.raises(MetadataError, match="more than 1,000,000 records"):
         read_records(file, "x.avro")
+
+
+IMPOSSIBLE = {
+    "a time beyond the year 9999": lambda d: d["snapshots"][0].update({"timestamp-ms": 2**62}),
+    "an id of 65 bits": lambda d: d["snapshots"][0].update({"sequence-number": 2**64}),
+    "an id that is no number": lambda d: d["refs"].update(b={"snapshot-id": "x", "type": "tag"}),
+    "an endless number": lambda d: d["snapshots"][0].update({"sequence-number": float("inf")}),
+    "half a character": lambda d: d["properties"].update(a="\ud800"),
+    "an unknown type": lambda d: d["schemas"][0]["fields"][0].update(type="truncate[0]"),
+    "digits beyond a decimal's": lambda d: d["schemas"][0]["fields"][0].update(type="decimal(99,2)"),
+    "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_impossible_values_are_refused_when_the_metadata_is_read(what, document, changed):
+    IMPOSSIBLE[what](document)
+    with pytest.raises(MetadataError, match="metadata") as caught:
+        icestats.load(changed())
+    assert "\n" not in str(caught.value)
+
+
+def test_counts_of_any_length_in_properties_are_unknown(document, changed):
+    for snapshot in document["snapshots"]:
+        snapshot["summary"] |= {"total-files-size": "9" * 5_000, "added-data-files": "9" * 5_000}
+    table = icestats.load(changed())
+    assert table.overview().file_size_in_bytes is None
+    assert "unknown" in repr(table)
+
+
+def test_a_compressed_blob_does_not_expand_without_end():
+    stored = zstandard.ZstdCompressor().compress(bytes(80 << 20))
+    blob = PuffinBlob("a", (1,), 1, 1, 4, len(stored), "zstd", {})
+    with pytest.raises(PuffinFormatError, match="83886080 bytes of content, expected 67108864 at most"):
+        read_blob(b"PFA1" + stored, blob, "x.stats")

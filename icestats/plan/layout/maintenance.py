@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted, quote_name
+from icestats.iceberg.metadata import parse_count
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.plan.layout.file_set import FileSet
 
@@ -81,8 +82,7 @@ class Maintenance:
         return f"CALL {quote_name(self.catalog)}.system.rewrite_data_files(table => {_quote(self.identifier)}{more})"
 
     def _size(self, name: str) -> int:
-        text = self.properties.get(name, "")
-        return int(text) if text.isdecimal() and int(text) > 0 else _DEFAULTS[name]
+        return parse_count(self.properties.get(name)) or _DEFAULTS[name]
 
 
 def _quote(text: str) -> str:

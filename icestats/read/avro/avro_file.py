@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from icestats.errors import MetadataError
+from icestats.iceberg.storage import expanded_limit
 from icestats.read.avro.avro_codecs import Inflate, find_codec
 from icestats.read.avro.block_inflater import Block, BlockInflater, Bytes, Words
 
@@ -21,10 +22,6 @@ MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 MAX_BLOCK_SIZE = 512 << 20
 """What one block may inflate to, in bytes."""
-MAX_RATIO = 256
-"""A file may inflate to this many times its length, ..."""
-FREE_SIZE = 64 << 20
-"""... or to this many bytes, whichever is more."""
 BATCH_SIZE = 1 << 20
 """Blocks are handed on together until they have this many inflated bytes."""
 
@@ -140,7 +137,7 @@ def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None
     ------
     MetadataError
         Unknown codec; a block is cut or damaged, has more entries than bytes, inflates to more than `MAX_BLOCK_SIZE`,
-        or the file to more than `MAX_RATIO` times its length (and `FREE_SIZE`).
+        or the file to more than its `expanded_limit`.
     """
     try:
         inflate = find_codec(header.codec)
@@ -152,7 +149,7 @@ def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None
         places: Words = np.array(blocks, np.int64).reshape(-1, 4)
         yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(places[:, 1:]), places[:, 0])
         return
-    room = max(FREE_SIZE, MAX_RATIO * len(data))
+    room = expanded_limit(len(data))
     while header.codec == "deflate" and inflater is not None and blocks:
         inflated, ends = inflater.inflate(data, blocks, BATCH_SIZE)
         if not len(ends) or len(inflated) > room:

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icestats.errors import MetadataError
+from icestats.iceberg.storage import expanded_limit
 from icestats.read.avro.avro_codecs import find_codec
 from icestats.read.avro.avro_file import (
-    FREE_SIZE,
     MAX_BLOCK_SIZE,
-    MAX_RATIO,
     AvroHeader,
     parse_schema,
     read_header,
@@ -114,7 +113,7 @@ def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, by
     except ValueError as error:
         raise MetadataError(str(error), header.path, 0) from error
     view = memoryview(data)
-    room = max(FREE_SIZE, MAX_RATIO * len(data))
+    room = expanded_limit(len(data))
     for offset, start, end, count in scan_blocks(data, header):
         try:
             block = bytes(inflate(view[start:end], min(MAX_BLOCK_SIZE, room)))

@@ -16,7 +16,7 @@ import zstandard
 
 from icestats.answers.text import one_line
 from icestats.errors import PuffinFormatError
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import FileReader, expanded_limit
 
 MAGIC = b"PFA1"
 COMPRESSED_FOOTER_FLAG = 1
@@ -33,9 +33,6 @@ _FOOTER_TRAILER_SIZE_BYTES = 12
 _FOOTER_FRAME_SIZE_BYTES = 16
 _SMALLEST_FILE_SIZE_BYTES = len(MAGIC) + _FOOTER_FRAME_SIZE_BYTES
 _TAIL_SIZE_BYTES = 64 * 2**10
-# A zstd block takes at least 3 bytes and holds at most 128 KiB; an LZ4 token byte stands for at most 255 bytes.
-_ZSTD_MOST_PER_BYTE = 128 * 2**10 // 3
-_LZ4_MOST_PER_BYTE = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +159,7 @@ def read_blob(
     Notes
     -----
     Source: Puffin spec, "Compression codecs". Memory is at most the stored and the stated size, which is checked
-    against what so many stored bytes can hold.
+    against the `expanded_limit` of the stored bytes.
 
     Examples
     --------
@@ -338,7 +335,7 @@ def _no_constant(name: str) -> NoReturn:
 def _decompress_zstd(stored: bytes, path: str, offset: int, max_size_bytes: int) -> bytes:
     try:
         content_size = zstandard.frame_content_size(stored)
-        _check_content_size(content_size, len(stored), _ZSTD_MOST_PER_BYTE, max_size_bytes, path, offset)
+        _check_content_size(content_size, len(stored), max_size_bytes, path, offset)
         content = zstandard.ZstdDecompressor().decompress(stored, allow_extra_data=False)
         # Where the frame says 0 bytes, decompress() returns them without a look at the rest.
         if content_size == 0 and zstandard.ZstdDecompressor().stream_reader(stored).read(1):
@@ -351,7 +348,7 @@ def _decompress_zstd(stored: bytes, path: str, offset: int, max_size_bytes: int)
 def _decompress_lz4(stored: bytes, path: str, offset: int, max_size_bytes: int) -> bytes:
     try:
         content_size: int = lz4.frame.get_frame_info(stored)["content_size"]
-        _check_content_size(content_size, len(stored), _LZ4_MOST_PER_BYTE, max_size_bytes, path, offset)
+        _check_content_size(content_size, len(stored), max_size_bytes, path, offset)
         decompressor = lz4.frame.LZ4FrameDecompressor()
         content: bytes = decompressor.decompress(stored, max_length=content_size + 1)
     except (RuntimeError, MemoryError, ValueError, EOFError) as error:
@@ -365,12 +362,10 @@ def _decompress_lz4(stored: bytes, path: str, offset: int, max_size_bytes: int) 
     return content
 
 
-def _check_content_size(
-    content_size: int, stored_size: int, most_per_byte: int, max_size_bytes: int, path: str, offset: int
-) -> None:
+def _check_content_size(content_size: int, stored_size: int, max_size_bytes: int, path: str, offset: int) -> None:
     if content_size < 0:
         raise PuffinFormatError("the compressed frame does not say its content size, as the spec asks", path, offset)
-    limit = min(max_size_bytes, stored_size * most_per_byte)
+    limit = min(max_size_bytes, expanded_limit(stored_size))
     if content_size > limit:
         raise PuffinFormatError(
             f"the compressed frame says {content_size} bytes of content, expected {limit} at most", path, offset

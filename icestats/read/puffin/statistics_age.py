@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from icestats.answers.findings import Finding
-from icestats.iceberg.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata
+from icestats.iceberg.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata, parse_count
 
 THETA = "apache-datasketches-theta-v1"
 
@@ -128,14 +128,12 @@ def _has_ndv(entry: BlobMetadata) -> bool:
 
 
 def _is_integer(entry: BlobMetadata) -> bool:
-    text = entry.properties.get("ndv", "")
-    return text.isascii() and text.isdecimal()
+    return parse_count(entry.properties.get("ndv")) is not None
 
 
 def _added(snapshot: Snapshot, what: str) -> int | None:
     # Writers leave out counts that are 0; a summary without a total says nothing.
-    text = snapshot.summary.get(f"added-{what}", "0" if f"total-{what}" in snapshot.summary else "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return parse_count(snapshot.summary.get(f"added-{what}", "0" if f"total-{what}" in snapshot.summary else None))
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, StatisticsMissingError
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA as THETA
@@ -51,8 +51,7 @@ class CommittedBlob:
     @property
     def ndv(self) -> int | None:
         """The number of distinct values that the blob's writer stated."""
-        text = self.blob.properties.get("ndv", "")
-        return int(text) if text.isdecimal() else None
+        return parse_count(self.blob.properties.get("ndv"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +227,8 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
         sketch=sketch,
         snapshot_id=found.blob.snapshot_id,
         commits_behind=found.commits_behind,
-        null_count=_count(properties.get("null-count")),
-        nan_count=_count(properties.get("nan-count")),
+        null_count=parse_count(properties.get("null-count")),
+        nan_count=parse_count(properties.get("nan-count")),
     )
 
 
@@ -287,7 +286,3 @@ def _age(found: CommittedBlob) -> str:
         return "this snapshot"
     commits = "1 commit" if found.commits_behind == 1 else f"{found.commits_behind:,} commits"
     return f"snapshot {found.blob.snapshot_id}, {commits} behind"
-
-
-def _count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None

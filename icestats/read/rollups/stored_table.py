@@ -17,8 +17,8 @@ import pyarrow as pa
 from icestats.answers.arrays import combine_chunks
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.storage import expanded_limit
 from icestats.iceberg.types import parse_type, to_arrow_type
-from icestats.read.avro.avro_file import FREE_SIZE, MAX_RATIO
 from icestats.read.parquet.parquet_footer import ParquetFooter, parse_footer
 from icestats.read.parquet.parquet_pages import measure_chunk
 
@@ -136,10 +136,9 @@ def read_parquet(stored: StoredParquet, names: Collection[str] | None = None) ->
     Raises
     ------
     ValueError, OSError, pyarrow.ArrowException
-        Its pages are cut or damaged, or their values would take more than `MAX_RATIO` times the file's length (and
-        `FREE_SIZE`).
+        Its pages are cut or damaged, or their values would take more than the `expanded_limit` of the file.
     """
-    limit = max(FREE_SIZE, MAX_RATIO * len(stored.data))
+    limit = expanded_limit(len(stored.data))
     for place, column in enumerate(stored.footer.columns):
         if names is None or any(f"{column.path}.".startswith(f"{name}.") for name in names):
             for group in stored.footer.row_groups:
