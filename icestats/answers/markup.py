@@ -59,12 +59,21 @@ def element(tag: str, *contents: str, **attributes: str) -> Markup:
     >>> element("p", "a < b ", element("b", "yes"), class_="sub", title="it's")
     "<p class='sub' title='it&#x27;s'>a &lt; b <b>yes</b></p>"
     """
-    given = "".join(f" {name.rstrip('_').replace('_', '-')}='{_escape(value)}'" for name, value in attributes.items())
-    inside = "".join(part if isinstance(part, Markup) else _escape(part) for part in contents)
+    given = "".join(
+        f" {name.rstrip('_').replace('_', '-')}='{escape_text(value)}'" for name, value in attributes.items()
+    )
+    inside = "".join(part if isinstance(part, Markup) else escape_text(part) for part in contents)
     return Markup(f"<{tag}{given}>{inside}</{tag}>")
 
 
-def _escape(text: str) -> str:
+def escape_text(text: str) -> str:
+    r"""Return text as HTML, each of its lines `printable`.
+
+    Examples
+    --------
+    >>> escape_text("a < b\u202e")
+    'a &lt; b�'
+    """
     return escape(printable_lines(text.split("\n")))
 
 

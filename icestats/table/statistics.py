@@ -355,7 +355,7 @@ def _build_partition_report(file: PartitionFile, commit: PartitionCommit, *, com
         "columns": list(file.columns),
     }
     replaced = () if before is None else ({"type": "partition-statistics", "path": before},)
-    return CommitReport(committed, (document,), (), replaced, "\n".join(lines))
+    return CommitReport(committed, (document,), (), replaced, printable_lines(lines))
 
 
 def _join_reports(reports: Sequence[CommitReport]) -> CommitReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from icestats.answers.text import counted, render_bytes, render_count
+from icestats.answers.text import counted, printable, printable_lines, render_bytes, render_count
 
 Cell = dict[str, Any]
 UNKNOWN = "unknown"
@@ -16,13 +16,13 @@ def text_cell(text: str, about: str = "", kind: str = "") -> Cell:
     Parameters
     ----------
     text : str
-        Shown as it is.
+        Shown without HTML, and `printable`.
     about : str
         The tooltip; by default the text.
     kind : str
         A class: `quiet`, `good`, `bad`, `strong`, `code`.
     """
-    cell: Cell = {"t": text, "h": about or text}
+    cell: Cell = {"t": printable(text), "h": printable_lines((about or text).split("\n"))}
     if kind or text in (UNKNOWN, "–", "none"):
         cell["k"] = kind or "quiet"
     return cell

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import ipywidgets
 import pyarrow as pa
 
-from icestats.answers.markup import build_table, element
+from icestats.answers.markup import build_table, element, escape_text
 from icestats.answers.text import counted
 from icestats.table.statistics import Statistics
 from icestats_widgets.column_cards import render_value
@@ -96,12 +94,12 @@ class ComputeView(View):
 
     def _status(self, text: str) -> str:
         if self.note:
-            return f"<div class='icestats-error' role='alert'>{escape(self.note)}</div>"
-        return f"<div class='icestats-status' role='status'>{escape(text)}</div>"
+            return f"<div class='icestats-error' role='alert'>{escape_text(self.note)}</div>"
+        return f"<div class='icestats-status' role='status'>{escape_text(text)}</div>"
 
     def _outcome(self) -> str:
         if self.state.report is not None:
-            return f"<pre class='icestats-report' tabindex='0'>{escape(str(self.state.report))}</pre>"
+            return f"<pre class='icestats-report' tabindex='0'>{escape_text(str(self.state.report))}</pre>"
         return "" if self.state.statistics is None else render_statistics(self.state.statistics)
 
     def to_arrow(self) -> pa.Table | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import ipywidgets
 import pyarrow as pa
 from traitlets import link
 
+from icestats.answers.markup import escape_text
 from icestats.answers.text import counted, render_count
 from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.types import parse_type
@@ -44,7 +43,7 @@ class HistogramView(View):
         """Show the histogram."""
         part = self.state.histogram
         column = self.state.column
-        self.heading.value = f"<h4>Distribution{f' of {escape(column)}' if column else ''}</h4>"
+        self.heading.value = f"<h4>Distribution{f' of {escape_text(column)}' if column else ''}</h4>"
         if column is None:
             self.show_note("No column to show.", is_error=False)
         elif part is not None and part.histogram.column == column:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import ipywidgets
 import pyarrow as pa
 
+from icestats.answers.markup import escape_text
 from icestats.answers.text import counted, render_bytes
 from icestats_widgets.view import View
 
@@ -44,9 +44,11 @@ class SelectionView(View):
         self.progress.layout.visibility = "visible" if total else "hidden"
         self.progress.max, self.progress.value = max(total, 1), done
         self.clear.layout.visibility = "hidden" if selection is None else "visible"
-        self.text.value = f"<span role='status'>{escape(self._describe(selection, part, done, total))}</span>"
+        self.text.value = f"<span role='status'>{escape_text(self._describe(selection, part, done, total))}</span>"
         shown = self.show_code.value and self.lines is not None
-        self.source.value = f"<pre class='icestats-code' tabindex='0'>{escape(self.lines())}</pre>" if shown else ""
+        self.source.value = (
+            f"<pre class='icestats-code' tabindex='0'>{escape_text(self.lines())}</pre>" if shown else ""
+        )
 
     def _describe(self, selection: Any, part: Any, done: int, total: int) -> str:
         if total:

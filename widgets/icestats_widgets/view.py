@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import pyarrow as pa
 
+from icestats.answers.markup import escape_text
 from icestats_widgets.background import explain_error
 from icestats_widgets.state import ExplorerState
 
@@ -43,7 +43,7 @@ class View(ipywidgets.VBox):
         self.state = state
         self._drawing = threading.RLock()
         self._figure: PlotlyFigure | None = None
-        self.heading = ipywidgets.HTML(f"<h4>{escape(self.title)}</h4>")
+        self.heading = ipywidgets.HTML(f"<h4>{escape_text(self.title)}</h4>")
         self.caption = ipywidgets.HTML()
         self.caption.add_class("icestats-caption")
         self.controls = ipywidgets.HBox()
@@ -99,12 +99,12 @@ class View(ipywidgets.VBox):
 
     def say(self, text: str) -> None:
         """Set the line under the heading."""
-        self.caption.value = escape(text)
+        self.caption.value = escape_text(text)
 
     def show_note(self, text: str, *, is_error: bool = True) -> None:
         """Show a sentence instead of the body."""
         kind = "icestats-error" if is_error else "icestats-empty"
-        note = f"<div class='{kind}' role='{'alert' if is_error else 'status'}'>{escape(text)}</div>"
+        note = f"<div class='{kind}' role='{'alert' if is_error else 'status'}'>{escape_text(text)}</div>"
         if len(self.body.children) == 1 and getattr(self.body.children[0], "value", None) == note:
             return
         self.body.children = [ipywidgets.HTML(note)]
