@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from icestats.plan.filters.row_filter import RowFilter
 
 _LOG = logging.getLogger("icestats")
+_MOST_FINDINGS = 10
+"""Of statistics files that cannot be used: a table may name any number of them."""
 
 
 class SnapshotReader:
@@ -80,7 +82,7 @@ class SnapshotReader:
     def _leave_out(self, what: str, error: IcestatsError) -> None:
         # One line a file, whatever the number of its blobs.
         place = error.path if isinstance(error, MetadataError) else str(error)
-        if place not in self._unused:
+        if place not in self._unused and len(self._unused) < _MOST_FINDINGS:
             self._unused[place] = Finding("warning", f"{what} are not used", str(error))
             _LOG.warning("%s are not used: %s", what, error)
 

@@ -120,7 +120,7 @@ def parse_index_size(head: bytes) -> int:
         The bytes are not the beginning of partition sketches.
     """
     if len(head) < HEAD_SIZE_BYTES or head[:4] != MAGIC:
-        raise ValueError(f"it does not begin with {MAGIC!r}: not partition sketches")
+        raise ValueError(f"other first bytes, expected {MAGIC!r}: not partition sketches")
     return int.from_bytes(head[4:HEAD_SIZE_BYTES], "little")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
@@ -94,3 +95,16 @@ def test_earlier_statistics_are_used_where_the_nearest_are_gone(small_table, loa
     columns = {row["name"]: row for row in load().columns().to_pylist()}
     assert columns["name"]["ndv"] == ndv["name"]
     assert "1 commit behind" in dict(columns["name"]["provenance"])["ndv"]
+
+
+def test_ten_lost_files_are_named_of_any_number(small_table, load, tmp_path, caplog):
+    document = json.loads(local_path(small_table.metadata_location).read_bytes())
+    entry = {"snapshot-id": document["current-snapshot-id"], "file-size-in-bytes": 9, "file-footer-size-in-bytes": 9}
+    document["statistics"] = [
+        {**entry, "statistics-path": str(tmp_path / f"{i}.stats"), "blob-metadata": []} for i in range(50)
+    ]
+    location = tmp_path / "changed.metadata.json"
+    location.write_text(json.dumps(document))
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert icestats.load(str(location)).columns().num_rows == 4
+    assert len(caplog.records) == 10
