@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,18 +11,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.schema import Schema as IcebergSchema
 
 from icestats.commit.partition_statistics_file import write_stored_table
 from icestats.errors import FilterError, MetadataError, UnsupportedError
 from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.iceberg.types import to_arrow_type
 from icestats.plan.evaluation.evaluator import evaluate
 from icestats.plan.filters.row_filter import FilterSchema, bind_row_filter
+from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.avro.avro_file import parse_schema, read_header
 from icestats.read.manifests.manifests import read_files, read_rollups
 from icestats.read.partitions.partition_statistics import partition_file_schema, read_partition_statistics
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
+from icestats.read.rollups.stored_table import stored_field
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_layout import ITEM_TYPES
 from icestats.stats.theta import ThetaSketch
@@ -96,6 +101,14 @@ def read_partition_file(data: bytes) -> object:
     return read_partition_statistics(data, path, PARTITION, METADATA.schema.columns).groups.validate(full=True)
 
 
+def read_footer(data: bytes) -> object:
+    """Read the row groups of a Parquet file, by its footer alone."""
+    row = {"file_path": "a.parquet", "file_format": "PARQUET", "record_count": 2, "file_size_in_bytes": len(data)}
+    found, _ = read_row_groups(Memory(data), pa.Table.from_pylist([row]), METADATA.schema.columns)
+    found.validate(full=True)
+    return found
+
+
 def read_table_metadata(data: bytes) -> object:
     """Read a metadata.json."""
     return read_metadata(Memory(data), "v1.metadata.json")
@@ -143,6 +156,16 @@ def _partition_inputs() -> Iterator[bytes]:
     yield write_stored_table(table, PARTITION, "avro")
 
 
+def _footer_inputs() -> Iterator[bytes]:
+    schema = pa.schema([stored_field(c.name, to_arrow_type(c.type), c.field_id) for c in METADATA.schema.columns])
+    file = io.BytesIO()
+    pq.write_table(
+        pa.table([pa.array(["1", "2"]).cast(field.type) for field in schema], schema), file, store_schema=False
+    )
+    yield file.getvalue()
+    yield next(_partition_inputs())
+
+
 def _manifest_inputs() -> Iterator[bytes]:
     yield from WHOLE.values()
 
@@ -172,6 +195,7 @@ TARGETS = {
     "kll": FuzzTarget(read_kll, (ValueError,), _kll_inputs),
     "theta": FuzzTarget(read_theta, (ValueError,), _theta_inputs),
     "partition-statistics": FuzzTarget(read_partition_file, DAMAGED, _partition_inputs),
+    "parquet-footer": FuzzTarget(read_footer, DAMAGED, _footer_inputs),
     "metadata": FuzzTarget(read_table_metadata, DAMAGED, _metadata_inputs, is_text=True),
     "row-filter": FuzzTarget(
         read_row_filter, (FilterError, UnsupportedError), lambda: (f.encode() for f in FILTERS), is_text=True
