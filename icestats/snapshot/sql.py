@@ -28,6 +28,17 @@ _METRICS = frozenset(
 _UNSAFE_TYPES = frozenset({"uuid"})
 """Java ordered UUIDs as two signed numbers: its summaries bound other sets of values than their bytes do."""
 _READING_WORDS = ("explain", "from", "pivot", "select", "with")
+_SETTINGS = {
+    "timezone": "UTC",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+}
+"""What a query reads are the views: no files, no network, no extensions, no variables of Python. In their order."""
 
 Reader = Callable[[list[str] | None, Any], pa.Table]
 """Reads a view's rows for some columns (None: all) and an Arrow expression (None: no filter)."""
@@ -76,7 +87,8 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
     Raises
     ------
     CallError
-        The query is wrong, or is not one statement that reads.
+        The query is wrong, is not one statement that reads, or wants something beside the views: a file, the network,
+        an extension, a setting.
     IcestatsError
         What reading a view failed with.
     KeyboardInterrupt
@@ -237,8 +249,8 @@ def _connect() -> Any:
     import duckdb
 
     connection = duckdb.connect()
-    connection.execute("set python_enable_replacements = false")
-    connection.execute("set timezone = 'UTC'")
+    for name, value in _SETTINGS.items():
+        connection.execute(f"set {name} = '{value}'")
     return connection
 
 
@@ -263,7 +275,7 @@ def _with_unique_names(rows: pa.Table) -> pa.Table:
 
 
 def _check_selects(query: str, statements: Sequence[Any]) -> None:
-    """Refuse what is not one statement that reads: COPY writes files, ATTACH makes them."""
+    """Refuse what is not one statement that reads, and say so; what is hidden in one finds no file to open."""
     if len(statements) != 1:
         raise CallError(f"the query {one_line(query)!r} has {len(statements)} statements: expected one SELECT")
     kind = statements[0].type.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from decimal import Decimal
 
 import pyarrow as pa
@@ -91,7 +92,70 @@ def test_a_query_does_no_more_than_read(table, tmp_path, query):
     assert not target.exists()
 
 
-@pytest.mark.parametrize("query", ["pivot files on content using count(*)", "explain from files", "summarize refs"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "with x as (copy (select 1) to '{written}') select * from x",
+        "explain analyze copy (select 1) to '{written}'",
+        "explain analyze copy refs to '{written}' (format parquet)",
+        "explain analyze export database '{written}'",
+        "explain analyze set threads = 1",
+        "from '{secret}'",
+        "from read_csv('{secret}')",
+        "from read_text('{secret}')",
+        "from read_blob('{secret}')",
+        "from read_json('{secret}')",
+        "from read_parquet('{secret}')",
+        "from sniff_csv('{secret}')",
+        "from query_table('{secret}')",
+        "from query('from read_text(''{secret}'')')",
+        "from glob('{folder}/*')",
+        "from '{served}'",
+        "from read_csv('{served}')",
+        "pivot (from read_text('{secret}')) on filename using count(*)",
+        "pragma threads = 1",
+        "set enable_external_access = true",
+        "attach '{written}'",
+        "install httpfs",
+        "install httpfs from '{served}'",
+        "load '{secret}'",
+        "from iceberg_scan('{folder}')",
+        "from delta_scan('{folder}')",
+        "from sqlite_scan('{secret}', 'a')",
+        "select getenv('ICESTATS_TEST_SECRET')",
+        "from mine",
+        "from pandas_scan(1::pointer)",
+    ],
+)
+def test_a_query_reaches_nothing_but_the_views(table, tmp_path, monkeypatch, query):
+    """Neither files nor the network, extensions, settings, the environment or the caller's variables."""
+    monkeypatch.setenv("ICESTATS_TEST_SECRET", "not for queries")
+    secret, written = tmp_path / "secret.csv", tmp_path / "written"
+    secret.write_text("a\nnot for queries\n")
+    mine = pa.table({"a": ["not for queries"]})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        served = f"http://127.0.0.1:{server.getsockname()[1]}/a.csv"
+        with pytest.raises(icestats.CallError) as caught:
+            table.sql(query.format(written=written, secret=secret, folder=tmp_path, served=served))
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert str(mine["a"][0]) not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not written.exists()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "pivot files on content using count(*)",
+        "explain from files",
+        "explain analyze from files",
+        "summarize refs",
+        "with big as (from files where record_count > 0) select * from big join manifests using (manifest_path)",
+        "describe files",
+    ],
+)
 def test_every_way_to_read_is_one(table, query):
     assert table.sql(query).num_rows > 0
 
