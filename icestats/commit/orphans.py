@@ -26,7 +26,9 @@ from icestats.commit.metadata_versions import (
 )
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, PuffinFormatError
+from icestats.iceberg.confined_io import metadata_folder
 from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.reach import check_reach, is_below
 from icestats.read.puffin.puffin import read_puffin_footer
 
 if TYPE_CHECKING:
@@ -230,15 +232,15 @@ def _kind(name: str) -> str:
 
 def _metadata_folder(table: Table) -> str | None:
     """Return where the table keeps its metadata, None where that is not below its location."""
-    location = table.location().rstrip("/")
-    folder = table.properties.get("write.metadata.path", f"{location}/metadata").rstrip("/")
-    return folder if folder.startswith(f"{location}/") and ".." not in folder.split("/") else None
+    folder = metadata_folder(table.metadata)
+    return folder if is_below(folder, table.location()) else None
 
 
 def _list_folder(table: Table, folder: str | None) -> Iterator[_Candidate]:
     if folder is None:
         return
-    io = table.io if isinstance(table.io, PyArrowFileIO) else PyArrowFileIO(table.io.properties)
+    io = PyArrowFileIO(table.io.properties)
+    check_reach(folder, table.metadata_location, io.properties)
     scheme, netloc, path = io.parse_location(folder, io.properties)
     file_system = io.fs_by_scheme(scheme, netloc)
     for info in file_system.get_file_info(FileSelector(path, allow_not_found=True)):

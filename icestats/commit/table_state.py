@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
-from pyiceberg.table.locations import load_location_provider
 
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, checks_requirements, find_path
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
+from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile, TableMetadata, read_metadata
 from icestats.iceberg.storage import check_regular, local_path, read_range, unreadable
 from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
@@ -88,7 +88,7 @@ def find_refusal(table: Table) -> IcestatsError | None:
             f"{table_name(table)} has format version {table.metadata.format_version}: PyIceberg 0.12 writes versions 1 "
             "and 2 only, commit through a REST catalog"
         )
-    return None
+    return find_unsafe_write(table)
 
 
 def reload_table(table: Table, *, to_commit: bool = True) -> Table:
@@ -181,8 +181,7 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
 
 def new_metadata_path(table: Table, prefix: str, suffix: str) -> str:
     """Return a name that no file has, where the table keeps its metadata."""
-    provider = load_location_provider(table.location(), table.properties)
-    return provider.new_metadata_location(f"{prefix}{uuid.uuid4()}{suffix}")
+    return f"{metadata_folder(table.metadata)}/{prefix}{uuid.uuid4()}{suffix}"
 
 
 def write_file(table: Table, path: str, data: bytes, on_open: Callable[[], None]) -> None:

@@ -92,9 +92,9 @@ def reopen_source(source: Source) -> Source:
 def load_iceberg_table(source: Source) -> IcebergTable:
     """Return PyIceberg's table for a source, at its newest version; a bare metadata.json gives a read-only one."""
     if source.identifier is None or source.catalog_name is None:
-        from pyiceberg.table import StaticTable
+        from icestats.iceberg.confined_io import open_static_table
 
-        return StaticTable.from_metadata(source.metadata_location, source.storage.properties)
+        return open_static_table(source.metadata_location, source.storage.properties)
     return _load(source.catalog_name, source.catalog_properties, source.identifier)
 
 
@@ -104,13 +104,19 @@ def load_writable_table(source: Source) -> IcebergTable:
     Raises
     ------
     CommitError
-        The source is a bare metadata.json, which accepts no commits.
+        The source is a bare metadata.json, which accepts no commits, or the table's properties name code to run.
     """
     if source.identifier is None:
         raise CommitError(
             f"{source.metadata_location} is a metadata file and read-only: open the table through its catalog to commit"
         )
-    return load_iceberg_table(source)
+    from icestats.iceberg.confined_io import find_unsafe_write
+
+    table = load_iceberg_table(source)
+    refusal = find_unsafe_write(table)
+    if refusal is not None:
+        raise refusal
+    return table
 
 
 def _open_in_catalog(
@@ -118,7 +124,7 @@ def _open_in_catalog(
 ) -> Source:
     table = _load(catalog_name, properties, identifier)
     merged = {**properties, **{str(k): str(v) for k, v in table.io.properties.items()}}
-    storage = Storage(merged)
+    storage = Storage(merged, table.metadata_location)
     metadata = read_metadata(storage, table.metadata_location)
     return Source(name, identifier, catalog_name, properties, table.metadata_location, metadata, storage)
 
@@ -137,13 +143,13 @@ def _location_properties(catalog: str | Mapping[str, str] | None) -> Mapping[str
 
 
 def _open_location(location: str, properties: Mapping[str, str]) -> Source:
-    storage = Storage(properties)
     path = local_path(location)
     if path is not None:
         path = path.expanduser().absolute()
         location = str(_find_metadata(path) if path.is_dir() else path)
         if not Path(location).exists():
             raise TableNotFoundError(f"no file {location}: expected the location of an Iceberg metadata.json")
+    storage = Storage(properties, location)
     return Source(location, None, None, properties, location, read_metadata(storage, location), storage)
 
 
@@ -253,8 +259,10 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
         raise TableNotFoundError(f"the demo warehouse is not built in {demo_home()}: run `icestats demo`")
     from pyiceberg.catalog import load_catalog
 
+    from icestats.iceberg.confined_io import confine
+
     try:
-        catalog = load_catalog(catalog_name, **properties)
+        catalog = confine(load_catalog(catalog_name, **properties))
     except IcestatsError:
         raise
     except Exception as error:

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from icestats.answers.text import one_line
 from icestats.errors import MetadataError
+from icestats.iceberg.reach import check_reach
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -52,11 +53,14 @@ class Storage:
     Parameters
     ----------
     properties : mapping of str to str
-        PyIceberg FileIO properties (`s3.endpoint`, `gcs.project-id`, ...) of the catalog and the table.
+        PyIceberg FileIO properties (`s3.endpoint`, `gcs.project-id`, ...) of the catalog; never a table's own.
+    home : str, optional
+        Where the metadata.json is whose files these are: others than it may name are not opened.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, properties: Mapping[str, str] | None = None, home: str | None = None) -> None:
         self.properties = dict(properties or {})
+        self.home = home
         self._file_ios: dict[str, FileIO] = {}
 
     def size(self, location: str) -> int:
@@ -67,7 +71,7 @@ class Storage:
         MetadataError
             The file does not exist or cannot be read.
         """
-        path = local_path(location)
+        path = self._find_path(location)
         try:
             if path is not None:
                 return check_regular(path.stat(), location).st_size
@@ -84,7 +88,7 @@ class Storage:
             The file does not exist, is no regular file, cannot be read, or is larger than `MAX_FILE_SIZE_BYTES` where
             all of it is asked for.
         """
-        path = local_path(location)
+        path = self._find_path(location)
         try:
             if path is not None:
                 with _open_regular(path, location) as file:
@@ -93,6 +97,11 @@ class Storage:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error) from error
+
+    def _find_path(self, location: str) -> Path | None:
+        if self.home is not None:
+            check_reach(location, self.home, self.properties)
+        return local_path(location)
 
     def _file_io(self, location: str) -> FileIO:
         scheme = urlparse(location).scheme

@@ -39,6 +39,7 @@ class _Job:
 
     metadata: TableMetadata
     properties: Mapping[str, str]
+    home: str | None
     schema: Schema
 
 
@@ -91,7 +92,7 @@ def read_rollups_with_spark(
     """
     if not manifests:
         return read_rollups(manifests, metadata, storage, schema)
-    job = _Job(metadata, storage.properties, schema)
+    job = _Job(metadata, storage.properties, storage.home, schema)
     columns = ", ".join(f"{name} binary" for name in _ANSWER.names)
     with explained_errors(spark, "the Spark job that reads the manifests"):
         ship_package(spark)
@@ -160,7 +161,7 @@ def _collect(spark: SparkSession, group: str, answers: Any, progress: Progress |
 
 def _read_bundles(job: _Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     pa.set_cpu_count(1)
-    storage = Storage(job.properties)
+    storage = Storage(job.properties, job.home)
     for batch in batches:
         for value in batch.column(0):
             manifests: list[ManifestToRead] = pickle.loads(value.as_py())  # noqa: S301 - written by this job's own driver

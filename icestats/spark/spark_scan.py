@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 from icestats.answers.text import quote_name
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
+from icestats.iceberg.reach import LOCAL, check_reach, store_of
 from icestats.iceberg.storage import local_path
+from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FILE_COLUMN
 from icestats.scan.scan_plan import ScanPlan
 from icestats.spark.jobs import explained_errors
@@ -59,8 +62,12 @@ def open_in_spark(
     Raises
     ------
     UnsupportedError
-        Spark cannot read the table either.
+        Spark cannot read the table either, or the table's properties name code for it to run.
+    MetadataError
+        The table names files that are not where it is itself.
     """
+    refuse_code(source)
+    _check_files(source, version)
     known = _find_catalog(spark, source, version)
     if known is not None:
         session, name = known
@@ -105,6 +112,26 @@ def select_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFra
     query = f"select {', '.join(selected)} from {relation}"  # noqa: S608 - names are quoted
     with _explained(session, plan.source, plan.fallback or ""):
         return session.sql(query)
+
+
+def refuse_code(source: Source) -> None:
+    """Raise UnsupportedError where Iceberg's Java library would make an object of a class that the table names."""
+    name = "write.location-provider.impl"
+    if name in source.metadata.properties:
+        raise UnsupportedError(
+            f"{source.name} names code to run in its property {name}: it is not opened in Spark; remove the property "
+            "if you may"
+        )
+
+
+def _check_files(source: Source, version: Version) -> None:
+    """Refuse files that Spark, which opens whatever a manifest names, would read in another place than the table's."""
+    if store_of(source.metadata_location) == LOCAL:
+        return
+    snapshot = source.metadata.snapshots[version.snapshot_id]
+    manifests = manifests_to_read(read_manifest_list(source.storage, snapshot))
+    for path in read_files(manifests, source.metadata, source.storage)["file_path"].to_pylist():
+        check_reach(path, source.metadata_location, source.storage.properties)
 
 
 def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tuple[SparkSession, str] | None:

@@ -10,6 +10,7 @@ from icestats.errors import CommitError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.spark.jobs import explained_errors
 from icestats.spark.session import get_session, spark_catalog_properties
+from icestats.spark.spark_scan import refuse_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
+    refuse_code(source)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     failed = f"Spark could not write to {source.name}"
@@ -86,6 +88,7 @@ def run_rewrite_manifests(
         raise CommitError(
             f"{source.metadata_location} is a metadata file: open the table through its catalog to rewrite"
         )
+    refuse_code(source)
     session = spark
     if session is None:
         properties = spark_catalog_properties(source.catalog_properties)

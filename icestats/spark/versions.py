@@ -14,6 +14,7 @@ BARRIER = "icestats_barrier"
 class Version:
     """A version of a table, as Spark's SQL names it."""
 
+    snapshot_id: int
     clause: str
     """What follows the table's name."""
     is_snapshot: bool
@@ -60,7 +61,7 @@ def find_version(metadata: TableMetadata, snapshot: Snapshot, schema: Schema) ->
     at_snapshot = {name: ref.type for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id}
     branches = [name for name, kind in at_snapshot.items() if kind == "branch"]
     if snapshot.schema_id in (None, schema.schema_id) or not branches:
-        return Version(f"version as of {snapshot.snapshot_id}", True, takes_filters)
+        return Version(snapshot.snapshot_id, f"version as of {snapshot.snapshot_id}", True, takes_filters)
     branch = min(branches, key=lambda name: (name != "main", name))
     escaped = branch.replace("\\", "\\\\").replace("'", "\\'")
-    return Version(f"version as of '{escaped}'", False, takes_filters or branch == "main")
+    return Version(snapshot.snapshot_id, f"version as of '{escaped}'", False, takes_filters or branch == "main")

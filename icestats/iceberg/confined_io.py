@@ -1,0 +1,136 @@
+"""PyIceberg's tables, opened so that what is written in a table chooses neither code nor endpoints nor credentials.
+
+PyIceberg 0.12 adds a table's properties to those that a FileIO is made of: `py-io-impl` imports any class,
+`s3.endpoint` sends signed requests anywhere (https://github.com/apache/iceberg-python, `Catalog._load_file_io` and
+`StaticTable.from_metadata`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import StaticTable, Table
+from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
+
+from icestats.errors import CommitError
+from icestats.iceberg.reach import check_reach, folder_of, is_below
+
+_LOCATION_PROVIDER = "write.py-location-provider.impl"
+
+
+class ConfinedFileIO(FileIO):
+    """A FileIO that opens what a table's metadata may name, and deletes nothing but files beside its metadata.json.
+
+    Parameters
+    ----------
+    io : pyiceberg.io.FileIO
+        What opens files.
+    home : str
+        Where the table's metadata.json is.
+    """
+
+    def __init__(self, io: FileIO, home: str) -> None:
+        super().__init__(io.properties)
+        self._io = io
+        self._home = home
+
+    def new_input(self, location: str) -> InputFile:
+        """Give a file to read."""
+        check_reach(location, self._home, self.properties)
+        return self._io.new_input(location)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Give a file to write."""
+        check_reach(location, self._home, self.properties)
+        return self._io.new_output(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Delete a file.
+
+        Raises
+        ------
+        PermissionError
+            It is not beside the table's metadata.json.
+        """
+        path = location if isinstance(location, str) else location.location
+        if folder_of(path) != folder_of(self._home):
+            raise PermissionError(f"{path} is not deleted: it is not beside {self._home}")
+        self._io.delete(path)
+
+
+def open_static_table(location: str, properties: Mapping[str, str]) -> StaticTable:
+    """Return PyIceberg's read-only table of a metadata.json."""
+    io = ConfinedFileIO(load_file_io(dict(properties), location), location)
+    metadata = FromInputFile.table_metadata(io.new_input(location))
+    return StaticTable(("static-table", location), metadata, location, io, NoopCatalog("static-table"))
+
+
+def confine(catalog: Catalog) -> Catalog:
+    """Make a catalog give tables whose FileIO is of the catalog's own properties, and is confined to them."""
+    catalog.__class__ = _confined_class(type(catalog))
+    return catalog
+
+
+def find_unsafe_write(table: Table) -> CommitError | None:
+    """Return why nothing is written to a table, for what its own properties say of how; None: nothing is wrong."""
+    return _find_unsafe(table.name(), table.metadata, table.metadata_location)
+
+
+def metadata_folder(metadata: IcebergMetadata) -> str:
+    """Return where a table says that it keeps its metadata."""
+    path = metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata"
+    return path.rstrip("/")
+
+
+def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_location: str) -> CommitError | None:
+    if _LOCATION_PROVIDER in metadata.properties:
+        return CommitError(
+            f"{'.'.join(name)} names code to run in its property {_LOCATION_PROVIDER}: nothing is committed; remove "
+            "the property if you may, or commit with the engine that has this class"
+        )
+    folder = metadata_folder(metadata)
+    if is_below(folder, metadata.location) or folder_of(f"{folder}/file") == folder_of(metadata_location):
+        return None
+    return CommitError(
+        f"{'.'.join(name)} has its write.metadata.path at {folder}, which is neither below its location nor where "
+        f"its metadata is ({metadata_location}): nothing is committed"
+    )
+
+
+class _Confined(Catalog):
+    _is_server: ClassVar[bool] = False
+    """Whether the properties that come with a table are the catalog's, not those of the table's metadata."""
+
+    def _load_file_io(self, properties: Mapping[str, str] | None = None, location: str | None = None) -> FileIO:
+        given = (properties or {}) if self._is_server else {}
+        io = super()._load_file_io({k: v for k, v in given.items() if not k.endswith("impl")}, location)
+        return io if location is None else ConfinedFileIO(io, location)
+
+    def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
+        if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:
+            raise refusal
+        return super()._update_and_stage_table(current_table, *arguments)  # type: ignore[misc]  # of catalogs that write metadata themselves
+
+
+class _ConfinedServer(_Confined):
+    """Of a REST catalog: its server gives endpoints and credentials for each table, apart from the metadata."""
+
+    _is_server = True
+
+    def _response_to_table(self, identifier: tuple[str, ...], response: Any) -> Table:
+        bare = response.metadata.model_copy(update={"properties": {}})
+        table: Table = super()._response_to_table(identifier, response.model_copy(update={"metadata": bare}))  # type: ignore[misc]  # of REST catalogs
+        table.metadata = response.metadata
+        return table
+
+
+@functools.cache
+def _confined_class(kind: type[Catalog]) -> type[Catalog]:
+    base = _ConfinedServer if hasattr(kind, "_response_to_table") else _Confined
+    return type(kind.__name__, (base, kind), {})

@@ -1,0 +1,110 @@
+"""Which places a table's own metadata may name: those where it is itself, behind endpoints that the user has chosen."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from icestats.errors import MetadataError
+
+LOCAL = "local"
+_LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
+_STORES = {
+    "file": LOCAL,
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "abfs"),
+    **{scheme: scheme for scheme in ("hdfs", "viewfs", "oss", "hf")},
+}
+"""The storage that a scheme is of."""
+_BUCKET = re.compile(r"[A-Za-z0-9._:-]*")
+
+
+def store_of(location: str) -> str:
+    """Return what kind of storage a location is on.
+
+    Examples
+    --------
+    >>> store_of("s3a://bucket/key"), store_of("file:///data"), store_of("/data"), store_of("ftp://host/file")
+    ('s3', 'local', 'local', 'ftp')
+    """
+    found = _LOCATION.match(location)
+    return LOCAL if found is None else _STORES.get(found[1].lower(), found[1].lower())
+
+
+def check_reach(location: str, home: str, properties: Mapping[str, str]) -> None:
+    """Refuse a location that a table's metadata has no business to name.
+
+    Parameters
+    ----------
+    location : str
+        As the table's metadata names it.
+    home : str
+        Where its metadata.json is: as the user or the catalog says. A table on a storage names no file elsewhere. One
+        whose metadata.json is a local file may name files on the storages that Iceberg knows.
+    properties : mapping of str to str
+        FileIO's, of the user or the catalog.
+
+    Raises
+    ------
+    MetadataError
+        It is on another kind of storage, or its host is neither the metadata's nor in the properties.
+    """
+    found, store, own = _LOCATION.match(location), store_of(location), store_of(home)
+    if store == LOCAL == own:
+        return
+    if store == LOCAL:
+        raise MetadataError(f"the table is on {own} and names a local file, which is not opened", location)
+    authority = found[2] if found is not None else None
+    known = store in _STORES.values() or "py-io-impl" in properties
+    if store != own and not (own == LOCAL and known):
+        kept = "local" if own == LOCAL else f"on {own}"
+        raise MetadataError(f"the table is {kept} and names a file on {store}, which is not opened", location)
+    if authority is None:
+        raise MetadataError("expected two slashes behind the scheme", location)
+    if store in ("abfs", "hdfs", "viewfs"):
+        if authority and not _is_known_host(store, authority, home, properties):
+            raise MetadataError(
+                f"{authority} is not where the table's metadata is: what it names there is opened where the catalog's "
+                f"properties name the host, in {'adls.account-name' if store == 'abfs' else 'hdfs.host'}",
+                location,
+            )
+    elif store in _STORES.values() and not _BUCKET.fullmatch(authority):
+        raise MetadataError(f"{authority!r} is no bucket's name", location)
+
+
+def folder_of(location: str) -> str:
+    """Return the folder of a location, in one form for all schemes of a storage.
+
+    Examples
+    --------
+    >>> folder_of("s3a://bucket/t/metadata/a.stats") == folder_of("s3://bucket/t//metadata/b.json")
+    True
+    """
+    return posixpath.dirname(_plain(location))
+
+
+def is_below(location: str, folder: str) -> bool:
+    """Whether a location is below a folder, whatever scheme of the storage names them."""
+    return _plain(location).startswith(_plain(folder).rstrip("/") + "/")
+
+
+def _plain(location: str) -> str:
+    found, store = _LOCATION.match(location), store_of(location)
+    if store == LOCAL:
+        path = location if found is None else unquote(found[3])
+        return f"{LOCAL}:{posixpath.abspath(path)}"
+    authority, path = (found[2] or "", found[3]) if found is not None else ("", location)
+    return f"{store}:{authority}{posixpath.normpath('/' + path.lstrip('/'))}"
+
+
+def _is_known_host(store: str, authority: str, home: str, properties: Mapping[str, str]) -> bool:
+    host = authority.rpartition("@")[2].lower()
+    own = _LOCATION.match(home)
+    if store_of(home) == store and own is not None and (own[2] or "").rpartition("@")[2].lower() == host:
+        return True
+    if store == "abfs":
+        return host.partition(".")[0] == properties.get("adls.account-name", "").lower() != ""
+    return host.partition(":")[0] == properties.get("hdfs.host", "").lower() != ""

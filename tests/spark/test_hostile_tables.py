@@ -1,0 +1,59 @@
+"""What stands in a table chooses no code where Spark, or Python on its executors, reads and writes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icestats
+from icestats.iceberg.storage import local_path
+from icestats.spark.optimizer import count_with_spark
+
+pytestmark = pytest.mark.spark
+
+MARKS: list[Any] = []
+
+
+class Mark:
+    """A class that a table names; it leaves a mark where it is made an object of."""
+
+    def __init__(self, *arguments: Any) -> None:
+        MARKS.append(arguments)
+
+
+@pytest.fixture
+def hostile(catalog, spark):
+    """Give a function that makes a table of 100 rows with some properties, and returns its metadata.json."""
+
+    def write(properties: dict[str, str]) -> str:
+        rows = pa.table({"id": pa.array(range(100), pa.int64())})
+        table = catalog.create_table("db.hostile", rows.schema)
+        table.append(rows)
+        path = local_path(table.metadata_location)
+        document = json.loads(path.read_text())
+        document["properties"] |= properties
+        path.write_text(json.dumps(document))
+        return str(path)
+
+    return write
+
+
+def test_a_scan_runs_no_code_of_a_table(hostile):
+    table = icestats.load(hostile(dict.fromkeys(("py-io-impl", "io-impl"), f"{__name__}.Mark")))
+    assert table.compute(columns=["id"]).found.row_count == 100
+    assert table.refresh_statistics(columns=["id"]).found.row_count == 100
+    assert MARKS == []
+
+
+def test_iceberg_in_java_makes_no_object_of_a_class_that_a_table_names(hostile, spark):
+    """Java's FileHandler makes a file where it is made an object of."""
+    table = icestats.load(hostile({"write.location-provider.impl": "java.util.logging.FileHandler"}))
+    home = Path(spark.sparkContext._jvm.java.lang.System.getProperty("user.home"))
+    before = set(home.glob("java*.log"))
+    with pytest.raises(icestats.UnsupportedError, match=r"names code to run in its property write\.location-provider"):
+        count_with_spark(spark, table._source, table.snapshot, table.schema, "id < 10")
+    assert set(home.glob("java*.log")) == before

@@ -1,0 +1,295 @@
+"""What stands in a table chooses neither code nor endpoints nor credentials, and no files but those of the table."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import icestats
+from icestats import writers
+from icestats.cli.command_line import cli
+from icestats.iceberg.catalog import load_iceberg_table, open_source
+from icestats.iceberg.reach import check_reach
+from icestats.iceberg.storage import local_path
+
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+MARKS: list[Any] = []
+
+
+class Mark:
+    """A class that a table names; it leaves a mark where it is made an object of."""
+
+    def __init__(self, *arguments: Any) -> None:
+        MARKS.append(arguments)
+
+
+CODE = dict.fromkeys(
+    (
+        "py-io-impl",
+        "py-catalog-impl",
+        "io-impl",
+        "s3.retry-strategy-impl",
+        "write.py-location-provider.impl",
+        "write.location-provider.impl",
+        "encryption.kms-impl",
+    ),
+    f"{__name__}.Mark",
+)
+ENDPOINTS = {
+    "s3.endpoint": "http://127.0.0.1:9",
+    "s3.proxy-uri": "http://127.0.0.1:9",
+    "s3.signer.uri": "http://127.0.0.1:9",
+    "s3.access-key-id": "theirs",
+    "client.region": "theirs",
+    "adls.account-host": "theirs",
+    "gcs.service.host": "http://127.0.0.1:9",
+    "hdfs.host": "theirs",
+    "token": "theirs",
+    "credential": "theirs",
+    "uri": "http://127.0.0.1:9",
+    "warehouse": "s3://theirs",
+}
+
+CALLS: dict[str, Callable[[icestats.Table], Any]] = {
+    "estimate": lambda t: t.estimate("price < 3", actual=True),
+    "workload": lambda t: t.estimate_workload(["price < 3"]),
+    "join": lambda t: t.estimate_join(t, on="id", actual=True),
+    "plan": lambda t: t.plan("price < 3", rows=True),
+    "sql": lambda t: t.sql("from files"),
+    "row groups": lambda t: t.row_groups(t.files()),
+    "layout": lambda t: t.layout(),
+    "orphans": lambda t: t.orphans(),
+    "remove orphans": lambda t: t.remove_orphans(),
+    "manifests": lambda t: t.compute(manifests=True),
+    "partitions": lambda t: t.compute(partitions=True),
+    "refresh": lambda t: t.refresh().manifests(),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_marks() -> Iterator[None]:
+    MARKS.clear()
+    yield
+    assert MARKS == []
+
+
+@pytest.fixture
+def rewrite(small_table: Any) -> Callable[..., Path]:
+    """Give a function that changes what stands in the table's metadata.json, and returns its path."""
+    path = local_path(small_table.metadata_location)
+    assert path is not None
+
+    def rewrite(properties: dict[str, str], **members: Any) -> Path:
+        document = json.loads(path.read_text())
+        document["properties"] |= properties
+        path.write_text(json.dumps(document | members))
+        return path
+
+    return rewrite
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("by", ["location", "catalog"])
+def test_no_answer_runs_code_of_a_table(rewrite, load, by, call):
+    path = rewrite(CODE | ENDPOINTS)
+    call(icestats.load(str(path)) if by == "location" else load())
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("estimate", "price < 3", "--actual"),
+        ("orphans",),
+        ("show",),
+        ("plan", "price < 3"),
+        ("columns",),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_no_verb_runs_code_of_a_table(rewrite, verb):
+    path = rewrite(CODE | ENDPOINTS)
+    answer = CliRunner().invoke(cli, [verb[0], str(path), *verb[1:]])
+    assert answer.exit_code == 0, answer.output
+
+
+def test_a_command_in_a_table_is_not_run(rewrite, tmp_path):
+    mark = tmp_path / "mark"
+    path = rewrite({"py-io-impl": "subprocess.Popen"})
+    table = icestats.load(str(path), catalog={"touch": "", str(mark): ""})
+    table.estimate("price < 3", actual=True)
+    table.orphans()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("by", ["location", "catalog"])
+def test_file_io_is_of_the_users_properties_alone(rewrite, catalog_properties, by):
+    path = rewrite(CODE | ENDPOINTS)
+    own = {"s3.endpoint": "http://localhost:1"}
+    source = open_source(str(path), own) if by == "location" else open_source("db.small", catalog_properties | own)
+    for properties in (load_iceberg_table(source).io.properties, source.storage.properties):
+        assert properties["s3.endpoint"] == own["s3.endpoint"]
+        assert "theirs" not in properties.values()
+        assert properties.get("uri") == (None if by == "location" else catalog_properties["uri"])
+
+
+class _Requests(BaseHTTPRequestHandler):
+    """An S3 server that has nothing, and keeps what it was asked."""
+
+    seen: list[str]
+
+    def answer(self) -> None:
+        self.seen.append(self.path)
+        self.send_response(404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_HEAD = answer  # noqa: N815 - the base class's names
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@pytest.fixture
+def endpoints() -> Iterator[list[tuple[str, list[str]]]]:
+    """Give two servers, each with what it has been asked."""
+    servers = []
+    for _ in range(2):
+        handler = type("Handler", (_Requests,), {"seen": []})
+        server = HTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append((server, handler.seen))
+    yield [(f"http://127.0.0.1:{server.server_port}", seen) for server, seen in servers]
+    for server, _ in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_requests_go_to_the_users_endpoint(rewrite, endpoints):
+    """The table's own would get them signed with the user's keys."""
+    (mine, asked_of_mine), (theirs, asked_of_theirs) = endpoints
+    path = rewrite({"s3.endpoint": theirs, "s3.region": "us-east-1"})
+    keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.region": "us-east-1", "s3.endpoint": mine}
+    source = open_source(str(path), keys)
+    io = load_iceberg_table(source).io
+    with pytest.raises(OSError, match=r"(?i)not found|not exist|404|HEAD"):
+        io.new_input("s3://bucket/t/data/a.parquet").open()
+    with pytest.raises(icestats.MetadataError):
+        source.storage.read("s3://bucket/t/metadata/m0.avro")
+    assert len(asked_of_mine) >= 2
+    assert asked_of_theirs == []
+
+
+def test_a_commit_runs_no_code_of_a_table(rewrite, load):
+    rewrite({"py-io-impl": f"{__name__}.Mark"} | ENDPOINTS)
+    load().compute(manifests=True).commit()
+    rows = load_iceberg_table(load()._source).scan().to_arrow()
+    assert writers.append(load(), rows).statistics is not None
+    assert load().manifests()["added_files_count"].length() > 2
+
+
+def test_a_table_that_names_code_for_writers_is_not_written(rewrite, load):
+    rows = load_iceberg_table(load()._source).scan().to_arrow()
+    path = rewrite({"write.py-location-provider.impl": f"{__name__}.Mark"})
+    before = sorted(path.parent.parent.rglob("*"))
+    with pytest.raises(icestats.CommitError, match=r"names code to run in its property write\.py-location-provider"):
+        load().compute(manifests=True).commit()
+    for write in (lambda t: writers.append(t, rows), lambda t: writers.delete(t, "id = 1")):
+        with pytest.raises(icestats.CommitError, match="names code to run"):
+            write(load())
+    assert sorted(path.parent.parent.rglob("*")) == before
+
+
+def test_a_table_that_names_code_between_loading_and_committing_is_not_written(rewrite, load):
+    statistics = load().compute(manifests=True)
+    rewrite({"write.py-location-provider.impl": f"{__name__}.Mark"})
+    with pytest.raises(icestats.CommitError, match="names code to run"):
+        statistics.commit()
+
+
+def test_statistics_are_written_below_the_table_alone(rewrite, load, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    rewrite({"write.metadata.path": str(elsewhere)})
+    with pytest.raises(icestats.CommitError, match=r"write\.metadata\.path at .*, which is neither below"):
+        load().compute(manifests=True).commit()
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_commit_deletes_no_file_that_a_metadata_log_names_elsewhere(rewrite, load, tmp_path):
+    treasure = tmp_path / "treasure.metadata.json"
+    treasure.write_text("{}")
+    log = [{"metadata-file": str(treasure), "timestamp-ms": 1}] * 3
+    more = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    rewrite(more, **{"metadata-log": log})
+    load().compute(manifests=True).commit()
+    assert treasure.exists()
+
+
+HERE, S3 = "/data/t/metadata/v1.metadata.json", "s3://bucket/t/metadata/v1.metadata.json"
+AZURE, HDFS = "abfss://c@mine.dfs.core.windows.net/t/v1.metadata.json", "hdfs://mine:8020/t/v1.metadata.json"
+
+
+@pytest.mark.parametrize(
+    ("location", "home", "properties"),
+    [
+        ("/data/t/a.parquet", HERE, {}),
+        ("file:/elsewhere/a:b.parquet", HERE, {}),
+        ("s3a://other/a.parquet", HERE, {}),
+        ("s3a://other.bucket_1/a b?c#d", S3, {}),
+        ("gs://bucket/a", HERE, {}),
+        ("wasbs://d@mine.dfs.core.windows.net/a", AZURE, {}),
+        ("abfss://c@mine.dfs.core.windows.net/a", HERE, {"adls.account-name": "mine"}),
+        ("hdfs://mine:8020/a", HDFS, {}),
+        ("hdfs:///a", HDFS, {}),
+        ("hdfs://mine:8020/a", HERE, {"hdfs.host": "mine"}),
+        ("alluxio://mine/a", "alluxio://mine/t/v1.metadata.json", {}),
+        ("memory://a", HERE, {"py-io-impl": "mine.FileIO"}),
+    ],
+)
+def test_a_table_names_files_where_it_is(location, home, properties):
+    check_reach(location, home, properties)
+
+
+@pytest.mark.parametrize(
+    ("location", "home", "properties"),
+    [
+        ("file:///etc/passwd", S3, {}),
+        ("FILE:/etc/passwd", S3, {}),
+        ("/etc/passwd", S3, {}),
+        ("etc/passwd", AZURE, {}),
+        ("http://127.0.0.1:9/a", S3, {}),
+        ("http://127.0.0.1:9/a", HERE, {}),
+        ("https://169.254.169.254/latest", HERE, {}),
+        ("gs://bucket/a", S3, {}),
+        ("s3:bucket/a", S3, {}),
+        ("s3://theirs@bucket/a", S3, {}),
+        ("s3://theirs@bucket/a", HERE, {}),
+        ("s3://theirs%2e.com/a", S3, {}),
+        ("abfss://c@theirs.com/a", AZURE, {}),
+        ("abfss://c@theirs.com/a", HERE, {}),
+        ("abfss://c@theirs.com/a", HERE, {"adls.account-name": "mine"}),
+        ("hdfs://theirs:8020/a", HDFS, {}),
+        ("hdfs://theirs:8020/a", HERE, {"hdfs.host": "mine"}),
+    ],
+)
+def test_other_places_are_refused_in_one_line(location, home, properties):
+    with pytest.raises(icestats.MetadataError) as caught:
+        check_reach(location, home, properties)
+    assert "\n" not in str(caught.value)
+    assert location in str(caught.value)
+
+
+def test_the_users_own_file_io_still_opens_his_tables(rewrite, catalog_properties):
+    """PyIceberg's own class, named by the user: what a table may not do, its user may."""
+    path = rewrite(CODE)
+    own = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
+    for name, properties in ((str(path), own), ("db.small", catalog_properties | own)):
+        assert icestats.load(name, catalog=properties).orphans().num_rows == 0
