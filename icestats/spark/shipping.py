@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from icestats.read.kernel.code_cache import is_private
+from icestats.read.private_folder import is_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +72,6 @@ def write_package(path: Path) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(source.rglob("*")):
             is_source = "__pycache__" not in file.parts
-            if file.is_file() and (is_source or (file.suffix in _COMPILED and is_private(file.parent))):
+            if file.is_file() and (is_source or (file.suffix in _COMPILED and is_private(file.parent, "*.nb[ic]"))):
                 archive.write(file, file.relative_to(source).as_posix())
     return path

@@ -115,7 +115,7 @@ def test_the_kernel_takes_nothing_from_other_files() -> None:
     """numba compiles it anew when this one file has changed."""
     tree = ast.parse((Path(icestats.__file__).parent / KERNEL).read_text())
     imported = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in imported if name.startswith("icestats")} == {"icestats.read.kernel.code_cache"}
+    assert {name for name in imported if name.startswith("icestats")} == {"icestats.read.private_folder"}
 
 
 def test_what_is_planted_would_be_run(package: Path) -> None:
@@ -140,6 +140,7 @@ def test_a_folder_of_the_users_choice_must_be_closed_to_others(source: Path, tmp
     folder = tmp_path / "open" / "kept"
     assert run(source, NUMBA_CACHE_DIR=str(folder)) == COMPILED
     assert run(source, NUMBA_CACHE_DIR=str(folder)) == LOADED
+    assert next(folder.iterdir()).stat().st_mode & 0o777 == 0o700
     made = plant(folder)
     for changed in (folder.parent, next(folder.iterdir())):
         before = changed.stat().st_mode

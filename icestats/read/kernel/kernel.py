@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numba import njit
 from numba.extending import register_jitable
 
-from icestats.read.kernel.code_cache import is_private
+from icestats.read.private_folder import is_private
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -190,11 +190,18 @@ _called = register_jitable(_nrt=False, error_model="numpy")
 _inlined = register_jitable(_nrt=False, error_model="numpy", forceinline=True)
 
 
+def _is_kept_privately(folder: Path) -> bool:
+    """Whether numba may unpickle what it finds in a folder, which runs whatever it says; a new one is closed first."""
+    if folder.name != "__pycache__" and not any(folder.iterdir()):
+        folder.chmod(0o700)
+    return is_private(folder, "*.nb[ic]")
+
+
 def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile a function at its first call, without the interpreter's lock, and keep the machine code."""
     try:
         made: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
-        is_kept = is_private(Path(made.stats.cache_path))
+        is_kept = _is_kept_privately(Path(made.stats.cache_path))
     except (RuntimeError, OSError):
         # numba raises a RuntimeError where it can write to no folder.
         is_kept = False

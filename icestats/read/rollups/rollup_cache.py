@@ -1,7 +1,8 @@
 """Roll-ups in a local cache: manifests never change once written, so what was read once is not read again.
 
 One file holds the roll-up of a set of manifests. A snapshot's roll-up is the cached one of the largest set that is a
-part of its manifests, merged with what is read of the rest. ICESTATS_CACHE names the folder, or is `off`.
+part of its manifests, merged with what is read of the rest. ICESTATS_CACHE names the folder, or is `off`. A folder that
+another user owns or can write to is not used: its entries are neither read nor removed.
 
     bytes 0..8    b"ICESTAT1"
     bytes 8..40   blake2b-256 of the JSON header
@@ -30,6 +31,7 @@ from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import FileReader
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
+from icestats.read.private_folder import make_private
 from icestats.read.rollups.rollup_merge import merge_rollups
 
 Reader = Callable[[Sequence[ManifestToRead], Progress | None], RollUps]
@@ -107,9 +109,11 @@ def read_cached_rollups(
         return read_rollups(wanted, metadata, storage, schema, progress=progress)
 
     folder = cache_folder()
-    if folder is None or not manifests:
+    if folder is None or not manifests or not make_private(folder, "*"):
         return read(manifests)
     folder = folder / _fingerprint(metadata, schema)
+    if not make_private(folder, "*"):
+        return read(manifests)
     wanted = frozenset(map(_key, manifests))
     paths = [manifest.path for manifest in manifests]
     for path, header in _find_entries(folder, wanted, metadata):
@@ -239,7 +243,6 @@ def _write_entry(folder: Path, manifests: frozenset[_Key], rollups: RollUps, met
     body = _pack(rollups)
     name = hashlib.blake2b(json.dumps(listed).encode(), digest_size=16).hexdigest()
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
             try:
                 file.write(MAGIC + _digest(header) + _digest(body) + len(header).to_bytes(8, "little") + header)

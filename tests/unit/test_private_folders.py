@@ -1,0 +1,90 @@
+"""Caches are for one user: made so, not used where another can write, and nothing of another's is removed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import icestats
+from icestats.read.private_folder import is_private, make_private
+from icestats.read.rollups import rollup_cache
+from tests.cached_rollups import differing, entries, manifest_paths, read, read_all, spoil
+
+NOBODY = 65534
+is_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="root alone gives files away")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_cache_is_made_for_the_user_alone(small_table, load, folder):
+    """Whatever the process's mask leaves open: what is in it are values of tables."""
+    read_all(load())
+    before = os.umask(0)
+    try:
+        read(load())
+    finally:
+        os.umask(before)
+    (entry,) = entries(folder)
+    assert [mode(path) for path in (folder.parent, folder, entry.parent, entry)] == [0o700, 0o700, 0o700, 0o600]
+
+
+def test_a_cache_that_others_could_read_is_closed(load, small_table, folder):
+    read(load())
+    folder.chmod(0o755)
+    read(load())
+    assert mode(folder) == 0o700
+
+
+@pytest.mark.parametrize("which", ["above", "folder", "of the table", "entry"])
+def test_a_cache_that_others_can_write_to_is_not_used(load, small_table, folder, which):
+    """It stays as it is: what is in it could be anybody's."""
+    read(load())
+    (entry,) = entries(folder)
+    opened = {"above": folder.parent, "folder": folder, "of the table": entry.parent, "entry": entry}[which]
+    opened.chmod(0o777)
+    before = entry.read_bytes()
+    assert differing(read(load()), read_all(load())) == []
+    # An entry that was read would hide that the manifests are gone.
+    spoil(manifest_paths(load()))
+    with pytest.raises(icestats.MetadataError):
+        read(load())
+    assert entries(folder) == [entry]
+    assert (entry.read_bytes(), mode(opened)) == (before, 0o777)
+
+
+@is_root
+@pytest.mark.parametrize("which", ["folder", "of the table", "entry"])
+def test_a_cache_of_another_user_is_neither_used_nor_cleared(load, small_table, folder, monkeypatch, which):
+    """Not even by root, who may delete what he likes."""
+    read(load())
+    (entry,) = entries(folder)
+    theirs = entry.with_name("theirs.rollup")
+    theirs.write_bytes(b"damaged, and theirs")
+    given = {"folder": folder, "of the table": entry.parent, "entry": theirs}[which]
+    os.chown(given, NOBODY, NOBODY)
+    monkeypatch.setattr(rollup_cache, "MOST_ENTRIES_A_TABLE", 0)
+    monkeypatch.setattr(rollup_cache, "MOST_CACHE_BYTES", 0)
+    assert differing(read(load()), read_all(load())) == []
+    assert theirs.read_bytes() == b"damaged, and theirs"
+    assert entries(folder) == sorted([entry, theirs])
+
+
+@is_root
+def test_two_users_of_one_folder_have_caches_of_their_own(tmp_path):
+    """As in /tmp, where each can make folders and remove none of the others'."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    tmp_path.chmod(0o755)
+    theirs = shared / "theirs"
+    theirs.mkdir(0o700)
+    os.chown(theirs, NOBODY, NOBODY)
+    assert not make_private(theirs, "*")
+    assert make_private(shared / "mine", "*")
+    assert is_private(shared / "mine", "*")
+    assert not make_private(theirs / "below", "*")
