@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icestats.answers.text import one_line
+from icestats.answers.text import counted, one_line
 from icestats.cli.output import (
     Command,
     Output,
@@ -90,6 +90,21 @@ def _with_table(command: Command) -> Any:
     @functools.wraps(command)
     def run(source: str, snapshot: str | None, ref: str | None, as_of: str | None, **others: Any) -> Any:
         return command(table=load(source, snapshot=snapshot, ref=ref, as_of=as_of), **others)
+
+    return run
+
+
+def _with_commit(command: Command) -> Any:
+    """Give a command the options of a commit; it gets `commit`, and `how` to do it."""
+
+    @click.option(
+        "--commit/--dry-run", default=False, help="Write and register, or only show what would change (default)."
+    )
+    @click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
+    @click.option("--leave-earlier", is_flag=True, help="Do not keep the statistics of earlier snapshots in the file.")
+    @functools.wraps(command)
+    def run(list_ndv: str | None, leave_earlier: bool, **others: Any) -> Any:
+        return command(how={"list_ndv": _split_names(list_ndv), "keep_earlier": not leave_earlier}, **others)
 
     return run
 
@@ -236,7 +251,12 @@ def _histogram(table: Table, column: str, **options: Any) -> Output:
     """Show a column's histogram from its committed KLL sketch, without touching data files."""
     found = table.histogram(column, **options)
     is_part = options["lower"] is not None or options["upper"] is not None
-    return Output(found.to_arrow(), document=found.to_json(), note=_outside(found) if is_part else "")
+    note = (_outside(found) if is_part else "") + (_behind(found) if found.commits_behind else "")
+    return Output(found.to_arrow(), document=found.to_json(), note=note)
+
+
+def _behind(found: Histogram) -> str:
+    return f"of snapshot {found.snapshot_id}, {counted(found.commits_behind or 0, 'commit')} behind\n"
 
 
 def _outside(found: Histogram) -> str:
@@ -258,43 +278,47 @@ def _outside(found: Histogram) -> str:
 @click.option("--partition-k", type=click.IntRange(8, 65_535), help="Like --k, for partitions; by default the same.")
 @click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Like --lg-k, for partitions; by default the same.")
 @click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Limit for --by.")
-@click.option("--commit/--dry-run", default=False, help="Write and register, or only show what would change (default).")
-@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
+@_with_commit
 @with_report
 def _compute(
-    table: Table, columns: str | None, of_table: bool, commit: bool, list_ndv: str | None, **options: Any
+    table: Table, columns: str | None, of_table: bool, commit: bool, how: dict[str, Any], **options: Any
 ) -> Report:
     """Compute statistics of the table, its partitions and manifests (all three by default); commit them on request."""
+    if commit:
+        table.check_commit()
     if not (of_table or options["partitions"] or options["manifests"]):
         of_table = options["partitions"] = options["manifests"] = True
     with terminal_progress(f"scanning {table.name}") as progress:
         found = table.compute(columns=_split_names(columns), table=of_table, progress=progress, **options)
-    report = found.commit(dry_run=not commit, list_ndv=_split_names(list_ndv))
+    report = found.commit(dry_run=not commit, **how)
     return report.to_json, f"{found!r}\n{report}"
 
 
 @cli.command("refresh-statistics")
 @_with_table
 @click.option("--columns", metavar="A,B", help="Top-level columns; by default those with committed sketches.")
-@click.option("--commit/--dry-run", default=False, help="Write and register, or only show what would change (default).")
-@click.option("--list-ndv", metavar="A,B", help="Columns whose NDV to list in metadata.json, where engines use it.")
+@_with_commit
 @with_report
-def _refresh_statistics(table: Table, columns: str | None, commit: bool, list_ndv: str | None) -> Report:
+def _refresh_statistics(table: Table, columns: str | None, commit: bool, how: dict[str, Any]) -> Report:
     """Update committed statistics to this snapshot, reading only the files added since where possible."""
+    if commit:
+        table.check_commit()
     with terminal_progress(f"refreshing {table.name}", after_s=1.0) as progress:
         found = table.refresh_statistics(columns=_split_names(columns), progress=progress)
-    report = found.commit(dry_run=not commit, list_ndv=_split_names(list_ndv))
+    report = found.commit(dry_run=not commit, **how)
     return lambda: {**report.to_json(), "refresh": found.to_json()}, f"{found!r}\n{report}"
 
 
 @cli.command("remove-statistics")
 @_with_table
 @click.option("--restore", is_flag=True, help="Restore what the last commit replaced, if it can be found.")
+@click.option("--keep-partitions", is_flag=True, help="Leave the partition statistics file registered.")
+@click.option("--expired", is_flag=True, help="Remove the entries of expired snapshots instead.")
 @click.option("--yes", is_flag=True, help="Remove them; without this, only show what would change.")
 @with_report
-def _remove_statistics(table: Table, restore: bool, yes: bool) -> Report:
-    """Undo a commit of statistics: remove the snapshot's entry from metadata.json."""
-    report = table.remove_statistics(restore=restore, dry_run=not yes)
+def _remove_statistics(table: Table, keep_partitions: bool, yes: bool, **options: bool) -> Report:
+    """Undo a commit of statistics: remove the snapshot's entries from metadata.json."""
+    report = table.remove_statistics(partitions=not keep_partitions, dry_run=not yes, **options)
     return report.to_json, report
 
 

@@ -1,17 +1,18 @@
-"""Committing a partition statistics file through PyIceberg.
+"""Committing a partition statistics file through PyIceberg, alone or together with a Puffin file.
 
 Nothing of others is in such a file, so nothing is carried over: the snapshot's present file, if any, is replaced.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from icestats.commit.entries import find_path
 from icestats.commit.registration import (
     Step,
     count_attempts,
+    describe_left,
     explain_exhausted,
     reload_with_snapshot,
     write_and_register,
@@ -24,34 +25,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCommit:
-    """What a commit of partition statistics has done, or would do."""
+class PartitionPlan:
+    """What a commit of partition statistics would do, or has done."""
 
     file: PartitionStatisticsFile
+    data: bytes = field(repr=False)
     replaced: str | None
-    """The file that the snapshot had; it is still on storage, as an orphan."""
+    """The file that the snapshot has, or had; it stays on storage, as an orphan."""
+    warnings: tuple[str, ...] = ()
+
+    def renew(self, table: Table, *, first: bool) -> PartitionPlan:
+        """Return the plan for the table as it is now; after the first attempt with a new name."""
+        if first:
+            return replace(self, replaced=find_path(table.metadata, self.file))
+        return prepare_partition_commit(
+            table, self.file.snapshot_id, self.data, self.file.statistics_path.rpartition(".")[2]
+        )
 
 
-def prepare_partition_commit(table: Table, snapshot_id: int, data: bytes, file_format: str) -> PartitionCommit:
+def prepare_partition_commit(table: Table, snapshot_id: int, data: bytes, file_format: str) -> PartitionPlan:
     """Return what the commit of a snapshot's partition statistics file would do; nothing is written."""
     path = new_metadata_path(table, f"partition-stats-{snapshot_id}-", f".{file_format}")
     file = PartitionStatisticsFile(snapshot_id, path, len(data))
-    return PartitionCommit(file, find_path(table.metadata, file))
+    return PartitionPlan(file, data, find_path(table.metadata, file))
 
 
-def commit_partition_statistics(
-    table: Table, file: PartitionStatisticsFile, data: bytes, *, on_step: Step | None = None
-) -> PartitionCommit:
+def commit_partition_statistics(table: Table, plan: PartitionPlan, *, on_step: Step | None = None) -> PartitionPlan:
     """Write a partition statistics file and register it for its snapshot.
 
     Parameters
     ----------
     table : pyiceberg.table.Table
         From any catalog; loaded afresh here.
-    file : PartitionStatisticsFile
+    plan : PartitionPlan
         Of `prepare_partition_commit`.
-    data : bytes
-        The file.
     on_step : callable, optional
         Called with `writing`, `written`, `committing` and `committed`; again from `writing` on where others commit in
         between.
@@ -59,8 +66,7 @@ def commit_partition_statistics(
     Raises
     ------
     CommitError
-        The table is read-only, dropped, or the snapshot was expired meanwhile; the catalog refused; or others kept
-        committing. What was written has been removed, unless the catalog gave no answer: then the message says so.
+        As `commit_statistics`.
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
 
@@ -69,10 +75,11 @@ def commit_partition_statistics(
     PyIceberg and Java accept a snapshot id that does not exist: it is looked for in what is committed against.
     """
     step = on_step or (lambda _: None)
-    for _ in count_attempts(table):
-        fresh = reload_with_snapshot(table, file.snapshot_id)
-        before = find_path(fresh.metadata, file)
-        if write_and_register(fresh, file, data, step) is not None:
+    left: list[str] = []
+    for attempt in count_attempts(table):
+        fresh = reload_with_snapshot(table, plan.file.snapshot_id)
+        plan = plan.renew(fresh, first=attempt == 1)
+        if write_and_register(fresh, [(plan.file, plan.data)], step, left) is not None:
             step("committed")
-            return PartitionCommit(file, before)
-    raise explain_exhausted(table)
+            return replace(plan, warnings=(describe_left(left),) if left else ())
+    raise explain_exhausted(table, left)

@@ -1,10 +1,10 @@
-"""Writing a statistics file and its entry in metadata.json: both, or neither as far as can be known."""
+"""Writing statistics files and their entries in metadata.json: all of it, or nothing as far as can be known."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import one_line
-from icestats.commit.entries import Entry, find_path, set_entry, unset_entry
+from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
 from icestats.commit.table_state import find_committed, reload_table, remove_file, table_name, write_file
 from icestats.errors import CommitError
 
@@ -44,22 +44,22 @@ def reload_with_snapshot(table: Table, snapshot_id: int) -> Table:
 
 
 def write_and_register(
-    table: Table, entry: Entry, data: bytes, step: Step, *, schema_id: int | None = None
+    table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, left: list[str], schema_id: int | None = None
 ) -> Table | None:
-    """Write a file and its entry.
+    """Write files of a snapshot, then commit their entries together.
 
     Parameters
     ----------
     table : pyiceberg.table.Table
-        As it was just loaded; its entry of the snapshot is the one to replace.
-    entry : StatisticsFile or PartitionStatisticsFile
-        The file's entry.
-    data : bytes
-        The file.
+        As it was just loaded; its entries of the snapshot are those to replace.
+    files : sequence of (entry, bytes)
+        Each file with its entry, all of one snapshot.
     step : callable
-        Called with `writing`, `written` and `committing`.
+        Called with `writing` and `written` for each file, then with `committing`.
+    left : list of str
+        Gets the files that were written in vain and could not be removed.
     schema_id : int, optional
-        As `set_entry`.
+        As `commit_changes`.
 
     Returns
     -------
@@ -69,42 +69,105 @@ def write_and_register(
     Raises
     ------
     CommitError
-        The catalog refused, or the snapshot was expired: what was written has been removed. Or it gave no answer: the
-        file is left, and the message says so.
+        The storage failed, the catalog refused, or the snapshot was expired: what was written has been removed, or the
+        message names it. Or the catalog gave no answer: the files are left, and the message names them.
     """
-    path = entry.statistics_path
+    paths = [entry.statistics_path for entry, _ in files]
+    if not _write_all(table, files, step, left):
+        return None
+    committed = commit_entries(table, [set_entry(table.metadata, entry) for entry, _ in files], left, paths, schema_id)
+    if committed is None:
+        return None
+    snapshot_id = files[0][0].snapshot_id
+    if committed.metadata.snapshot_by_id(snapshot_id) is None:
+        # A server took it for a snapshot that was expired just before.
+        what = f"snapshot {snapshot_id} of {table_name(table)} was expired meanwhile"
+        try:
+            commit_changes(committed, [unset_entry(entry) for entry, _ in files])
+        except Exception as error:
+            raise CommitError(
+                f"{what}, and its new entries could not be taken out: {one_line(error)}; "
+                f"{', '.join(paths)} left on storage: remove_statistics(expired=True) takes the entries out"
+            ) from error
+        raise CommitError(f"{what}: {_discard(table, paths, left)}")
+    return committed
+
+
+def commit_entries(
+    table: Table,
+    changes: Sequence[EntryChange],
+    left: list[str],
+    paths: Sequence[str] = (),
+    schema_id: int | None = None,
+) -> Table | None:
+    """Commit changes of entries together, and find out what happened where the catalog does not say.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        As it was just loaded.
+    changes : sequence of EntryChange
+        What to commit.
+    left : list of str
+        As `write_and_register`.
+    paths : sequence of str
+        The files that were written for it.
+    schema_id : int, optional
+        As `commit_changes`.
+
+    Returns
+    -------
+    pyiceberg.table.Table or None
+        The table then; None where others were faster and nothing changed: the files are removed.
+
+    Raises
+    ------
+    CommitError
+        The catalog refused, or gave no answer and the changes are not seen in the metadata.
+    """
     try:
-        write_file(table, path, data, lambda: step("writing"))
-        step("written")
+        commit_changes(table, changes, schema_id)
+    except _REFUSED as error:
+        text = _discard(table, paths, left)
+        raise CommitError(f"{table_name(table)} took no commit: {one_line(error)}; {text}") from error
+    except Exception as error:
+        # A request that was sent twice, since its first answer was lost, fails though the commit has been taken.
+        try:
+            arrived = find_committed(table, changes[0])
+        except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
+            raise _no_answer(table, error, f"whether it arrived is unknown ({one_line(unseen)})", paths) from error
+        if arrived is None and not isinstance(error, CommitFailedException):
+            raise _no_answer(table, error, "it is not seen in the metadata", paths) from error
+        if arrived is None:
+            _discard(table, paths, left)
+        return arrived
+    return table
+
+
+def _no_answer(table: Table, error: Exception, seen: str, paths: Sequence[str]) -> CommitError:
+    left = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
+    return CommitError(f"no answer to the commit of {table_name(table)}: {one_line(error)}; {seen}{left}")
+
+
+def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, left: list[str]) -> bool:
+    """Write files; return False, with none of them there, where one of the names is taken."""
+    written: list[str] = []
+    try:
+        for entry, data in files:
+            written.append(entry.statistics_path)
+            write_file(table, entry.statistics_path, data, lambda: step("writing"))
+            step("written")
         step("committing")
     except FileExistsError:
-        return None
-    except OSError as error:
-        raise CommitError(f"{path} cannot be written: {one_line(error)}; {_discard(table, path)}") from error
-    except BaseException:
-        _discard(table, path)
-        raise
-    try:
-        set_entry(table, entry, find_path(table.metadata, entry), schema_id)
-    except CommitFailedException:
-        _discard(table, path)
-        return None
-    except _REFUSED as error:
-        raise CommitError(f"{table_name(table)} took no commit: {one_line(error)}; {_discard(table, path)}") from error
+        _discard(table, written[:-1], left)
+        return False
     except Exception as error:
-        arrived = _look_for(table, entry)
-        if arrived is None:
-            raise CommitError(
-                f"no answer to the commit of {table_name(table)}: {one_line(error)}; it is not seen in the metadata, "
-                f"and {path} is left on storage in case it still arrives"
-            ) from error
-        table = arrived
-    if table.metadata.snapshot_by_id(entry.snapshot_id) is None:
-        # A server took it for a snapshot that was expired just before.
-        unset_entry(table, entry)
-        text = _discard(table, path)
-        raise CommitError(f"snapshot {entry.snapshot_id} of {table_name(table)} was expired meanwhile: {text}")
-    return table
+        text = _discard(table, written, left)
+        raise CommitError(f"{written[-1]} cannot be written: {one_line(error)}; {text}") from error
+    except BaseException:
+        _discard(table, written, left)
+        raise
+    return True
 
 
 def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:
@@ -117,22 +180,20 @@ def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:
         yield attempt + 1
 
 
-def explain_exhausted(table: Table, most: int = MOST_ATTEMPTS) -> CommitError:
+def explain_exhausted(table: Table, left: Sequence[str], most: int = MOST_ATTEMPTS) -> CommitError:
     """Build the error after the last attempt."""
+    text = f"; {describe_left(left)}" if left else ""
     return CommitError(
-        f"others changed {table_name(table)} in each of {most} attempts: nothing was committed, try again"
+        f"others changed {table_name(table)} in each of {most} attempts: nothing was committed, try again{text}"
     )
 
 
-def _look_for(table: Table, entry: Entry) -> Table | None:
-    try:
-        return find_committed(table, entry)
-    except Exception:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
-        return None
+def describe_left(paths: Sequence[str]) -> str:
+    """Say which files could not be removed."""
+    return f"{', '.join(paths)} could not be removed: orphan{'' if len(paths) == 1 else 's'} on storage"
 
 
-def _discard(table: Table, path: str) -> str:
-    """Remove a file that was written for a commit; return what to say of it."""
-    return (
-        "what was written is removed" if remove_file(table, path) else f"{path} could not be removed and is an orphan"
-    )
+def _discard(table: Table, paths: Sequence[str], left: list[str]) -> str:
+    """Remove files that were written for a commit; return what to say of them."""
+    left += [path for path in paths if not remove_file(table, path)]
+    return describe_left(left) if left else "what was written is removed"

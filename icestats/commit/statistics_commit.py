@@ -14,12 +14,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from icestats.commit.earlier_blobs import CARRIES_EARLIER, leave_earlier, read_earlier
 from icestats.commit.entries import checks_requirements
+from icestats.commit.partition_statistics_commit import PartitionPlan
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.registration import (
     MOST_ATTEMPTS,
     Step,
     count_attempts,
+    describe_left,
     explain_exhausted,
     reload_with_snapshot,
     write_and_register,
@@ -27,13 +30,21 @@ from icestats.commit.registration import (
 from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, build_commit_plan
 from icestats.commit.table_state import (
     ExistingFile,
+    blob_key,
     current_columns,
     find_predecessor,
     find_statistics,
     read_existing,
     table_name,
 )
-from icestats.errors import CallError, ColumnNotFoundError, CommitError, MetadataError, SnapshotNotFoundError
+from icestats.errors import (
+    CallError,
+    ColumnNotFoundError,
+    CommitError,
+    IcestatsError,
+    MetadataError,
+    SnapshotNotFoundError,
+)
 from icestats.iceberg.metadata import StatisticsFile
 
 if TYPE_CHECKING:
@@ -46,6 +57,7 @@ def prepare_commit(
     *,
     snapshot_id: int | None = None,
     list_ndv: Collection[str | int] | None = None,
+    keep_earlier: bool = True,
 ) -> CommitPlan:
     """Plan the commit of blobs to a snapshot's statistics file. Nothing is written.
 
@@ -61,6 +73,10 @@ def prepare_commit(
     list_ndv : collection of str or int, optional
         The columns whose NDV metadata.json lists, so that engines see it, by name in the current schema or by field id;
         by default all that have a Theta sketch here. Columns listed by others stay listed.
+    keep_earlier : bool
+        Whether the file also gets the nearest blob of each other kind and field that ancestors of the snapshot have,
+        byte for byte, with the snapshot that it was made for, and stays listed where it was. Engines look into one file
+        only: Spark into that of the snapshot, Trino into the nearest.
 
     Returns
     -------
@@ -97,13 +113,13 @@ def prepare_commit(
         if blob.snapshot_id != snapshot_id:
             raise CallError(f"a {blob.type} blob is for snapshot {blob.snapshot_id}, expected {snapshot_id}")
     listed = None if list_ndv is None else _field_ids(table, list_ndv, blobs)
-    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed))
+    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, keep_earlier))
 
 
 def commit_statistics(
     plan: CommitPlan, *, on_step: Step | None = None, max_attempts: int = MOST_ATTEMPTS
 ) -> CommitPlan:
-    """Write a plan's file and register it for the snapshot.
+    """Write a plan's files and register them for the snapshot, in one commit.
 
     The table is loaded afresh. Where it is as it was, exactly the plan is carried out; where its statistics or its
     schema have changed since, or change during the commit, the plan is made anew, with what others have committed.
@@ -114,7 +130,7 @@ def commit_statistics(
         From `prepare_commit`.
     on_step : callable, optional
         Called with the name of each step as it begins or is done: `prepared`, `writing`, `written`, `committing`,
-        `committed`; again from `prepared` on where the commit is tried again.
+        `committed`; again from `prepared` on where the commit is tried again. `writing` and `written` come once a file.
     max_attempts : int
         How often to try while others commit in between. Waits as the table's `commit.retry.min-wait-ms` says, longer
         each time.
@@ -127,9 +143,9 @@ def commit_statistics(
     Raises
     ------
     CommitError
-        The table is read-only, dropped, or its snapshot was expired meanwhile; the catalog refused; or others kept
-        committing. What was written has been removed. Only where the catalog gave no answer is the file left, and the
-        message says so.
+        The table is read-only, dropped, or its snapshot was expired meanwhile; the catalog refused, or the storage
+        failed; or others kept committing. What was written has been removed. What could not be removed, or may still be
+        registered since the catalog gave no answer, the message names.
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
     MetadataError
@@ -142,25 +158,32 @@ def commit_statistics(
     """
     step = on_step or (lambda _: None)
     lost: tuple[StatisticsFile, ...] = ()
+    left: list[str] = []
     own: CommitPlan | None = None
-    for attempt in count_attempts(plan.table, max_attempts):
-        plan = _renew(plan, lost, own, first=attempt == 1)
-        step("prepared")
-        table = write_and_register(plan.table, plan.after, plan.puffin.data, step, schema_id=plan.current_schema_id)
-        if table is None:
-            continue
-        plan = replace(plan, table=table, attempts=attempt)
-        step("committed")
-        overridden, warnings = _find_overridden(plan, lost)
-        if overridden is None:
-            return replace(plan, warnings=(*plan.warnings, *warnings))
-        lost, own = (*lost, overridden), plan
-    if lost:
+    partitions: PartitionPlan | None = None
+    try:
+        for attempt in count_attempts(plan.table, max_attempts):
+            plan = _renew(plan, lost, own, first=attempt == 1)
+            step("prepared")
+            table = write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
+            if table is None:
+                continue
+            plan = replace(plan, table=table, attempts=attempt)
+            partitions = partitions or plan.partitions
+            step("committed")
+            overridden, warnings = _find_overridden(plan, lost)
+            if overridden is None:
+                warnings += (describe_left(left),) if left else ()
+                return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
+            lost, own = (*lost, overridden), plan
+        raise explain_exhausted(plan.table, left, max_attempts)
+    except IcestatsError as error:
+        if not lost:
+            raise
         raise CommitError(
-            f"committed, but in {max_attempts} attempts not together with the blobs of {lost[-1].statistics_path}, "
-            "which others committed meanwhile: commit again"
-        )
-    raise explain_exhausted(plan.table, max_attempts)
+            f"committed, but not together with the blobs of {lost[-1].statistics_path}, which others committed "
+            f"meanwhile ({error}): commit again"
+        ) from error
 
 
 def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:
@@ -182,7 +205,16 @@ def _prepare(
     if table.metadata.snapshot_by_id(request.snapshot_id) is None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
     before = find_statistics(table, request.snapshot_id)
-    return build_commit_plan(table, request, before, _read_all(table, before, lost, own))
+    existing = _read_all(table, before, lost, own)
+    if not request.keep_earlier:
+        existing = [leave_earlier(file, request.snapshot_id) for file in existing]
+        return build_commit_plan(table, request, before, existing)
+    if any(CARRIES_EARLIER in file.properties for file in existing):
+        return build_commit_plan(table, request, before, existing, unread=())
+    known = {blob_key(blob) for blob in request.blobs}
+    known |= {blob_key(carried.blob) for file in existing for carried in file.blobs}
+    known |= {blob_key(entry) for file in existing for entry in file.entry.blobs}
+    return build_commit_plan(table, request, before, existing, *read_earlier(table, request.snapshot_id, known))
 
 
 def _read_all(
@@ -211,9 +243,10 @@ def _added_since(file: ExistingFile, own: CommitPlan) -> ExistingFile:
 def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], own: CommitPlan | None, *, first: bool) -> CommitPlan:
     table = reload_with_snapshot(plan.table, plan.snapshot_id)
     same = find_statistics(table, plan.snapshot_id) == plan.before
+    partitions = None if own is not None or plan.partitions is None else plan.partitions.renew(table, first=first)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
-        return replace(plan, table=table)
-    return _prepare(table, plan.request, lost, own)
+        return replace(plan, table=table, partitions=partitions)
+    return replace(_prepare(table, plan.request, lost, own), partitions=partitions)
 
 
 def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[StatisticsFile | None, tuple[str, ...]]:
@@ -221,9 +254,11 @@ def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[
     if checks_requirements(plan.table):
         return None, ()
     try:
-        predecessor = find_predecessor(plan.table, plan.after)
+        version = find_predecessor(plan.table, [plan.after])
     except MetadataError as error:
         return None, (f"whether others committed statistics in between could not be checked: {error}",)
+    entries = () if version is None else version.statistics
+    predecessor = next((entry for entry in entries if entry.snapshot_id == plan.snapshot_id), None)
     known = {entry.statistics_path for entry in (plan.before, *lost) if entry is not None}
     if predecessor is None or predecessor.statistics_path in known:
         return None, ()

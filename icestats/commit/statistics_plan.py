@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from icestats.answers.text import counted, printable, printable_lines
+from icestats.answers.text import counted, printable_lines
+from icestats.commit.earlier_blobs import CARRIES_EARLIER
+from icestats.commit.partition_statistics_commit import PartitionPlan
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
 from icestats.commit.table_state import (
+    BlobKey,
     Column,
     ExistingFile,
+    blob_key,
     current_columns,
     find_refusal,
     new_metadata_path,
     table_name,
 )
 from icestats.errors import CallError
-from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:
@@ -27,10 +31,10 @@ if TYPE_CHECKING:
 THETA = "apache-datasketches-theta-v1"
 """The only type of blob that every reader of metadata.json accepts there."""
 
-BlobKey = tuple[str, tuple[int, ...]]
-
-# Spark asks whether a literal lies between a column's min and max, except for strings and binaries; without min and
-# max the answer is no (SPARK-52868, SPARK-56485). A boolean's equality is rewritten before.
+# The first version of Spark that estimates by the NDV where there are no bounds (SPARK-56485).
+_SPARK_WITHOUT_TRAP = (4, 2)
+# Spark before that asks whether a literal lies between a column's min and max, except for strings and binaries; without
+# min and max the answer is no. A boolean's equality is rewritten before.
 _TRAPPED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
 
 
@@ -42,6 +46,8 @@ class CommitRequest:
     blobs: tuple[NewBlob, ...]
     listed_field_ids: frozenset[int] | None
     """Fields whose Theta sketch is listed in metadata.json; None for all."""
+    keep_earlier: bool = True
+    """Whether the file gets the blobs that ancestors' files have, of what it has not itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class PlannedBlob:
     listed: bool
     """Whether metadata.json lists it; otherwise it is in the file's footer only."""
     kept: bool
-    """Carried over, byte for byte, from the file that the snapshot had."""
+    """Carried over, byte for byte, from the file that the snapshot had or from an ancestor's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +79,16 @@ class CommitPlan:
     """What engines will do differently."""
     warnings: tuple[str, ...]
     current_schema_id: int
+    trapped: tuple[str, ...]
+    """The columns for which versions of Spark estimate 0 rows: see `is_spark_trapped`."""
+    is_new: bool
+    """Whether the file would differ from the one that the snapshot has."""
     request: CommitRequest = field(repr=False)
     table: Table = field(repr=False, compare=False)
     attempts: int = 0
     """How often the commit was tried; 0 as long as it is a plan."""
+    partitions: PartitionPlan | None = None
+    """The partition statistics file that the same commit registers."""
 
     @property
     def table_name(self) -> str:
@@ -94,20 +106,28 @@ class CommitPlan:
         return self.after.statistics_path
 
     @property
+    def files(self) -> list[tuple[StatisticsFile | PartitionStatisticsFile, bytes]]:
+        """The files that the commit writes, each with its entry."""
+        puffin = (self.after, self.puffin.data)
+        return [puffin] if self.partitions is None else [puffin, (self.partitions.file, self.partitions.data)]
+
+    @property
     def kept(self) -> tuple[PlannedBlob, ...]:
         """The blobs that are carried over."""
         return tuple(blob for blob in self.blobs if blob.kept)
 
     def describe(self) -> str:
-        """Return the plan as plain text, a line a file, blob, entry and warning; once committed, in one line."""
+        """Return the plan as plain text, a line a file, blob, entry and warning; once committed, without the blobs."""
         size, blobs = f"{len(self.puffin.data):,} bytes", counted(len(self.blobs), "blob")
         if self.attempts:
             replaced = f", replaced {len(self.replaced)}" if self.replaced else ""
-            return printable(
+            done = (
                 f"committed {self.statistics_path}: {size}, {blobs} "
                 f"({sum(b.listed for b in self.blobs)} listed in metadata.json, {len(self.kept)} kept{replaced}) "
                 f"for snapshot {self.snapshot_id}"
             )
+            traps = [f"effect: {_explain_trap(self.trapped)}"] if self.trapped else []
+            return printable_lines([done, *traps, *(f"warning: {warning}" for warning in self.warnings)])
         lines = [
             f"table {self.table_name}, snapshot {self.snapshot_id}",
             f"would write {self.statistics_path}: {size}, {blobs} "
@@ -118,7 +138,8 @@ class CommitPlan:
             where = f"listed, ndv {planned.blob.properties.get('ndv')}" if planned.listed else "footer only"
             origin = "kept" if planned.kept else "new "
             columns = ", ".join(planned.columns) or "the table"
-            lines.append(f"  {origin} {planned.blob.type} of {columns}: {planned.blob.length:,} bytes, {where}")
+            age = "" if planned.blob.snapshot_id == self.snapshot_id else f", of snapshot {planned.blob.snapshot_id}"
+            lines.append(f"  {origin} {planned.blob.type} of {columns}: {planned.blob.length:,} bytes, {where}{age}")
         lines += [f"  replaced {b.type} of fields {list(b.field_ids)}: {b.length:,} bytes" for b in self.replaced]
         lines.append("would write a new metadata.json; changed in it: the statistics of this snapshot")
         lines += [f"  before: {entry_text(self.before)}", f"  after:  {entry_text(self.after)}"]
@@ -131,7 +152,12 @@ class CommitPlan:
 
 
 def build_commit_plan(
-    table: Table, request: CommitRequest, before: StatisticsFile | None, existing: Sequence[ExistingFile]
+    table: Table,
+    request: CommitRequest,
+    before: StatisticsFile | None,
+    existing: Sequence[ExistingFile],
+    earlier: Sequence[ExistingFile] = (),
+    unread: Sequence[str] | None = None,
 ) -> CommitPlan:
     """Build the plan of a commit.
 
@@ -144,7 +170,11 @@ def build_commit_plan(
     before : StatisticsFile or None
         The snapshot's entry in metadata.json.
     existing : sequence of ExistingFile
-        Files whose blobs are carried over, the most important one first.
+        Files of the snapshot whose blobs are carried over, the most important one first.
+    earlier : sequence of ExistingFile
+        What is carried forward from ancestors' files, as `read_earlier` gives it.
+    unread : sequence of str, optional
+        Why files of ancestors could not be read; None where they were not looked at.
 
     Raises
     ------
@@ -152,16 +182,21 @@ def build_commit_plan(
         A Theta blob that would be listed has no `ndv` that is an integer in text.
     """
     columns = current_columns(table)
-    new_keys = {_key(blob) for blob in request.blobs}
+    new_keys = {blob_key(blob) for blob in request.blobs}
     carried, replaced = _sort_existing(existing, new_keys)
+    carried += [blob for file in earlier for blob in file.blobs]
     properties = {key: value for file in reversed(existing) for key, value in file.properties.items()}
+    properties.pop(CARRIES_EARLIER, None)
+    if unread is not None and not unread:
+        properties[CARRIES_EARLIER] = "true"
     puffin = write_puffin([*request.blobs, *carried], properties=properties)
     refusal = find_refusal(table)
     warnings = _Warnings(columns, [] if refusal is None else [f"cannot be committed: {refusal}"])
+    for reason in unread or ():
+        warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
-    kept = _kept_entries(existing, new_keys, warnings)
-    for entry in kept:
-        warnings.check_kept(entry, request.snapshot_id)
+    kept = _kept_entries([*existing, *earlier], new_keys, warnings)
+    warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
         request.snapshot_id,
         new_metadata_path(table, f"{request.snapshot_id}-", ".stats"),
@@ -178,9 +213,26 @@ def build_commit_plan(
         effects=_explain_effects(after, columns),
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
+        trapped=_find_trapped(after, columns),
+        is_new=not _is_same(puffin, after, before, existing),
         request=request,
         table=table,
     )
+
+
+def _is_same(
+    puffin: PuffinBytes, after: StatisticsFile, before: StatisticsFile | None, existing: Sequence[ExistingFile]
+) -> bool:
+    """Whether the snapshot's file has the same blobs already, and its entry lists the same."""
+    if len(existing) != 1 or existing[0].entry != before:
+        return False
+    present = {blob_key(old.blob): (replace(old.blob, offset=0), old.stored) for old in existing[0].blobs}
+    planned = {
+        blob_key(blob): (replace(blob, offset=0), puffin.data[blob.offset : blob.offset + blob.length])
+        for blob in puffin.blobs
+    }
+    listed = {blob_key(entry): entry for entry in after.blobs}
+    return present == planned and listed == {blob_key(entry): entry for entry in existing[0].entry.blobs}
 
 
 def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
@@ -192,19 +244,38 @@ def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tu
             "no further",
         )
     names = ", ".join(column.name for column in listed)
-    trapped = ", ".join(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
     effects = [
         f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {names}, for exactly this snapshot: "
         "the next commit of data leaves it without",
         f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
         f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
     ]
-    if trapped:
-        effects.append(
-            f"Spark with spark.sql.cbo.enabled=true estimates 0 rows for an equality on {trapped} (an NDV without "
-            "bounds, SPARK-52868): leave them out with list_ndv where that matters"
-        )
-    return tuple(effects)
+    trapped = _find_trapped(after, columns)
+    return (*effects, _explain_trap(trapped)) if trapped else tuple(effects)
+
+
+def is_spark_trapped(version: str) -> bool:
+    """Whether a version of Spark estimates 0 rows for an equality on a number that has an NDV and no bounds.
+
+    Examples
+    --------
+    >>> is_spark_trapped("4.1.4"), is_spark_trapped("4.2.0")
+    (True, False)
+    """
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < _SPARK_WITHOUT_TRAP
+
+
+def _find_trapped(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
+    listed = [columns[entry.field_ids[0]] for entry in after.blobs]
+    return tuple(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
+
+
+def _explain_trap(trapped: Sequence[str]) -> str:
+    before = ".".join(str(number) for number in _SPARK_WITHOUT_TRAP)
+    return (
+        f"Spark before {before} with spark.sql.cbo.enabled=true estimates 0 rows for an equality on "
+        f"{', '.join(trapped)} (an NDV without bounds, SPARK-52868): leave them out with list_ndv where that matters"
+    )
 
 
 class _Warnings:
@@ -227,19 +298,19 @@ class _Warnings:
             self.add("a blob names no fields: it is in the footer only (Spark would fail on it)")
         return bool(field_ids) and not gone
 
-    def check_kept(self, entry: BlobMetadata, snapshot_id: int) -> None:
-        names = ", ".join(self.columns[field_id].name for field_id in entry.field_ids)
-        ndv = entry.properties.get("ndv")
-        if ndv is not None and not ndv.isdecimal():
-            self.add(
-                f"the kept entry of {names} has ndv {ndv!r}, no integer: Trino drops all of the table's statistics"
-            )
-        if entry.snapshot_id != snapshot_id:
-            self.add(f"the kept entry of {names} was made for snapshot {entry.snapshot_id}, not for this one")
-
-
-def _key(blob: NewBlob | PuffinBlob | BlobMetadata) -> BlobKey:
-    return blob.type, tuple(blob.field_ids)
+    def check_kept(self, kept: Sequence[BlobMetadata], snapshot_id: int) -> None:
+        older: dict[int, list[str]] = {}
+        for entry in kept:
+            names = ", ".join(self.columns[field_id].name for field_id in entry.field_ids)
+            ndv = entry.properties.get("ndv")
+            if ndv is not None and not ndv.isdecimal():
+                self.add(
+                    f"the kept entry of {names} has ndv {ndv!r}, no integer: Trino drops all of the table's statistics"
+                )
+            if entry.snapshot_id != snapshot_id:
+                older.setdefault(entry.snapshot_id, []).append(names)
+        for made_for, columns in older.items():
+            self.add(f"the kept NDV of {', '.join(columns)} was made for snapshot {made_for}, not for this one")
 
 
 def _sort_existing(
@@ -249,9 +320,9 @@ def _sort_existing(
     replaced: list[PuffinBlob] = []
     taken = set(new_keys)
     for file in existing:
-        replaced += [old.blob for old in file.blobs if _key(old.blob) in new_keys and old.blob not in replaced]
-        carried += [old for old in file.blobs if _key(old.blob) not in taken]
-        taken |= {_key(old.blob) for old in file.blobs}
+        replaced += [old.blob for old in file.blobs if blob_key(old.blob) in new_keys and old.blob not in replaced]
+        carried += [old for old in file.blobs if blob_key(old.blob) not in taken]
+        taken |= {blob_key(old.blob) for old in file.blobs}
     return carried, tuple(replaced)
 
 
@@ -259,8 +330,8 @@ def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warn
     kept: list[BlobMetadata] = []
     taken = set(new_keys)
     for file in existing:
-        kept += [e for e in file.entry.blobs if _key(e) not in taken and warnings.can_list(e.field_ids)]
-        taken |= {_key(e) for e in file.entry.blobs}
+        kept += [e for e in file.entry.blobs if blob_key(e) not in taken and warnings.can_list(e.field_ids)]
+        taken |= {blob_key(e) for e in file.entry.blobs}
     return kept
 
 
@@ -278,21 +349,24 @@ def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings)
 def _planned(
     puffin: PuffinBytes, new_count: int, after: StatisticsFile, columns: Mapping[int, Column]
 ) -> tuple[PlannedBlob, ...]:
-    listed_keys = {_key(entry) for entry in after.blobs}
+    listed_keys = {blob_key(entry) for entry in after.blobs}
     return tuple(
         PlannedBlob(
             blob,
             tuple(columns[i].name if i in columns else f"#{i}" for i in blob.field_ids),
-            listed=_key(blob) in listed_keys,
+            listed=blob_key(blob) in listed_keys,
             kept=index >= new_count,
         )
         for index, blob in enumerate(puffin.blobs)
     )
 
 
-def entry_text(entry: StatisticsFile | None) -> str:
-    """Return an entry of metadata.json's `statistics` as a line of text."""
+def entry_text(entry: StatisticsFile | PartitionStatisticsFile | None) -> str:
+    """Return an entry of metadata.json's `statistics` or `partition-statistics` as a line of text."""
     if entry is None:
         return "none"
+    text = f"{entry.statistics_path}, {entry.file_size_in_bytes:,} bytes"
+    if isinstance(entry, PartitionStatisticsFile):
+        return text
     listed = ", ".join(f"{list(b.field_ids)} ndv {b.properties.get('ndv')}" for b in entry.blobs) or "no blobs"
-    return f"{entry.statistics_path}, {entry.file_size_in_bytes:,} bytes, lists {listed}"
+    return f"{text}, lists {listed}"

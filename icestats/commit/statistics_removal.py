@@ -1,26 +1,26 @@
-"""Taking a snapshot's statistics out of metadata.json again: what that would change, and doing it."""
+"""Taking statistics out of metadata.json again, a snapshot's or those of expired ones: what changes, and doing it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyiceberg.exceptions import CommitFailedException
-
 from icestats.answers.text import counted, printable_lines
-from icestats.commit.entries import set_entry, unset_entry
-from icestats.commit.registration import count_attempts
+from icestats.commit.entries import Entry, set_entry, unset_entry
+from icestats.commit.registration import commit_entries, count_attempts
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
     TableFiles,
     current_columns,
+    find_partition_statistics,
     find_predecessor,
     find_statistics,
     reload_table,
     table_name,
 )
 from icestats.errors import CommitError, MetadataError, StatisticsMissingError
-from icestats.iceberg.metadata import StatisticsFile
+from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.puffin import read_puffin_footer
 
 if TYPE_CHECKING:
@@ -28,56 +28,68 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovalPlan:
-    """What removing a snapshot's statistics would change. `print(plan.describe())` shows it."""
+class EntryRemoval:
+    """An entry that is taken out, or replaced by the one that was there before."""
 
-    before: StatisticsFile
-    """The entry of metadata.json as it is; its file stays on storage."""
-    after: StatisticsFile | None
+    before: Entry | None
+    """The entry of metadata.json as it is; its file stays on storage. None where only an older one is put back."""
+    after: Entry | None
     """The entry that would be put back; None for none."""
-    blob_count: int | None
-    """Blobs in the file that would no longer be found; None where it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """What removing statistics would change. `print(plan.describe())` shows it."""
+
+    snapshot_id: int | None
+    """The snapshot whose statistics are removed; None for all that have expired."""
+    removals: tuple[EntryRemoval, ...]
     notes: tuple[str, ...]
     table: Table = field(repr=False, compare=False)
-
-    @property
-    def snapshot_id(self) -> int:
-        """The snapshot whose statistics are removed."""
-        return self.before.snapshot_id
 
     def describe(self, *, done: bool = False) -> str:
         """Return as plain text what would change, or what has been."""
         take, write, stay = ("took", "wrote", "stays") if done else ("would take", "would write", "would stay")
-        size = f"{self.before.file_size_in_bytes:,} bytes"
-        blobs = "a file that cannot be read" if self.blob_count is None else counted(self.blob_count, "blob")
-        lines = [
-            f"table {table_name(self.table)}, snapshot {self.snapshot_id}",
-            f"{take} {self.before.statistics_path} out of the table: {size}, {blobs}",
-            f"{write} a new metadata.json; changed in it: the statistics of this snapshot",
-            f"  before: {entry_text(self.before)}",
-            f"  after:  {entry_text(self.after)}",
-            f"  {self.before.statistics_path} {stay} on storage as an orphan",
-        ]
+        whose = "expired snapshots" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        gone = [removal.before for removal in self.removals if removal.before is not None]
+        lines = [f"table {table_name(self.table)}, {whose}"]
+        for entry in gone:
+            size = f"{entry.file_size_in_bytes:,} bytes"
+            lines.append(f"{take} {entry.statistics_path} out of the table: {size}, {self._explain_content(entry)}")
+        lines.append(f"{write} a new metadata.json; changed in it: the statistics of {whose}")
+        for removal in self.removals:
+            lines += [f"  before: {entry_text(removal.before)}", f"  after:  {entry_text(removal.after)}"]
+        lines += [f"  {entry.statistics_path} {stay} on storage as an orphan" for entry in gone]
         return printable_lines([*lines, *self.notes])
 
+    def _explain_content(self, entry: Entry) -> str:
+        if not isinstance(entry, StatisticsFile):
+            return "statistics of partitions"
+        try:
+            return counted(len(read_puffin_footer(TableFiles(self.table.io), entry.statistics_path).blobs), "blob")
+        except MetadataError:
+            return "a file that cannot be read"
 
-def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False) -> RemovalPlan:
-    """Plan the removal of a snapshot's statistics. Nothing is written.
+
+def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, partitions: bool = True) -> RemovalPlan:
+    """Plan the removal of a snapshot's statistics: of its Puffin file and its partition statistics file.
 
     Parameters
     ----------
     table : pyiceberg.table.Table
-        From any catalog.
+        From any catalog. Nothing is written.
     snapshot_id : int
-        Whose statistics to remove.
+        Whose statistics to remove; it may have expired.
     restore : bool
-        Whether to put back the entry that the last commit has replaced, where the metadata log has it and its file
-        still exists; without columns that have been dropped since.
+        Whether to go back to the entries before the last commit, where the metadata log has them and their files still
+        exist; without columns that have been dropped since. What that commit did not touch stays.
+    partitions : bool
+        Whether the partition statistics file goes too.
 
     Returns
     -------
     RemovalPlan
-        The entry before and after.
+        The entries before and after.
 
     Raises
     ------
@@ -87,45 +99,86 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False) ->
         As `commit_removal`.
     """
     fresh = reload_table(table)
-    entry = find_statistics(fresh, snapshot_id)
-    if entry is None:
+    present = _find_entries(fresh, snapshot_id, partitions=partitions)
+    if not any(present):
         raise StatisticsMissingError(f"{table_name(fresh)} has no statistics for snapshot {snapshot_id}")
-    files = TableFiles(fresh.io)
-    try:
-        blob_count: int | None = len(read_puffin_footer(files, entry.statistics_path).blobs)
-    except MetadataError:
-        blob_count = None
-    after, notes = _find_restorable(fresh, files, entry) if restore else (None, [])
-    return RemovalPlan(
-        before=entry,
-        after=after,
-        blob_count=blob_count,
-        notes=(*notes, *_effects(fresh, entry, after)),
-        table=fresh,
-    )
+    if restore:
+        removals, notes = _restore(fresh, snapshot_id, present)
+    else:
+        removals, notes = [EntryRemoval(entry, None) for entry in present if entry is not None], []
+    return RemovalPlan(snapshot_id, tuple(removals), (*notes, *_effects(fresh, removals)), fresh)
 
 
-def _find_restorable(table: Table, files: TableFiles, entry: StatisticsFile) -> tuple[StatisticsFile | None, list[str]]:
+def prepare_expired_removal(table: Table) -> RemovalPlan:
+    """Plan the removal of the entries whose snapshots have expired: engines look at none of them.
+
+    Raises
+    ------
+    StatisticsMissingError
+        There are none.
+    CommitError, UnsupportedError
+        As `commit_removal`.
+    """
+    fresh = reload_table(table)
+    known = {snapshot.snapshot_id for snapshot in fresh.metadata.snapshots}
+    named = [*fresh.metadata.statistics, *fresh.metadata.partition_statistics]
+    expired = dict.fromkeys(entry.snapshot_id for entry in named if entry.snapshot_id not in known)
+    found = [entry for snapshot_id in expired for entry in _find_entries(fresh, snapshot_id, partitions=True)]
+    if not expired:
+        raise StatisticsMissingError(f"{table_name(fresh)} has no statistics of expired snapshots")
+    removals = tuple(EntryRemoval(entry, None) for entry in found if entry is not None)
+    return RemovalPlan(None, removals, (), fresh)
+
+
+def _find_entries(table: Table, snapshot_id: int, *, partitions: bool) -> tuple[Entry | None, Entry | None]:
+    return find_statistics(table, snapshot_id), find_partition_statistics(table, snapshot_id) if partitions else None
+
+
+def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) -> tuple[list[EntryRemoval], list[str]]:
+    """Return what brings back the entries that stood there before the last commit, and what cannot be brought back."""
+    notes: list[str] = []
     try:
-        found = find_predecessor(table, entry)
-        if found is None:
-            return None, ["note: these statistics have replaced none that the metadata log knows"]
-        files.size(found.statistics_path)
+        version = find_predecessor(table, [entry for entry in present if entry is not None])
     except MetadataError as error:
-        return None, [f"note: what these statistics have replaced cannot be put back: {error}"]
+        version, notes = None, [f"note: what these statistics have replaced cannot be put back: {error}"]
+    removals = []
+    for entry, old in zip(present, _entries_of(version, snapshot_id), strict=True):
+        if entry is None or old is None or entry.statistics_path != old.statistics_path:
+            after = None if old is None else _check_restorable(table, old, notes)
+            if entry is not None or after is not None:
+                removals.append(EntryRemoval(entry, after))
+    if not notes and not any(removal.after for removal in removals):
+        notes.append("note: these statistics have replaced none that the metadata log knows")
+    return removals, notes
+
+
+def _entries_of(version: TableMetadata | None, snapshot_id: int) -> Iterator[Entry | None]:
+    for entries in ((), ()) if version is None else (version.statistics, version.partition_statistics):
+        yield next((entry for entry in entries if entry.snapshot_id == snapshot_id), None)
+
+
+def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | None:
+    try:
+        TableFiles(table.io).size(old.statistics_path)
+    except MetadataError as error:
+        notes.append(f"note: what these statistics have replaced cannot be put back: {error}")
+        return None
+    if not isinstance(old, StatisticsFile):
+        return old
     known = current_columns(table)
-    blobs = tuple(blob for blob in found.blobs if blob.field_ids and set(blob.field_ids) <= known.keys())
-    dropped = len(found.blobs) - len(blobs)
-    if not dropped:
-        return replace(found, blobs=blobs), []
-    note = f"note: left out, as Spark would fail: {counted(dropped, 'entry', 'entries')} of columns dropped since"
-    return replace(found, blobs=blobs), [note]
+    blobs = tuple(blob for blob in old.blobs if blob.field_ids and set(blob.field_ids) <= known.keys())
+    if len(blobs) < len(old.blobs):
+        dropped = counted(len(old.blobs) - len(blobs), "entry", "entries")
+        notes.append(f"note: left out, as Spark would fail: {dropped} of columns dropped since")
+    return replace(old, blobs=blobs)
 
 
-def _effects(table: Table, before: StatisticsFile, after: StatisticsFile | None) -> list[str]:
-    kept = {blob.field_ids for blob in after.blobs} if after is not None else set()
+def _effects(table: Table, removals: Sequence[EntryRemoval]) -> list[str]:
     columns = current_columns(table)
-    lost = [blob.field_ids for blob in before.blobs if blob.field_ids not in kept]
+    before = [removal.before for removal in removals if isinstance(removal.before, StatisticsFile)]
+    after = [removal.after for removal in removals if isinstance(removal.after, StatisticsFile)]
+    kept = {blob.field_ids for entry in after for blob in entry.blobs}
+    lost = [blob.field_ids for entry in before for blob in entry.blobs if blob.field_ids not in kept]
     if not lost:
         return ["effect: no engine loses an NDV"]
     names = ", ".join(columns[ids[0]].name if ids and ids[0] in columns else f"fields {list(ids)}" for ids in lost)
@@ -136,29 +189,34 @@ def _effects(table: Table, before: StatisticsFile, after: StatisticsFile | None)
 
 
 def commit_removal(plan: RemovalPlan) -> None:
-    """Carry a removal out, as long as the entry is the one that was planned with.
+    """Carry a removal out in one commit, as long as the entries are those that were planned with.
 
     Raises
     ------
     CommitError
-        The table is read-only or dropped, or others changed these statistics meanwhile: nothing was removed.
+        The table is read-only or dropped, the catalog refused or gave no answer, or others changed these statistics
+        meanwhile: nothing was removed, unless the message says that this is unknown.
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
     """
+    schema_id = plan.table.metadata.current_schema_id if any(removal.after for removal in plan.removals) else None
     for _ in count_attempts(plan.table):
         fresh = reload_table(plan.table)
-        same_schema = fresh.metadata.current_schema_id == plan.table.metadata.current_schema_id
-        if find_statistics(fresh, plan.snapshot_id) != plan.before or not (plan.after is None or same_schema):
+        same_schema = schema_id is None or fresh.metadata.current_schema_id == schema_id
+        if not same_schema or not all(_is_present(fresh, removal) for removal in plan.removals):
             raise CommitError(
-                f"others changed the statistics of snapshot {plan.snapshot_id}, or the schema, meanwhile: nothing was "
-                "removed, try again"
+                "others changed these statistics, or the schema, meanwhile: nothing was removed, try again"
             )
-        try:
-            if plan.after is None:
-                unset_entry(fresh, plan.before)
-            else:
-                set_entry(fresh, plan.after, plan.before.statistics_path, plan.table.metadata.current_schema_id)
-        except CommitFailedException:
-            continue
-        return
+        changes = [
+            *(set_entry(fresh.metadata, removal.after) for removal in plan.removals if removal.after),
+            *(unset_entry(removal.before) for removal in plan.removals if removal.before and not removal.after),
+        ]
+        if not changes or commit_entries(fresh, changes, [], schema_id=schema_id) is not None:
+            return
     raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
+
+
+def _is_present(table: Table, removal: EntryRemoval) -> bool:
+    of = removal.before or removal.after
+    find = find_statistics if isinstance(of, StatisticsFile) else find_partition_statistics
+    return of is None or find(table, of.snapshot_id) == removal.before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,18 +12,27 @@ from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 
 from icestats.answers.text import one_line
-from icestats.commit.entries import Entry, checks_requirements, find_path
-from icestats.commit.puffin_writer import CarriedBlob
+from icestats.commit.entries import Entry, EntryChange, checks_requirements, find_path
+from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
 from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
-from icestats.iceberg.metadata import BlobMetadata, StatisticsFile, TableMetadata, read_metadata
+from icestats.iceberg.metadata import (
+    BlobMetadata,
+    PartitionStatisticsFile,
+    StatisticsFile,
+    TableMetadata,
+    read_metadata,
+)
 from icestats.iceberg.storage import check_regular, local_path, read_range, unreadable
-from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
+from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 
+BlobKey = tuple[str, tuple[int, ...]]
+"""The type and fields of a blob: a file has one of each."""
 _LOG_ENTRIES_TO_SEARCH = 20
 
 
@@ -42,6 +51,11 @@ class ExistingFile:
     entry: StatisticsFile
     blobs: tuple[CarriedBlob, ...]
     properties: Mapping[str, str]
+
+
+def blob_key(blob: NewBlob | PuffinBlob | BlobMetadata) -> BlobKey:
+    """Return what tells a blob from the others of its file."""
+    return blob.type, tuple(blob.field_ids)
 
 
 class TableFiles:
@@ -104,7 +118,7 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
     Raises
     ------
     CommitError
-        The table is read-only or dropped.
+        The table is read-only or dropped, or the catalog or its storage fails.
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
     """
@@ -119,6 +133,8 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
             f"PyIceberg cannot load {table_name(table)}, perhaps for a type of statistics blob that it does not know: "
             f"{one_line(error)}"
         ) from error
+    except Exception as error:
+        raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {one_line(error)}") from error
     if fresh.metadata.table_uuid != table.metadata.table_uuid:
         raise CommitError(f"{table_name(table)} is another table now, dropped and made anew: nothing was committed")
     if to_commit:
@@ -149,6 +165,14 @@ def find_statistics(table: Table, snapshot_id: int) -> StatisticsFile | None:
             return StatisticsFile(
                 snapshot_id, entry.statistics_path, entry.file_size_in_bytes, entry.file_footer_size_in_bytes, blobs
             )
+    return None
+
+
+def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
+    """Return a snapshot's entry in metadata.json's `partition-statistics`."""
+    for entry in table.metadata.partition_statistics:
+        if entry.snapshot_id == snapshot_id:
+            return PartitionStatisticsFile(snapshot_id, entry.statistics_path, entry.file_size_in_bytes)
     return None
 
 
@@ -202,35 +226,42 @@ def remove_file(table: Table, path: str) -> bool:
     return True
 
 
-def find_predecessor(table: Table, ours: StatisticsFile) -> StatisticsFile | None:
-    """Return the entry that stood where `ours` stands, in the newest metadata file that does not have `ours` yet.
+def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | None:
+    """Return the newest version of the metadata from before all of some entries of a snapshot stood in it.
 
     Raises
     ------
     MetadataError
         A metadata file of the log cannot be read.
     """
-    seen = find_path(table.metadata, ours) == ours.statistics_path
+    seen = _has_all(table.metadata, ours)
     for metadata in _read_log(table):
-        found = next((s for s in metadata.statistics if s.snapshot_id == ours.snapshot_id), None)
-        if found is not None and found.statistics_path == ours.statistics_path:
+        if _has_all(metadata, ours):
             seen = True
         elif seen:
-            return found
+            return metadata
     return None
 
 
-def find_committed(table: Table, ours: Entry) -> Table | None:
-    """Return the table as its catalog has it now if an entry stands in its metadata, or has stood there; else None."""
+def find_committed(table: Table, change: EntryChange) -> Table | None:
+    """Return the table as its catalog has it now if a change is in it, or has been since `table`; else None."""
     fresh = reload_table(table)
-    if find_path(fresh.metadata, ours) == ours.statistics_path:
+    if change.after is None:
+        return fresh if find_path(fresh.metadata, change) != change.before_path else None
+    if _has_all(fresh.metadata, [change.after]):
         return fresh
-    known = any(find_path(metadata, ours) == ours.statistics_path for metadata in _read_log(fresh))
-    return fresh if known else None
+    log = _read_log(fresh, table.metadata_location)
+    return fresh if any(_has_all(metadata, [change.after]) for metadata in log) else None
 
 
-def _read_log(table: Table) -> Iterator[TableMetadata]:
-    """Yield the replaced versions of the metadata, the newest first."""
+def _has_all(metadata: IcebergMetadata | TableMetadata, entries: Sequence[Entry]) -> bool:
+    return all(find_path(metadata, entry) == entry.statistics_path for entry in entries)
+
+
+def _read_log(table: Table, oldest: str | None = None) -> Iterator[TableMetadata]:
+    """Yield the replaced versions of the metadata, the newest first, back to the file of the oldest that is wanted."""
     files = TableFiles(table.io)
     for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
         yield read_metadata(files, log_entry.metadata_file)
+        if log_entry.metadata_file == oldest:
+            return

@@ -258,7 +258,13 @@ class SnapshotReader:
         made = build_histogram(
             found.sketch, column=field.name, type_text=field.type, bins=bins, kind=kind, lower=lower, upper=upper
         )
-        return replace(made, snapshot_id=found.snapshot_id, null_count=found.null_count, nan_count=found.nan_count)
+        return replace(
+            made,
+            snapshot_id=found.snapshot_id,
+            commits_behind=found.commits_behind,
+            null_count=found.null_count,
+            nan_count=found.nan_count,
+        )
 
     def read_partition_sketches(
         self, field: Field, row_filter: RowFilter, *, partial: Literal["refuse", "include", "leave out"] = "refuse"

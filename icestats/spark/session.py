@@ -109,6 +109,12 @@ def stop_session() -> None:
             close_gateway()
 
 
+def find_running_version() -> str | None:
+    """Return the version of the Spark that runs in this process; None where none does."""
+    context = _active_context()
+    return None if context is None or explain_end(context) is not None else str(context.version)
+
+
 def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | None:
     """Translate a catalog's configuration from PyIceberg's to Spark's.
 

@@ -55,6 +55,8 @@ class Histogram:
     """The estimated number of values below the part of the range that was asked for; 0 for the whole range."""
     above: float = 0.0
     """The estimated number of values above that part."""
+    commits_behind: int | None = None
+    """How many commits later than `snapshot_id` the snapshot is that was asked for."""
 
     @property
     def count_error(self) -> float:
@@ -81,7 +83,9 @@ class Histogram:
 
     def to_json(self) -> dict[str, Any]:
         """Return the histogram as the command line prints it: ids as text, values as `types.json_value` gives them."""
-        part = {"below": self.below, "above": self.above} if self.below or self.above else {}
+        part: dict[str, Any] = {"below": self.below, "above": self.above} if self.below or self.above else {}
+        if self.commits_behind is not None:
+            part["commits_behind"] = self.commits_behind
         return part | {
             "column": self.column,
             "source": self.source,

@@ -21,6 +21,7 @@ from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
 from icestats.read.partitions.partition_statistics import read_partition_statistics
+from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.rollups.rollup_cache import cache_folder
 from icestats.snapshot.snapshot_reader import SnapshotReader, build_partition_file_rows
 from icestats.stats.table_statistics import PartitionKey, ScannedPartitions
@@ -98,25 +99,30 @@ def _compute_partitions(
 
 
 def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
-    """Return the rows of the snapshot's partition statistics file as `schemas.partitions_schema`.
+    """Return the rows of the nearest partition statistics file as `Table.partition_statistics` describes them.
 
     Raises
     ------
     StatisticsMissingError
-        None is registered for the snapshot.
+        None is registered for the snapshot or an ancestor of it.
     """
     metadata, storage = reader.source.metadata, reader.source.storage
-    snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
-    file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot_id), None)
-    if file is None:
+    files = {file.snapshot_id: file for file in metadata.partition_statistics}
+    ages = count_ages(metadata, reader.snapshot)
+    snapshot_id = next((ancestor for ancestor in ages if ancestor in files), None)
+    if snapshot_id is None:
         raise StatisticsMissingError(
-            f"no partition statistics file is registered for snapshot {snapshot_id}: run "
+            f"no partition statistics file is registered for a snapshot of {reader.source.name} up to this one: run "
             "table.compute(partitions=True).commit(), or `icestats compute --partitions --commit`"
         )
+    path = files[snapshot_id].statistics_path
     partition = find_partition_types(manifests_to_read(reader.manifest_files), metadata, storage)
-    data = storage.read(file.statistics_path)
-    found = read_partition_statistics(data, file.statistics_path, partition, reader.schema.columns)
-    return build_partition_file_rows(found, reader.schema)
+    found = read_partition_statistics(storage.read(path), path, partition, reader.schema.columns)
+    rows = build_partition_file_rows(found, reader.schema)
+    made_for = {"snapshot_id": snapshot_id, "commits_behind": ages[snapshot_id].commits}
+    for name, value in made_for.items():
+        rows = rows.append_column(pa.field(name, pa.int64(), nullable=False), pa.array([value] * len(rows), pa.int64()))
+    return rows
 
 
 def expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:

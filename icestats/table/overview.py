@@ -16,7 +16,7 @@ from icestats.answers.text import counted, printable_lines, render_bytes, render
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata, parse_count
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
-from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_traps
+from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_blobs, find_listed_traps
 
 MOST_RANGES_DRAWN = 90
 _WIDTH, _ROW_HEIGHT = 640, 7
@@ -55,9 +55,11 @@ class Overview:
     file_size_in_bytes: int | None
     """Of data and delete files, as the snapshot's summary states it."""
     statistics_column_count: int
-    """Columns with a committed NDV, for the nearest snapshot that has any."""
+    """Columns with a committed NDV, each of the nearest snapshot that has one."""
+    statistics_stale_column_count: int
+    """Those of them whose NDV is not of this snapshot."""
     statistics_commits_behind: int | None
-    """Commits since the statistics were made; None where there are none."""
+    """Commits since the oldest of these NDVs was made; None where there are no statistics."""
     statistics_files_behind: int | None
     """Data files that these commits have added, compaction left out; None where there are no statistics, or unknown."""
     statistics_rows_behind: int | None
@@ -98,7 +100,8 @@ def build_overview(
     """
     is_data = pc.equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
-    age, columns = _statistics(metadata, snapshot)
+    ages = _statistics_ages(metadata, snapshot)
+    age = max(ages.values(), key=lambda one: one.commits, default=_nearest_file_age(metadata, snapshot))
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)
     overview = Overview(
         name=name,
@@ -113,7 +116,8 @@ def build_overview(
         record_count=_total(data, "rows"),
         delete_record_count=_total(deletes, "rows"),
         file_size_in_bytes=_summary_size(snapshot),
-        statistics_column_count=columns,
+        statistics_column_count=len(ages),
+        statistics_stale_column_count=sum(one.commits > 0 for one in ages.values()),
         statistics_commits_behind=None if age is None else age.commits,
         statistics_files_behind=None if age is None else age.files,
         statistics_rows_behind=None if age is None else age.rows,
@@ -123,7 +127,8 @@ def build_overview(
         findings=(),
     )
     traps = (f"{found.title} ({found.evidence})." for found in find_listed_traps(metadata, snapshot))
-    return replace(overview, findings=(*_findings(overview), *traps))
+    by_spark = bool(find_listed_blobs(metadata, snapshot))
+    return replace(overview, findings=(*_findings(overview, by_spark=by_spark), *traps))
 
 
 def _total(manifests: pa.Table, what: str) -> int | None:
@@ -139,23 +144,29 @@ def _summary_size(snapshot: Snapshot | None) -> int | None:
     return parse_count(snapshot.summary.get("total-files-size"))
 
 
-def _statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[StatisticsAge | None, int]:
-    by_snapshot = {file.snapshot_id: file for file in metadata.statistics}
-    for snapshot_id, age in count_ages(metadata, snapshot).items():
-        file = by_snapshot.get(snapshot_id)
-        if file is not None:
-            return age, len({blob.field_ids for blob in file.blobs if "ndv" in blob.properties})
-    return None, 0
+def _statistics_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[tuple[int, ...], StatisticsAge]:
+    """Return the age of the nearest listed NDV of each column: a file may list NDVs of earlier snapshots."""
+    known, ages = count_ages(metadata, snapshot), dict[tuple[int, ...], StatisticsAge]()
+    for blob in (blob for file in metadata.statistics for blob in file.blobs if "ndv" in blob.properties):
+        age = known.get(blob.snapshot_id)
+        if age is not None and age.commits <= ages.get(blob.field_ids, age).commits:
+            ages[blob.field_ids] = age
+    return ages
 
 
-def _findings(overview: Overview) -> Iterator[str]:
+def _nearest_file_age(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsAge | None:
+    registered = {file.snapshot_id for file in metadata.statistics}
+    return next((age for i, age in count_ages(metadata, snapshot).items() if i in registered), None)
+
+
+def _findings(overview: Overview, *, by_spark: bool) -> Iterator[str]:
     age = overview.statistics_commits_behind
     if overview.snapshot is None:
         yield "The table has no snapshot yet: nothing has been written to it."
     elif age is None:
         yield "No statistics have been committed: engines know no NDV, and there is no histogram to draw."
     elif age:
-        yield _age_finding(overview, age)
+        yield _age_finding(overview, age, by_spark=by_spark)
     if overview.delete_record_count:
         is_one = overview.delete_record_count == 1
         apply, them = ("applies", "it") if is_one else ("apply", "them")
@@ -163,15 +174,19 @@ def _findings(overview: Overview) -> Iterator[str]:
         yield f"{deletes} {apply}: figures of data files do not deduct {them}."
 
 
-def _age_finding(overview: Overview, commits: int) -> str:
+def _age_finding(overview: Overview, commits: int, *, by_spark: bool) -> str:
     files, rows = overview.statistics_files_behind, overview.statistics_rows_behind
+    count, stale = overview.statistics_column_count, overview.statistics_stale_column_count
+    whose = "" if stale == count else f" of {stale:,} of {counted(count, 'column')}"
     since = "of which not all say what they have added"
     if files is not None and rows is not None:
         since = f"{counted(files, 'data file')} with {counted(rows, 'row')} added since"
-    use = "Trino still uses them, Spark only those of the exact snapshot" if overview.statistics_column_count else ""
+    use = "Trino still uses them, Spark only those of the exact snapshot"
+    if by_spark:
+        use = "Trino and Spark still use what this snapshot's file lists"
     refresh = "refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
-    then = "; ".join(part for part in (use, refresh) if part)
-    return f"The statistics are {counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
+    then = "; ".join(part for part in (use if count else "", refresh) if part)
+    return f"The statistics{whose} are {counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
 
 
 def _key_ranges(
@@ -243,8 +258,10 @@ def _statistics_text(overview: Overview) -> str:
     age = overview.statistics_commits_behind
     if age is None:
         return "none"
-    columns = counted(overview.statistics_column_count, "column")
-    return columns if age == 0 else f"{columns}, {age:,} behind"
+    count, stale = overview.statistics_column_count, overview.statistics_stale_column_count
+    of = "" if stale == count else f"{stale:,} of them "
+    columns = counted(count, "column")
+    return columns if age == 0 else f"{columns}, {of}{age:,} behind"
 
 
 def describe_snapshot(overview: Overview) -> str:

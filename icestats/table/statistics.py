@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.answers.schemas import COMPUTED
-from icestats.answers.text import counted, printable_lines, render_bytes
-from icestats.errors import CallError, CommitError, StatisticsMissingError
-from icestats.iceberg.catalog import Source, load_writable_table
+from icestats.answers.text import counted, one_line, printable_lines, render_bytes
+from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError
+from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import CommittedBlob
@@ -27,9 +27,10 @@ from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
-    from icestats.commit.partition_statistics_commit import PartitionCommit
+    from icestats.commit.partition_statistics_commit import PartitionPlan
     from icestats.commit.puffin_writer import NewBlob
     from icestats.commit.statistics_plan import CommitPlan
+    from icestats.commit.statistics_removal import RemovalPlan
     from icestats.read.puffin.puffin import PuffinBlob
     from icestats.scan.scan_job import Sizes
     from icestats.scan.scan_plan import ScanPlan
@@ -68,11 +69,9 @@ class RemovalReport:
 
     removed: bool
     """False for a dry run."""
-    snapshot_id: int
-    statistics_path: str
-    """The file that the table no longer refers to; it stays on storage."""
-    restored_path: str | None
-    """The file of the entry that was put back; None for none."""
+    entries: tuple[dict[str, Any], ...]
+    """One or more entries of metadata.json, each with its `snapshot_id`; the `path` of the file that the table no
+    longer refers to, and that stays on storage; the `restored_path` of the entry that was put back. None for none."""
     text: str = field(repr=False)
 
     def __str__(self) -> str:
@@ -80,12 +79,7 @@ class RemovalReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the command line prints it."""
-        return {
-            "removed": self.removed,
-            "snapshot_id": str(self.snapshot_id),
-            "path": self.statistics_path,
-            "restored_path": self.restored_path,
-        }
+        return {"removed": self.removed, **self.entries[0], "entries": list(self.entries)}
 
 
 class Statistics:
@@ -161,58 +155,74 @@ class Statistics:
         *,
         dry_run: bool = False,
         list_ndv: Collection[str] | None = None,
+        keep_earlier: bool = True,
         on_step: Callable[[str], None] | None = None,
     ) -> CommitReport:
-        """Write the statistics and register them for the snapshot: a Puffin file, a partition statistics file.
+        """Write the statistics and register them for the snapshot in one commit: a Puffin, a partition statistics file.
 
         Parameters
         ----------
         dry_run : bool
-            Only say what would be written and changed.
+            Only say what would be written and changed, or why nothing can be committed.
         list_ndv : collection of str, optional
             The columns whose NDV metadata.json lists, so that engines use it; by default all, after a
             refresh those that it listed before.
+        keep_earlier : bool
+            Whether the Puffin file also gets the nearest blob of each other kind and column that ancestors of the
+            snapshot have, unchanged, so that engines which look into one file only find them.
         on_step : callable, optional
             Called with the name of each step.
 
         Returns
         -------
         CommitReport
-            `print` it to see each file, blob and entry, what engines will do differently, and warnings.
+            `print` it to see each file, blob and entry, what engines will do differently, and warnings. Where a refresh
+            has found the statistics up to date, nothing is written, and `committed` is False.
 
         Raises
         ------
         CommitError
-            The table is read-only, its snapshot has expired meanwhile, or the catalog refused; what was written has
-            been removed. The partition statistics file is committed first: the message says where it stays.
+            The table is read-only, its snapshot has expired meanwhile, the catalog refused, or the storage failed; what
+            was written has been removed, or is named.
         """
-        from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
-        from icestats.commit.statistics_commit import commit_statistics
-        from icestats.commit.table_statistics_blobs import build_blobs
-
-        table = load_writable_table(self._source)
-        file, reports = self.of_metadata.partition_file, []
-        if file is not None:
-            planned = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)
-            if not dry_run:
-                planned = commit_partition_statistics(table, planned.file, file.data, on_step=on_step)
-            reports.append(_build_partition_report(file, planned, committed=not dry_run))
-        blobs = (*build_blobs(self.found), *self.of_metadata.blobs)
-        if not blobs and not reports and self.of_metadata.lines:
+        try:
+            table = (load_iceberg_table if dry_run else load_writable_table)(self._source)
+            plan, partitions = self._plan(table, list_ndv, keep_earlier=keep_earlier)
+        except Exception as error:
+            if not dry_run or (isinstance(error, CallError) and not isinstance(error, SnapshotNotFoundError)):
+                raise
+            return CommitReport(False, (), (), (), f"cannot be committed: {one_line(error)}")
+        if plan is not None and not plan.is_new and isinstance(self, RefreshedStatistics):
+            text = f"nothing to commit: snapshot {plan.snapshot_id} has exactly these statistics already"
+            return CommitReport(False, (), (), (), text)
+        if plan is None and partitions is None:
             return CommitReport(False, (), (), (), "nothing to commit")
-        if blobs or not reports:
-            try:
-                plan = self._prepare_blobs(table, blobs, list_ndv)
-                hidden = _find_hidden_ndv(self._source.metadata, plan.after)
-                reports.append(_build_report(plan if dry_run else commit_statistics(plan, on_step=on_step), hidden))
-            except CommitError as error:
-                if not reports or dry_run:
-                    raise
-                raise CommitError(f"{error}; the partition statistics are committed") from error
+        if not dry_run:
+            plan, partitions = _commit(table, plan, partitions, on_step)
+        reports = []
+        file = self.of_metadata.partition_file
+        if file is not None and partitions is not None:
+            reports.append(_build_partition_report(file, partitions, committed=not dry_run))
+        if plan is not None:
+            reports.append(_build_report(plan, _find_hidden_ndv(self._source.metadata, plan.after)))
         return _join_reports(reports)
 
+    def _plan(
+        self, table: IcebergTable, list_ndv: Collection[str] | None, *, keep_earlier: bool
+    ) -> tuple[CommitPlan | None, PartitionPlan | None]:
+        from icestats.commit.partition_statistics_commit import prepare_partition_commit
+        from icestats.commit.table_statistics_blobs import build_blobs
+
+        file, plan, partitions = self.of_metadata.partition_file, None, None
+        blobs = (*build_blobs(self.found), *self.of_metadata.blobs)
+        if blobs or (file is None and not self.of_metadata.lines):
+            plan = self._prepare_blobs(table, blobs, list_ndv, keep_earlier=keep_earlier)
+        if file is not None:
+            partitions = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)
+        return plan, partitions
+
     def _prepare_blobs(
-        self, table: IcebergTable, blobs: Sequence[NewBlob], list_ndv: Collection[str] | None
+        self, table: IcebergTable, blobs: Sequence[NewBlob], list_ndv: Collection[str] | None, *, keep_earlier: bool
     ) -> CommitPlan:
         from icestats.commit.statistics_commit import prepare_commit
 
@@ -221,7 +231,8 @@ class Statistics:
         if list_ndv is None and self.unlisted:
             list_ndv = [name for name in own if name not in self.unlisted]
         listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
-        return prepare_commit(table, blobs, snapshot_id=self.found.snapshot_id, list_ndv=listed)
+        snapshot_id = self.found.snapshot_id
+        return prepare_commit(table, blobs, snapshot_id=snapshot_id, list_ndv=listed, keep_earlier=keep_earlier)
 
     def __repr__(self) -> str:
         found = self.found
@@ -322,19 +333,51 @@ def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | No
     )
 
 
+def _commit(
+    table: IcebergTable,
+    plan: CommitPlan | None,
+    partitions: PartitionPlan | None,
+    on_step: Callable[[str], None] | None,
+) -> tuple[CommitPlan | None, PartitionPlan | None]:
+    from icestats.commit.partition_statistics_commit import commit_partition_statistics
+    from icestats.commit.statistics_commit import commit_statistics
+
+    if plan is not None:
+        plan = commit_statistics(replace(plan, partitions=partitions), on_step=on_step)
+        return plan, plan.partitions
+    if partitions is not None:
+        partitions = commit_partition_statistics(table, partitions, on_step=on_step)
+    return None, partitions
+
+
 def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
     """Build the report of a Puffin file: of a plan, or of what has been committed."""
     blobs = [{**_blob_document(b.blob), "columns": list(b.columns), "listed": b.listed} for b in plan.blobs]
+    lines = [plan.describe(), *_explain_running_spark(plan), *([] if warning is None else [warning])]
     return CommitReport(
         committed=plan.attempts > 0,
         files=({"path": plan.statistics_path, "bytes": len(plan.puffin.data), "blobs": blobs},),
         kept_blobs=tuple(document for document, b in zip(blobs, plan.blobs, strict=True) if b.kept),
         replaced=tuple(_blob_document(blob) for blob in plan.replaced),
-        text=plan.describe() if warning is None else f"{plan.describe()}\n{warning}",
+        text="\n".join(lines),
     )
 
 
-def _build_partition_report(file: PartitionFile, commit: PartitionCommit, *, committed: bool) -> CommitReport:
+def _explain_running_spark(plan: CommitPlan) -> list[str]:
+    """Say whether the Spark that runs in this process estimates 0 rows, where some does."""
+    if not plan.trapped or "pyspark" not in sys.modules:
+        return []
+    from icestats.commit.statistics_plan import is_spark_trapped
+    from icestats.spark.session import find_running_version
+
+    version = find_running_version()
+    if version is None:
+        return []
+    does = "does so" if is_spark_trapped(version) else "does not"
+    return [f"note: the Spark that runs here, {version}, {does}"]
+
+
+def _build_partition_report(file: PartitionFile, commit: PartitionPlan, *, committed: bool) -> CommitReport:
     """Build the report of a partition statistics file: of what would be committed, or has been."""
     path, before = commit.file.statistics_path, commit.replaced
     columns = f"statistics of {counted(len(file.columns), 'column')}" if file.columns else "no statistics of columns"
@@ -345,6 +388,7 @@ def _build_partition_report(file: PartitionFile, commit: PartitionCommit, *, com
         lines += [f"  before: {before or 'none'}", f"  after:  {path}, {len(file.data):,} bytes"]
     if before is not None:
         lines.append(f"  {before} {'stays' if committed else 'would stay'} on storage as an orphan")
+    lines += [f"warning: {warning}" for warning in commit.warnings]
     document = {
         "path": path,
         "bytes": len(file.data),
@@ -356,6 +400,20 @@ def _build_partition_report(file: PartitionFile, commit: PartitionCommit, *, com
     }
     replaced = () if before is None else ({"type": "partition-statistics", "path": before},)
     return CommitReport(committed, (document,), (), replaced, printable_lines(lines))
+
+
+def build_removal_report(plan: RemovalPlan, *, removed: bool) -> RemovalReport:
+    """Build the report of a removal: of a plan, or of what has been done."""
+    entries = tuple(
+        {
+            "snapshot_id": str(entry.snapshot_id),
+            "path": None if removal.before is None else removal.before.statistics_path,
+            "restored_path": None if removal.after is None else removal.after.statistics_path,
+        }
+        for removal in plan.removals
+        if (entry := removal.before or removal.after) is not None
+    )
+    return RemovalReport(removed, entries, plan.describe(done=removed))
 
 
 def _join_reports(reports: Sequence[CommitReport]) -> CommitReport:

@@ -181,24 +181,41 @@ class StatisticsFiles(Contents):
         )
         return Statistics(self._source, found, of_metadata)
 
+    def check_commit(self) -> None:
+        """Raise if no statistics can be committed to this table: ask before a long `compute`.
+
+        Raises
+        ------
+        CommitError
+            The table was opened from a metadata.json or a folder, not through its catalog.
+        UnsupportedError
+            PyIceberg cannot write its format version.
+        """
+        from icestats.commit.table_state import find_refusal
+
+        refusal = find_refusal(load_writable_table(self._source))
+        if refusal is not None:
+            raise refusal
+
     def _require_snapshot(self) -> Snapshot:
         if self.snapshot is None:
             raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it before computing statistics")
         return self.snapshot
 
     def partition_statistics(self) -> pa.Table:
-        """Return the rows of the partition statistics file that is registered for this snapshot.
+        """Return the rows of the partition statistics file of this snapshot, or of the nearest ancestor that has one.
 
         Returns
         -------
         pyarrow.Table
             `schemas.partitions_schema`: one row a partition of one spec; the map columns are null where the file has
             no statistics of columns, as those that Iceberg writes. A partition whose last file is gone may have a row.
+            In each row also the file's `snapshot_id`, and `commits_behind`: how many commits later this snapshot is.
 
         Raises
         ------
         StatisticsMissingError
-            None is registered for this snapshot.
+            None is registered for this snapshot or an ancestor of it.
         MetadataError, UnsupportedError
             The file is cut or damaged; its field ids are not the spec's, as before Iceberg 1.10.
         """
@@ -268,52 +285,60 @@ class StatisticsFiles(Contents):
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
 
     def remove_statistics(
-        self, snapshot: int | None = None, *, restore: bool = False, dry_run: bool = False
+        self,
+        snapshot: int | None = None,
+        *,
+        restore: bool = False,
+        partitions: bool = True,
+        expired: bool = False,
+        dry_run: bool = False,
     ) -> RemovalReport:
-        """Undo a commit of statistics: take a snapshot's entry out of metadata.json.
+        """Undo a commit of statistics: take a snapshot's entries out of metadata.json, in one commit.
 
         Parameters
         ----------
         snapshot : int, optional
             Whose statistics; by default this table's snapshot.
         restore : bool
-            Whether to put back the entry that the last commit replaced, if it can be found.
+            Whether to go back to the entries before the last commit, if they can be found.
+        partitions : bool
+            Whether the partition statistics go too; False leaves them.
+        expired : bool
+            Take out the entries of all snapshots that have expired instead: some engines leave them.
         dry_run : bool
             Only say what would change.
 
         Returns
         -------
         RemovalReport
-            `print` it to see the entry before and after. The file stays on storage: see `orphans`.
+            `print` it to see the entries before and after. The files stay on storage: see `orphans`.
 
         Raises
         ------
         StatisticsMissingError
-            The snapshot has no statistics.
+            The snapshot has no statistics, or no expired one has.
         CommitError
-            The table is read-only, or others changed these statistics meanwhile: nothing was removed.
+            The table is read-only, or others changed these statistics meanwhile: nothing was removed. Or the catalog
+            gave no answer, and the message says so.
 
         Notes
         -----
         Do this before you drop a column whose NDV is listed for the current snapshot: afterwards Spark's joins fail.
         """
-        from icestats.commit.statistics_removal import commit_removal, prepare_removal
-        from icestats.table.statistics import RemovalReport
+        from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
+        from icestats.table.statistics import build_removal_report
 
         if snapshot is None:
-            if self.snapshot is None:
-                raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
-            snapshot = self.snapshot.snapshot_id
-        plan = prepare_removal(load_writable_table(self._source), snapshot, restore=restore)
+            snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
+        if expired:
+            plan = prepare_expired_removal(load_writable_table(self._source))
+        elif snapshot is None:
+            raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
+        else:
+            plan = prepare_removal(load_writable_table(self._source), snapshot, restore=restore, partitions=partitions)
         if not dry_run:
             commit_removal(plan)
-        return RemovalReport(
-            removed=not dry_run,
-            snapshot_id=plan.snapshot_id,
-            statistics_path=plan.before.statistics_path,
-            restored_path=None if plan.after is None else plan.after.statistics_path,
-            text=plan.describe(done=not dry_run),
-        )
+        return build_removal_report(plan, removed=not dry_run)
 
     def orphans(self) -> pa.Table:
         """Return the statistics files below the table's location that no live metadata refers to.

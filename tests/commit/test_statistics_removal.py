@@ -26,7 +26,7 @@ from tests.committed_statistics import (
 def test_removing_undoes_a_commit(table):
     first = commit(table, theta(table, 1))
     removed = remove(table)
-    assert removed.before.statistics_path == first.statistics_path
+    assert [removal.before.statistics_path for removal in removed.removals] == [first.statistics_path]
     assert entries(table) == []
     assert statistics_files(table) == [Path(first.statistics_path).name]
     with pytest.raises(StatisticsMissingError):
@@ -49,7 +49,7 @@ def test_a_removal_can_put_back_what_the_commit_replaced(table):
     first = commit(table, theta(table, 1, b"first", ndv="1"), kll(table, 2))
     commit(table, theta(table, 1, b"second", ndv="2"), theta(table, 3))
     plan = prepare_removal(table, snapshot_id, restore=True)
-    assert plan.after == first.after
+    assert [removal.after for removal in plan.removals] == [first.after]
     assert "without the NDV of c" in plan.describe()
     commit_removal(plan)
     assert listed(table) == [(THETA, (1,), "1")]
@@ -77,7 +77,7 @@ def test_what_cannot_be_put_back_is_said_and_the_removal_still_works(table):
     commit(table, theta(table, 2))
     Path(first.statistics_path[7:]).unlink()
     plan = prepare_removal(table, snapshot_id, restore=True)
-    assert plan.after is None
+    assert [removal.after for removal in plan.removals] == [None]
     assert "cannot be put back" in plan.describe()
     commit_removal(plan)
     assert entries(table) == []

@@ -185,7 +185,7 @@ def test_a_snapshot_that_was_expired_takes_no_statistics(small_table, load):
     planned = prepare_partition_commit(table, first, b"PAR1", "parquet")
     expire_all_but_current(table)
     with pytest.raises(CommitError, match="was expired meanwhile"):
-        commit_partition_statistics(table, planned.file, b"PAR1")
+        commit_partition_statistics(table, planned)
     assert not local_path(planned.file.statistics_path).exists()
     assert load().metadata.partition_statistics == ()
 

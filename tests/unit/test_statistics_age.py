@@ -30,7 +30,7 @@ def open_table(table, **options):
     return icestats.load("db.t", catalog=table.catalog.properties, **options)
 
 
-def commit(table, *kinds, field_id=1):
+def commit(table, *kinds, field_id=1, **options):
     snapshot = table.refresh().current_snapshot()
     sketch = ThetaSketch()
     sketch.update(hash_values(pa.array(range(10), pa.int64()), "long"))
@@ -38,7 +38,7 @@ def commit(table, *kinds, field_id=1):
     blobs = [
         NewBlob(kind, (field_id,), snapshot.snapshot_id, snapshot.sequence_number, *payloads[kind]) for kind in kinds
     ]
-    commit_statistics(prepare_commit(table, blobs))
+    commit_statistics(prepare_commit(table, blobs, **options))
 
 
 def ages(table):
@@ -97,7 +97,7 @@ def test_sketches_say_what_has_come_since_and_who_uses_them(table):
     stale = open_table(table).sketches().to_pylist()
     assert [(r["commits_behind"], r["files_behind"], r["rows_behind"]) for r in stale] == [(2, 2, 20)] * 2
     assert [r["used_by"] for r in stale] == [["Trino", "Impala", "icestats"], ["icestats"]]
-    commit(table, THETA)
+    commit(table, THETA, keep_earlier=False)
     newer, older, kll = open_table(table).sketches().to_pylist()
     assert newer["used_by"] == ["Spark", "Trino", "Impala", "icestats"]
     assert older["used_by"] == []
@@ -107,7 +107,7 @@ def test_sketches_say_what_has_come_since_and_who_uses_them(table):
 def test_trino_takes_the_nearest_file_only_and_impala_each_column(table):
     commit(table, THETA)
     table.append(ROWS)
-    commit(table, KLL)
+    commit(table, KLL, keep_earlier=False)
     by_type = {row["type"]: row["used_by"] for row in open_table(table).sketches().to_pylist()}
     assert by_type == {KLL: ["icestats"], THETA: ["Impala", "icestats"]}
 

@@ -12,6 +12,9 @@ from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CommitError
 from icestats.iceberg.storage import local_path
+from icestats.read.puffin.statistics_age import THETA
+from icestats.stats.hashing import hash_values
+from icestats.stats.theta import ThetaSketch
 from icestats.table import writers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -83,11 +86,38 @@ def test_a_delete_of_nothing_registers_nothing(small_table, load):
     assert (written.snapshot_id, written.statistics, written.message) == (None, None, "")
 
 
+def commit_ndv(table) -> int:
+    snapshot = table.current_snapshot()
+    sketch = ThetaSketch()
+    sketch.update(hash_values(pa.array([1, 2, 3], pa.int64()), "long"))
+    of = (snapshot.snapshot_id, snapshot.sequence_number)
+    commit_statistics(prepare_commit(table, [NewBlob(THETA, (1,), *of, sketch.to_bytes(), {"ndv": "3"})]))
+    return snapshot.snapshot_id
+
+
+def test_a_write_hides_no_ndv_from_engines_nor_its_age_from_people(small_table, load):
+    made_for = commit_ndv(small_table)
+    report = writers.append(load(), rows([700])).statistics
+    table = load()
+    [file] = [file for file in table.metadata.statistics if file.snapshot_id == table.snapshot.snapshot_id]
+    assert [(b.type, b.snapshot_id, b.properties["ndv"]) for b in file.blobs] == [(THETA, made_for, "3")]
+    overview = table.overview()
+    assert (overview.statistics_column_count, overview.statistics_commits_behind) == (1, 1)
+    assert (overview.statistics_files_behind, overview.statistics_rows_behind) == (1, 1)
+    assert "Trino and Spark still use what this snapshot's file lists" in overview.findings[0]
+    provenance = dict(table.columns().to_pylist()[0]["provenance"])
+    assert f"snapshot {made_for}, 1 commit behind" in provenance["ndv"]
+    assert f"the kept NDV of id was made for snapshot {made_for}" in str(report)
+    used = [row["used_by"] for row in table.sketches().to_pylist() if row["type"] == THETA]
+    assert used == [["Spark", "Trino", "Impala", "icestats"], []]
+
+
 def test_a_file_that_hides_ndvs_from_trino_says_so(small_table, load):
-    snapshot = small_table.current_snapshot()
-    blob = NewBlob(
-        "apache-datasketches-theta-v1", (1,), snapshot.snapshot_id, snapshot.sequence_number, b"x", {"ndv": "3"}
-    )
-    commit_statistics(prepare_commit(small_table, [blob]))
-    written = writers.append(load(), rows([700]))
-    assert f"hides those of snapshot {snapshot.snapshot_id}" in str(written.statistics)
+    made_for = commit_ndv(small_table)
+    load().compute(manifests=True).commit()
+    small_table.refresh().append(rows([700]))
+    report = load().compute(manifests=True).commit(keep_earlier=False)
+    assert f"hides those of snapshot {made_for}" in str(report)
+    overview = load().overview()
+    assert (overview.statistics_column_count, overview.statistics_commits_behind) == (1, 1)
+    assert "Spark only those of the exact snapshot" in overview.findings[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -130,11 +130,10 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
     pyarrow.Table
         `schemas.SKETCHES`: one row a blob.
     """
-    nearest: dict[tuple[str, tuple[int, ...]], int] = {}
-    for found in blobs:
-        if found.commits_behind is not None and found.blob.type in _OWN_USE:
-            key = (found.blob.type, found.blob.field_ids)
-            nearest[key] = min(found.commits_behind, nearest.get(key, found.commits_behind))
+    nearest: dict[tuple[str, tuple[int, ...]], CommittedBlob] = {}
+    for found in sorted((b for b in blobs if b.commits_behind is not None), key=lambda b: b.commits_behind or 0):
+        if found.blob.type in _OWN_USE:
+            nearest.setdefault((found.blob.type, found.blob.field_ids), found)
     rows = [
         {
             "type": found.blob.type,
@@ -144,7 +143,7 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
             "commits_behind": found.commits_behind,
             "files_behind": found.files_behind,
             "rows_behind": found.rows_behind,
-            "used_by": _users(found, nearest),
+            "used_by": [*found.engines, *(["icestats"] if any(found is one for one in nearest.values()) else [])],
             "ndv": found.ndv,
             "properties": list(found.blob.properties.items()),
             "length": found.blob.length,
@@ -154,13 +153,6 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
         for found in blobs
     ]
     return pa.Table.from_pylist(rows, SKETCHES)
-
-
-def _users(found: CommittedBlob, nearest: Mapping[tuple[str, tuple[int, ...]], int]) -> list[str]:
-    is_nearest = found.commits_behind is not None and (
-        found.commits_behind == nearest.get((found.blob.type, found.blob.field_ids))
-    )
-    return [*found.engines, *(["icestats"] if is_nearest else [])]
 
 
 def _column_name(schema: Schema, field_id: int) -> str:

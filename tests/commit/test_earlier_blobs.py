@@ -1,0 +1,165 @@
+"""A statistics file carries forward what ancestors' files have: engines look into one file only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import icestats
+from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.iceberg.storage import Storage
+from icestats.read.puffin.puffin import read_puffin_footer
+from tests.committed_statistics import (
+    KLL,
+    ROWS,
+    THETA,
+    blob,
+    commit,
+    entries,
+    kll,
+    register,
+    stored,
+    theta,
+    write_foreign,
+)
+
+MANIFESTS = "icestats-manifest-stats-v1"
+
+
+def append(table):
+    table.append(ROWS)
+    return table.current_snapshot()
+
+
+def made_for(table):
+    """Which snapshot each blob of the current snapshot's file says that it was made for."""
+    path = next(e.statistics_path for e in entries(table) if e.snapshot_id == table.current_snapshot().snapshot_id)
+    footer = read_puffin_footer(Storage(), path)
+    return {(b.type, b.field_ids): (b.snapshot_id, b.sequence_number) for b in footer.blobs}
+
+
+def test_each_kind_and_field_comes_from_the_nearest_ancestor_that_has_it(table):
+    first = table.current_snapshot()
+    commit(table, theta(table, 1, b"a1"), theta(table, 2, b"b1", ndv="7"), kll(table, 1, b"kll1"))
+    second = append(table)
+    commit(table, theta(table, 1, b"a2", ndv="3"), keep_earlier=False)
+    third = append(table)
+    result = commit(table, kll(table, 3, b"c3"))
+    assert stored(table) == {
+        (KLL, (3,)): b"c3",
+        (THETA, (1,)): b"a2",
+        (THETA, (2,)): b"b1",
+        (KLL, (1,)): b"kll1",
+    }
+    of = {name: (s.snapshot_id, s.sequence_number) for name, s in (("1", first), ("2", second), ("3", third))}
+    assert made_for(table) == {
+        (KLL, (3,)): of["3"],
+        (THETA, (1,)): of["2"],
+        (THETA, (2,)): of["1"],
+        (KLL, (1,)): of["1"],
+    }
+    entry = next(e for e in entries(table) if e.snapshot_id == third.snapshot_id)
+    assert [(b.fields, b.snapshot_id, b.properties["ndv"]) for b in entry.blob_metadata] == [
+        ([1], second.snapshot_id, "3"),
+        ([2], first.snapshot_id, "7"),
+    ]
+    assert result.replaced == ()
+    assert f"of snapshot {first.snapshot_id}" in prepare_commit(table, [kll(table, 3)]).describe()
+
+
+def test_earlier_blobs_are_left_out_when_asked_for(table):
+    commit(table, theta(table, 1), kll(table, 2))
+    append(table)
+    commit(table, kll(table, 3))
+    assert len(stored(table)) == 3
+    commit(table, kll(table, 3, b"alone"), keep_earlier=False)
+    assert stored(table) == {(KLL, (3,)): b"alone"}
+    assert [e.blob_metadata for e in entries(table) if e.snapshot_id == table.current_snapshot().snapshot_id] == [[]]
+
+
+def test_a_column_that_the_nearer_file_does_not_list_stays_unlisted(table):
+    commit(table, theta(table, 1), theta(table, 2))
+    append(table)
+    commit(table, theta(table, 1, ndv="4"), theta(table, 2, ndv="5"), list_ndv=["a"], keep_earlier=False)
+    append(table)
+    commit(table, kll(table, 1))
+    newest = table.current_snapshot().snapshot_id
+    [entry] = [e for e in entries(table) if e.snapshot_id == newest]
+    assert [(b.fields, b.properties["ndv"]) for b in entry.blob_metadata] == [([1], "4")]
+
+
+def test_what_no_reader_wants_is_not_carried_forward(table):
+    """Sketches of a column that was dropped since, and deletion vectors."""
+    vector = blob(table, "deletion-vector-v1", 1, b"vector")
+    commit(table, theta(table, 3), kll(table, 1), vector)
+    with table.update_schema() as update:
+        update.delete_column("c")
+    table.append(ROWS.drop_columns("c"))
+    commit(table, theta(table, 1))
+    assert set(stored(table)) == {(THETA, (1,)), (KLL, (1,))}
+
+
+def test_a_statistics_file_of_an_ancestor_that_is_gone_hinders_no_commit(table):
+    first = commit(table, theta(table, 1))
+    append(table)
+    commit(table, kll(table, 2), keep_earlier=False)
+    Path(first.statistics_path[7:]).unlink()
+    append(table)
+    result = commit(table, kll(table, 3))
+    assert set(stored(table)) == {(KLL, (2,)), (KLL, (3,))}
+    assert any("not carried forward" in warning and first.statistics_path in warning for warning in result.warnings)
+
+
+def test_the_walk_back_ends_at_a_file_that_has_it_all(table):
+    """Each of many appends reads one file, not all before it."""
+    first = commit(table, theta(table, 1))
+    append(table)
+    second = commit(table, kll(table, 2))
+    Path(first.statistics_path[7:]).unlink()
+    append(table)
+    assert commit(table, kll(table, 3)).warnings == second.warnings
+    assert set(stored(table)) == {(THETA, (1,)), (KLL, (2,)), (KLL, (3,))}
+
+
+def test_what_others_register_without_carrying_is_walked_past(table):
+    commit(table, theta(table, 1), kll(table, 1))
+    append(table)
+    register(table, write_foreign(table, theta(table, 2)), [2])
+    append(table)
+    commit(table, kll(table, 3))
+    assert set(stored(table)) == {(THETA, (1,)), (THETA, (2,)), (KLL, (1,)), (KLL, (3,))}
+
+
+def test_siblings_have_no_part_in_it(table):
+    base = table.current_snapshot().snapshot_id
+    append(table)
+    commit(table, theta(table, 1))
+    table.manage_snapshots().create_branch(base, "other").commit()
+    table.refresh().append(ROWS, branch="other")
+    tip = table.refresh().metadata.snapshot_by_id(table.metadata.refs["other"].snapshot_id)
+    plan = prepare_commit(table, [blob(table, KLL, 1, b"kll", tip)], snapshot_id=tip.snapshot_id)
+    commit_statistics(plan)
+    assert stored(table, tip.snapshot_id) == {(KLL, (1,)): b"kll"}
+
+
+def test_a_commit_of_one_kind_hides_no_other(table):
+    """A person sees each kind with its own age, wherever it is read from."""
+    commit(table, theta(table, 1), theta(table, 2, ndv="2"))
+    append(table)
+    empty = NewBlob(MANIFESTS, (), *_ids(table), b"no Parquet")
+    commit(table, empty, keep_earlier=False)
+    kit = icestats.load("db.t", catalog={**table.catalog.properties, "name": "c"})
+    overview = kit.overview()
+    assert (overview.statistics_column_count, overview.statistics_commits_behind) == (2, 1)
+    assert overview.statistics_rows_behind == ROWS.num_rows
+    behind = {(r["type"], tuple(r["field_ids"])): r["commits_behind"] for r in kit.sketches().to_pylist()}
+    assert behind == {(MANIFESTS, ()): 0, (THETA, (1,)): 1, (THETA, (2,)): 1}
+    commit(table, theta(table, 1, ndv="3"))
+    overview = icestats.load("db.t", catalog={**table.catalog.properties, "name": "c"}).overview()
+    assert (overview.statistics_stale_column_count, overview.statistics_commits_behind) == (1, 1)
+    assert overview.findings[0].startswith("The statistics of 1 of 2 columns are 1 commit old")
+
+
+def _ids(table):
+    snapshot = table.current_snapshot()
+    return snapshot.snapshot_id, snapshot.sequence_number
