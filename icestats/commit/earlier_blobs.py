@@ -14,6 +14,7 @@ from icestats.commit.table_state import (
     blob_key,
     current_columns,
     find_statistics,
+    refuse_storage_failure,
 )
 from icestats.errors import MetadataError
 from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
@@ -49,7 +50,8 @@ def read_earlier(
 
     Notes
     -----
-    Left out are blobs of columns that the current schema does not have. A file that cannot be read hinders no commit.
+    Left out are blobs of columns that the current schema does not have. A file that is gone or damaged hinders no
+    commit; a storage that fails does, with CommitError.
     """
     taken, columns = set(known), current_columns(table)
     found: list[ExistingFile] = []
@@ -62,6 +64,7 @@ def read_earlier(
             wanted = [b for b in wanted if columns.keys() >= set(b.field_ids)]
             blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in wanted)
         except MetadataError as error:
+            refuse_storage_failure(error)
             unread.append(str(error))
             continue
         carried = {blob_key(blob) for blob in wanted}

@@ -190,7 +190,7 @@ def explain_exhausted(table: Table, left: Sequence[str], most: int = MOST_ATTEMP
 
 def describe_left(paths: Sequence[str]) -> str:
     """Say which files could not be removed."""
-    return f"{', '.join(paths)} could not be removed: orphan{'' if len(paths) == 1 else 's'} on storage"
+    return f"{', '.join(paths)} could not be removed, and may be left on storage as an orphan"
 
 
 def _discard(table: Table, paths: Sequence[str], left: list[str]) -> str:

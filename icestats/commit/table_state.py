@@ -182,7 +182,9 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
     Raises
     ------
     MetadataError
-        It cannot be read.
+        It is gone, or damaged.
+    CommitError
+        The storage failed.
     UnsupportedError
         It is encrypted.
     """
@@ -194,6 +196,7 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
         footer = read_puffin_footer(files, path)
         blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in footer.blobs)
     except MetadataError as error:
+        refuse_storage_failure(error)
         kind = PuffinFormatError if isinstance(error, PuffinFormatError) else MetadataError
         reason = str(error).removeprefix(f"{path}: ")
         raise kind(
@@ -201,6 +204,12 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
             path,
         ) from error
     return ExistingFile(entry, blobs, footer.properties)
+
+
+def refuse_storage_failure(error: MetadataError) -> None:
+    """Raise CommitError where a file could not be read, but may be another time: it is neither gone nor damaged."""
+    if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+        raise CommitError(f"blobs cannot be carried over, so nothing was committed, try again: {error}") from error
 
 
 def new_metadata_path(table: Table, prefix: str, suffix: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CommitError
 from tests.committed_statistics import (
@@ -87,6 +89,32 @@ def test_what_others_registered_with_pyiceberg_in_between_is_kept(table):
     commit_statistics(prepare_commit(table, [theta(table, 1)]), on_step=interfere)
     assert stored(table) == {(THETA, (1,)): b"theta", (THETA, (3,)): b"foreign"}
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (3,), "5")]
+
+
+@pytest.mark.parametrize("step", ["prepared", "writing", "written", "committing"])
+def test_both_files_are_committed_together_whatever_others_do_in_between(table, step):
+    snapshot_id = table.current_snapshot().snapshot_id
+    partitions = prepare_partition_commit(table, snapshot_id, b"PAR1mine", "parquet")
+    done = []
+
+    def interfere(name):
+        if name == step and not done:
+            done.append(name)
+            other = table.catalog.load_table("db.t")
+            commit_partition_statistics(other, prepare_partition_commit(other, snapshot_id, b"PAR1theirs", "parquet"))
+            commit(table.catalog.load_table("db.t"), theta(table, 2, b"theirs"))
+
+    plan = replace(prepare_commit(table, [theta(table, 1, b"mine")]), partitions=partitions)
+    result = commit_statistics(plan, on_step=interfere)
+    metadata = table.refresh().metadata
+    assert stored(table) == {(THETA, (1,)): b"mine", (THETA, (2,)): b"theirs"}
+    [entry] = metadata.partition_statistics
+    assert Path(entry.statistics_path[7:]).read_bytes() == b"PAR1mine"
+    assert result.partitions.file.statistics_path == entry.statistics_path
+    assert result.partitions.replaced is not None
+    last = json.loads(Path(metadata.metadata_log[-1].metadata_file[7:]).read_text())
+    before = {e["statistics-path"] for e in (*last["statistics"], *last["partition-statistics"])}
+    assert not before & {result.statistics_path, entry.statistics_path}, "one new metadata.json has both"
 
 
 def test_appends_in_between_do_not_disturb(table):

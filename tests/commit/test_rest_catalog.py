@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
@@ -12,6 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableRequest
 
+from icestats.commit.partition_statistics_commit import prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CommitError
 from tests.committed_statistics import (
@@ -36,6 +39,7 @@ class Rest(BaseHTTPRequestHandler):
 
     catalog: SqlCatalog
     requirements: list
+    sent_twice = False
 
     def log_message(self, *_):
         return
@@ -68,6 +72,9 @@ class Rest(BaseHTTPRequestHandler):
             response = self.catalog.commit_table(table, request.requirements, request.updates)
         except CommitFailedException as error:
             self.answer(409, {"error": {"message": str(error), "type": "CommitFailedException", "code": 409}})
+            return
+        if self.sent_twice:
+            self.answer(409, {"error": {"message": "changed", "type": "CommitFailedException", "code": 409}})
             return
         self.answer_table(response.metadata, response.metadata_location)
 
@@ -105,6 +112,37 @@ def test_through_a_rest_catalog_what_others_commit_in_between_is_put_back(table,
         (KLL, (3,)): b"first",
     }
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
+
+
+def test_through_a_rest_catalog_both_files_are_committed_together_and_once(table, rest_table):
+    """What was overridden is put back by a second commit, which needs no second partition statistics file."""
+    done = []
+
+    def interfere(name):
+        if name == "committing" and not done:
+            done.append(name)
+            commit(table.refresh(), theta(table, 2, b"theirs"))
+
+    partitions = prepare_partition_commit(rest_table, table.current_snapshot().snapshot_id, b"PAR1", "parquet")
+    plan = replace(prepare_commit(rest_table, [theta(table, 1, b"mine")]), partitions=partitions)
+    result = commit_statistics(plan, on_step=interfere)
+    assert result.attempts == 2
+    assert stored(table) == {(THETA, (1,)): b"mine", (THETA, (2,)): b"theirs"}
+    [entry] = table.refresh().metadata.partition_statistics
+    assert entry.statistics_path == result.partitions.file.statistics_path == partitions.file.statistics_path
+    remove(rest_table)
+    assert (entries(table), table.refresh().metadata.partition_statistics) == ([], [])
+
+
+def test_a_commit_that_was_taken_though_the_catalog_says_conflict_loses_no_file(table, rest_table):
+    """A proxy has sent the request again, since it lost the first answer: the second one is refused."""
+    Rest.sent_twice = True
+    try:
+        result = commit(rest_table, theta(table, 1))
+    finally:
+        Rest.sent_twice = False
+    assert stored(table) == {(THETA, (1,)): b"theta"}
+    assert statistics_files(table) == [Path(result.statistics_path).name]
 
 
 def test_through_a_rest_catalog_a_snapshot_expired_in_between_is_undone(table, rest_table):

@@ -11,6 +11,7 @@ from pyiceberg.table.puffin import PuffinFile
 
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_plan import is_spark_trapped
 from icestats.errors import (
     CallError,
     ColumnNotFoundError,
@@ -257,3 +258,18 @@ def test_the_metadata_path_of_the_table_is_honoured(catalog, tmp_path):
     table.append(ROWS)
     result = commit(table, theta(table, 1))
     assert Path(result.statistics_path[7:]).parent == tmp_path / "elsewhere"
+
+
+def test_what_was_committed_says_where_spark_estimates_no_rows(table):
+    trap = "Spark before 4.2 with spark.sql.cbo.enabled=true estimates 0 rows for an equality on a, c ("
+    assert trap in commit(table, theta(table, 1), theta(table, 2), theta(table, 3)).describe()
+    table.append(ROWS)
+    assert trap in commit(table, kll(table, 1)).describe(), "what is carried forward is listed too"
+    assert "0 rows" not in commit(table, theta(table, 2), keep_earlier=False).describe()
+
+
+@pytest.mark.parametrize(
+    ("version", "trapped"), [("3.5.7", True), ("4.1.4", True), ("4.2.0", False), ("4.10.0-preview1", False)]
+)
+def test_which_versions_of_spark_estimate_no_rows(version, trapped):
+    assert is_spark_trapped(version) is trapped

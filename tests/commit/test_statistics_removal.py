@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from icestats.commit.statistics_removal import commit_removal, prepare_removal
+from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
 from icestats.errors import CommitError, StatisticsMissingError
 from tests.committed_statistics import (
     KLL,
+    ROWS,
     THETA,
     commit,
     entries,
     kll,
     listed,
     metadata_files,
+    register,
     remove,
     statistics_files,
     stored,
@@ -90,3 +95,80 @@ def test_a_removal_takes_nothing_that_others_committed_since(table):
     with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
         commit_removal(plan)
     assert len(listed(table)) == 2
+
+
+def register_partitions(table, snapshot_id=None, name="p"):
+    """Register a partition statistics file as Iceberg for Java does."""
+    snapshot_id = snapshot_id or table.current_snapshot().snapshot_id
+    return commit_partition_statistics(
+        table, prepare_partition_commit(table, snapshot_id, b"PAR1" + name.encode(), "parquet")
+    )
+
+
+def partition_entries(table):
+    return [f.statistics_path for f in table.catalog.load_table(table.name()).metadata.partition_statistics]
+
+
+def test_partition_statistics_go_with_the_rest_in_one_commit_unless_they_are_to_stay(table):
+    commit(table, theta(table, 1))
+    registered = register_partitions(table).file.statistics_path
+    before = len(metadata_files(table))
+    plan = remove(table, partitions=False)
+    assert f"would take {registered}" not in plan.describe()
+    assert (entries(table), partition_entries(table)) == ([], [registered])
+    commit(table, theta(table, 1))
+    plan = remove(table)
+    assert len(metadata_files(table)) == before + 3
+    assert f"would take {registered} out of the table: 5 bytes, statistics of partitions" in plan.describe()
+    assert (entries(table), partition_entries(table)) == ([], [])
+    registered = register_partitions(table).file.statistics_path
+    remove(table)
+    assert partition_entries(table) == []
+
+
+def test_a_removal_goes_back_to_before_the_last_commit_and_no_further(table):
+    """What that commit did not touch stays; what both kinds were before comes back."""
+    snapshot_id = table.current_snapshot().snapshot_id
+    first = commit(table, theta(table, 1, ndv="1"))
+    old = register_partitions(table, name="old").file.statistics_path
+    commit(table, theta(table, 1, ndv="2"))
+    remove(table, snapshot_id, restore=True)
+    assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "1")], [old])
+    new = prepare_partition_commit(table, snapshot_id, b"PAR1new", "parquet")
+    commit_statistics(replace(prepare_commit(table, [theta(table, 1, ndv="3")]), partitions=new))
+    assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "3")], [new.file.statistics_path])
+    remove(table, snapshot_id, restore=True)
+    assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "1")], [old])
+    assert entries(table)[0].statistics_path == first.statistics_path
+
+
+def test_entries_of_expired_snapshots_are_taken_out_together(table):
+    """PyIceberg leaves the partition statistics of what it expires, and others may leave both."""
+    old = table.current_snapshot().snapshot_id
+    commit(table, theta(table, 1))
+    orphaned = register_partitions(table).file.statistics_path
+    table.append(ROWS)
+    commit(table, kll(table, 1))
+    kept = register_partitions(table).file.statistics_path
+    path = entries(table)[0].statistics_path
+    table.refresh().maintenance.expire_snapshots().by_id(old).commit()
+    register(table, path, [1], snapshot_id=old)
+    assert len(partition_entries(table)) == len(entries(table)) == 2
+    plan = prepare_expired_removal(table)
+    assert {removal.before.statistics_path for removal in plan.removals} == {path, orphaned}
+    before = len(metadata_files(table))
+    commit_removal(plan)
+    assert len(metadata_files(table)) == before + 1
+    assert partition_entries(table) == [kept]
+    assert [entry.snapshot_id for entry in entries(table)] == [table.refresh().current_snapshot().snapshot_id]
+    with pytest.raises(StatisticsMissingError, match="no statistics of expired snapshots"):
+        prepare_expired_removal(table)
+
+
+def test_one_expired_snapshot_s_entry_can_be_taken_out_by_its_id(table):
+    old = table.current_snapshot().snapshot_id
+    register_partitions(table)
+    table.append(ROWS)
+    table.refresh().maintenance.expire_snapshots().by_id(old).commit()
+    remove(table, old)
+    assert partition_entries(table) == []

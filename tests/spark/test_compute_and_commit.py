@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
+from icestats.commit.statistics_plan import is_spark_trapped
 from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_files import KLL, THETA
@@ -137,6 +138,21 @@ def test_a_second_commit_keeps_the_blobs_of_other_columns(spark, committed, demo
     assert (THETA, ("price",)) in kept
     assert (KLL, ("price",)) in kept
     assert {(blob["type"], tuple(blob["field_ids"])) for blob in report.replaced} >= {(THETA, (6,)), (KLL, (6,))}
+
+
+def test_the_report_says_whether_this_spark_estimates_no_rows(spark, own_table):
+    """And Spark does what it says: 0 rows before 4.2 (SPARK-52868, SPARK-56485)."""
+    report = str(own_table.compute(columns=["x"], spark=spark).commit())
+    assert "Spark before 4.2 with spark.sql.cbo.enabled=true estimates 0 rows for an equality on x (" in report
+    trapped = is_spark_trapped(spark.version)
+    assert f"the Spark that runs here, {spark.version}, {'does so' if trapped else 'does not'}" in report
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        plan = spark.sql("explain cost select * from icestats.demo.events where device_id = 74").first()[0]
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
+    said = plan.split("Filter", 1)[1].partition("\n")[0]
+    assert ("rowCount=0)" in said or "rowCount=1)" in said) is trapped, said
 
 
 def test_progress_is_told_to_the_end(own_table):

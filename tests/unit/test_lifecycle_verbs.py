@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+import icestats
 from icestats.cli import entry as cli
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.iceberg.storage import local_path
 
 
 @pytest.fixture
@@ -106,3 +108,72 @@ def test_a_refresh_without_statistics_says_what_to_do(run, small_table):
     got, out, err = run("refresh-statistics", "catalog.db.small")
     assert (got, out, err.count("\n")) == (1, "", 1)
     assert "icestats compute --commit" in err
+
+
+@pytest.fixture
+def hadoop_folder(small_table, tmp_path) -> Path:
+    """The same table as a Hadoop catalog keeps it: a folder whose versions have numbers."""
+    folder = tmp_path / "hadoop" / "metadata"
+    folder.mkdir(parents=True)
+    (folder / "v1.metadata.json").write_bytes(local_path(small_table.metadata_location).read_bytes())
+    (folder / "version-hint.text").write_text("1")
+    return folder.parent
+
+
+@pytest.mark.parametrize("verb", [("compute", "--manifests", "--partitions"), ("refresh-statistics",)])
+@pytest.mark.parametrize("place", ["metadata.json", "Hadoop folder"])
+def test_a_commit_that_cannot_be_is_refused_before_anything_is_read(run, small_table, hadoop_folder, place, verb):
+    location = str(hadoop_folder) if place == "Hadoop folder" else small_table.metadata_location
+    for manifest in icestats.load(small_table.metadata_location).manifest_files()["manifest_path"].to_pylist():
+        local_path(manifest).unlink()
+    got, out, err = run(verb[0], location, *verb[1:], "--commit")
+    assert (got, out, err.count("\n")) == (1, "", 1)
+    assert "read-only: open the table through its catalog to commit" in err
+
+
+@pytest.mark.parametrize("place", ["metadata.json", "Hadoop folder"])
+def test_without_a_commit_the_answer_is_printed_whether_or_not_one_would_be_possible(
+    run, small_table, hadoop_folder, place
+):
+    location = str(hadoop_folder) if place == "Hadoop folder" else small_table.metadata_location
+    code, out, err = run("compute", location, "--manifests", "--partitions")
+    assert (code, err) == (0, "")
+    assert "2 data manifests, 4 columns" in out
+    assert "cannot be committed: " in out
+    assert "would write" in out
+    document = json.loads(run("compute", location, "--manifests", "--format", "json")[1])
+    assert document["committed"] is False
+
+
+def test_the_answer_is_printed_even_where_the_table_has_gone_bad_meanwhile(run, small_table):
+    path = Path(commit(small_table).statistics_path.removeprefix("file://"))
+    path.write_bytes(b"PFA1 cut")
+    code, out, _ = run("compute", "catalog.db.small", "--manifests")
+    assert code == 0
+    assert "2 data manifests, 4 columns" in out
+    assert f"cannot be committed: {path}" in out.replace("file://", "")
+    got, _, err = run("compute", "catalog.db.small", "--manifests", "--commit")
+    assert (got, err.count("\n")) == (1, 1)
+    assert "remove_statistics()" in err
+
+
+def test_statistics_of_earlier_snapshots_are_left_out_when_told(run, small_table):
+    commit(small_table)
+    small_table.append(small_table.scan().to_arrow())
+    run("compute", "catalog.db.small", "--manifests", "--commit", "--leave-earlier")
+    kinds = [len(entry.blob_metadata) for entry in small_table.refresh().metadata.statistics]
+    assert kinds == [1, 0]
+    run("compute", "catalog.db.small", "--manifests", "--commit")
+    assert [len(entry.blob_metadata) for entry in small_table.refresh().metadata.statistics] == [1, 1]
+
+
+def test_partition_statistics_are_removed_too_unless_they_are_kept(run, small_table):
+    run("compute", "catalog.db.small", "--manifests", "--partitions", "--commit")
+    kept = json.loads(run("remove-statistics", "catalog.db.small", "--keep-partitions", "--format", "json")[1])
+    assert (kept["removed"], len(kept["entries"])) == (False, 1)
+    removed = json.loads(run("remove-statistics", "catalog.db.small", "--yes", "--format", "json")[1])
+    assert (removed["removed"], len(removed["entries"])) == (True, 2)
+    metadata = small_table.refresh().metadata
+    assert (metadata.statistics, metadata.partition_statistics) == ([], [])
+    got, _, err = run("remove-statistics", "catalog.db.small", "--expired")
+    assert (got, "no statistics of expired snapshots" in err) == (1, True)

@@ -121,9 +121,13 @@ def test_a_dry_run_writes_nothing(small_table, load):
 
 
 def test_one_commit_registers_all_that_was_made(small_table, load):
-    report = make(load(), manifests=True).commit()
+    steps: list[str] = []
+    versions = len(load().metadata.metadata_log)
+    report = make(load(), manifests=True).commit(on_step=steps.append)
     assert Path(report.files[0]["path"]).name.startswith("partition-stats-")
     table = load()
+    assert steps == ["prepared", *["writing", "written"] * 2, "committing", "committed"]
+    assert len(table.metadata.metadata_log) == versions + 1
     assert len(table.metadata.partition_statistics) == len(table.metadata.statistics) == 1
     again = make(load(), manifests=True).commit()
     assert [entry["type"] for entry in again.replaced] == ["partition-statistics", "icestats-manifest-stats-v1"]
@@ -199,6 +203,19 @@ def test_commits_of_others_meanwhile_do_not_matter(small_table, load, catalog: S
     assert [file.snapshot_id for file in load().metadata.partition_statistics] == [of]
     assert steps == ["writing", "written", "committing", "committed"]
     assert len(catalog.load_table("db.small").scan().to_arrow()) == 201
+
+
+def test_the_nearest_file_is_read_and_says_its_age(small_table, load, catalog: SqlCatalog):
+    make(load()).commit()
+    made_for = load().snapshot.snapshot_id
+    rows = load().partition_statistics()
+    assert set(rows["commits_behind"].to_pylist()) == {0}
+    catalog.load_table("db.small").append(numbers([1000]))
+    older = load().partition_statistics()
+    assert older.drop_columns(["commits_behind"]).equals(rows.drop_columns(["commits_behind"]))
+    assert set(zip(older["snapshot_id"].to_pylist(), older["commits_behind"].to_pylist(), strict=True)) == {
+        (made_for, 1)
+    }
 
 
 def test_a_table_that_cannot_be_written_leaves_no_file(small_table, load):

@@ -87,3 +87,31 @@ def test_columns_that_were_left_unlisted_stay_so_unless_told(appended, catalog_p
     for listed, options in ((["name"], {}), (["id", "name"], {"list_ndv": ["id", "name"]})):
         blobs = again.commit(dry_run=True, **options).files[0]["blobs"]
         assert [blob["columns"][0] for blob in blobs if blob["listed"]] == listed
+
+
+def test_a_refresh_of_what_is_up_to_date_writes_nothing(appended, catalog_properties):
+    def load():
+        return icestats.load("db.t", catalog=catalog_properties)
+
+    assert load().refresh_statistics().commit().committed
+    folder = local_path(appended.metadata_location).parent
+    before, location = sorted(folder.iterdir()), load()._source.metadata_location
+    for dry_run in (True, False):
+        report = load().refresh_statistics().commit(dry_run=dry_run)
+        assert (report.committed, report.files) == (False, ())
+        assert "nothing to commit" in str(report)
+    assert (sorted(folder.iterdir()), load()._source.metadata_location) == (before, location)
+    assert load().refresh_statistics().commit(list_ndv=["id"]).committed, "what is listed changes"
+
+
+def test_a_refresh_commits_where_the_snapshot_s_own_file_is_gone(appended, catalog_properties):
+    """The same statistics may be in an earlier file, or be listed otherwise: engines look into the snapshot's own."""
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    opened.refresh_statistics().commit()
+    appended.refresh().append(rows(7000, 7010))
+    icestats.load("db.t", catalog=catalog_properties).compute(manifests=True).commit()
+    opened.remove_statistics()
+    again = icestats.load("db.t", catalog=catalog_properties, snapshot=opened.snapshot.snapshot_id)
+    refreshed = again.refresh_statistics()
+    assert set(refreshed.added_to.values()) == {opened.snapshot.snapshot_id}
+    assert refreshed.commit().committed

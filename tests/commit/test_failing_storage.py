@@ -1,0 +1,130 @@
+"""Whichever call of the storage fails, a commit has done all or nothing, and says which files it has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import IdentityTransform
+
+import icestats
+from icestats.errors import CommitError, IcestatsError
+from tests import failing_storage
+from tests.committed_statistics import ROWS
+from tests.failing_storage import Failure
+
+MODES = {
+    "once": {},
+    "for good": {"for_good": True},
+    "once, after the work": {"after_the_work": True},
+    "for good, after the work": {"for_good": True, "after_the_work": True},
+}
+MOST_CALLS = 200
+
+
+class Place:
+    """A partitioned table with statistics of an earlier snapshot, on the failing storage."""
+
+    def __init__(self, folder: Path) -> None:
+        failing_storage.PLAN = Failure()
+        folder.mkdir()
+        self.folder = folder
+        self.properties = {
+            "type": "sql",
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/warehouse",
+            "py-io-impl": "tests.failing_storage.FailingIO",
+        }
+        with SqlCatalog("catalog", **self.properties) as catalog:
+            catalog.create_namespace("db")
+            table = catalog.create_table("db.t", ROWS.schema)
+            with table.update_spec() as update:
+                update.add_field("a", IdentityTransform(), "a")
+            table.append(ROWS)
+            self.load().compute(partitions=True, manifests=True).commit()
+            table.append(ROWS)
+
+    def load(self) -> icestats.Table:
+        return icestats.load("db.t", catalog=self.properties)
+
+    def registered(self) -> dict[str, set[str]]:
+        """The names of the current snapshot's files, by kind; each of them can be read."""
+        table = self.load()
+        entries = {"puffin": table.metadata.statistics, "partitions": table.metadata.partition_statistics}
+        for file in (*table.metadata.statistics, *table.metadata.partition_statistics):
+            assert Path(file.statistics_path.removeprefix("file://")).stat().st_size == file.file_size_in_bytes
+        current = table.snapshot.snapshot_id
+        return {
+            kind: {Path(f.statistics_path).name for f in files if f.snapshot_id == current}
+            for kind, files in entries.items()
+        }
+
+    def unregistered(self) -> set[str]:
+        table = self.load()
+        known = {
+            Path(f.statistics_path).name for f in (*table.metadata.statistics, *table.metadata.partition_statistics)
+        }
+        folder = next((self.folder / "warehouse").rglob("metadata"))
+        return {p.name for p in folder.iterdir() if p.suffix in (".stats", ".parquet")} - known
+
+
+def fail_at_each_call(tmp_path, act, **how):
+    """Yield the place, the outcome and the error of an act, for each of its calls of the storage that fails."""
+    for at in range(1, MOST_CALLS):
+        place = Place(tmp_path / str(at))
+        work = act(place)
+        failing_storage.PLAN = plan = Failure(at, **how)
+        error = outcome = None
+        try:
+            outcome = work()
+        except IcestatsError as caught:
+            error = caught
+        failing_storage.PLAN = Failure()
+        yield place, outcome, error
+        if len(plan.calls) < at:
+            assert error is None
+            return
+    raise AssertionError("the act has no end")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
+def test_a_commit_does_all_or_nothing_and_names_what_it_leaves(tmp_path, mode):
+    def act(place):
+        return place.load().compute(partitions=True, manifests=True).commit
+
+    failed = 0
+    for place, report, error in fail_at_each_call(tmp_path, act, **MODES[mode]):
+        registered, left = place.registered(), place.unregistered()
+        assert {len(names) for names in registered.values()} in ({0}, {1}), "one of two files is registered"
+        text = str(report if error is None else error)
+        assert "\n" not in str(error)
+        assert not [name for name in left if name not in text], "a file is left that nobody is told of"
+        if error is None:
+            assert all(registered.values())
+            continue
+        failed += 1
+        if left:
+            assert isinstance(error, CommitError)
+        if any(registered.values()):
+            assert "no answer" in text
+            assert all(name in text for names in registered.values() for name in names)
+        assert place.load().compute(partitions=True, manifests=True).commit().committed, "and it works again"
+    assert failed
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
+def test_a_removal_does_all_or_nothing(tmp_path, mode):
+    def act(place):
+        place.load().compute(partitions=True, manifests=True).commit()
+        return place.load().remove_statistics
+
+    for place, report, error in fail_at_each_call(tmp_path, act, **MODES[mode]):
+        counts = {len(names) for names in place.registered().values()}
+        assert counts in ({0}, {1})
+        if report is not None:
+            assert (counts, report.removed, len(report.entries)) == ({0}, True, 2)
+        elif counts == {0}:
+            assert "no answer" in str(error)
