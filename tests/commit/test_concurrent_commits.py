@@ -91,7 +91,7 @@ def test_what_others_registered_with_pyiceberg_in_between_is_kept(table):
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (3,), "5")]
 
 
-@pytest.mark.parametrize("step", ["prepared", "writing", "written", "committing"])
+@pytest.mark.parametrize("step", [None, "prepared", "writing", "written", "committing"])
 def test_both_files_are_committed_together_whatever_others_do_in_between(table, step):
     snapshot_id = table.current_snapshot().snapshot_id
     partitions = prepare_partition_commit(table, snapshot_id, b"PAR1mine", "parquet")
@@ -105,13 +105,14 @@ def test_both_files_are_committed_together_whatever_others_do_in_between(table, 
             commit(table.catalog.load_table("db.t"), theta(table, 2, b"theirs"))
 
     plan = replace(prepare_commit(table, [theta(table, 1, b"mine")]), partitions=partitions)
+    interfere(None)
     result = commit_statistics(plan, on_step=interfere)
     metadata = table.refresh().metadata
     assert stored(table) == {(THETA, (1,)): b"mine", (THETA, (2,)): b"theirs"}
     [entry] = metadata.partition_statistics
     assert Path(entry.statistics_path[7:]).read_bytes() == b"PAR1mine"
     assert result.partitions.file.statistics_path == entry.statistics_path
-    assert result.partitions.replaced is not None
+    assert Path(result.partitions.replaced[7:]).read_bytes() == b"PAR1theirs"
     last = json.loads(Path(metadata.metadata_log[-1].metadata_file[7:]).read_text())
     before = {e["statistics-path"] for e in (*last["statistics"], *last["partition-statistics"])}
     assert not before & {result.statistics_path, entry.statistics_path}, "one new metadata.json has both"
