@@ -45,8 +45,8 @@ events.explore()
 # ## How far can you trust each figure?
 #
 # A figure is **exact**, a **bound**, an **estimate** with its error, or **unknown**, and unknown is never shown as 0.
-# `app_version` was added to the table later. The older files say nothing about it, so its counts are unknown, and the
-# provenance says why.
+# `app_version` was added to the table later. The older files say nothing about its size, so that is unknown, and the
+# provenance says why. Its counts and extremes are exact: they were committed for this snapshot.
 
 # %%
 columns = events.columns()

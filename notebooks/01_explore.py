@@ -63,7 +63,8 @@ columns.select(["name", "type", "value_count", "null_value_count", "nan_value_co
 {row["name"]: dict(row["provenance"])["ndv"] for row in columns.to_pylist()}
 
 # %% [markdown]
-# `app_version` was added later: the older files say nothing about it, so its figures are unknown, not 0.
+# `app_version` was added later: the older files say nothing about its size, so that is unknown, not 0. Its counts and
+# extremes are committed for this snapshot, so they are exact.
 
 # %%
 app_version = next(row for row in columns.to_pylist() if row["name"] == "app_version")

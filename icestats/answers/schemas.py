@@ -184,9 +184,11 @@ COLUMNS = pa.schema(
     + _required(pa.map_(pa.string(), pa.string()), "provenance")
 )
 """One row per column (a primitive field at any depth), over all live data files. Counts are files and values, sizes are
-bytes on disk, lengths are bytes of values, bounds are single-value bytes. `ndv`, the number of distinct values, is from
-the nearest committed Theta sketch. `missing_files` has for each unknown statistic how many files lack it. `provenance`
-says for each figure where it comes from and how far you can trust it."""
+bytes on disk, lengths are bytes of values, bounds are single-value bytes. If column statistics are committed for this
+very snapshot, counts of values, nulls and NaN, and bounds are theirs: exact, over live rows. If not, they are of the
+files, deletes not applied. `ndv`, the number of distinct values, is from the nearest committed Theta sketch; lengths
+are from the nearest column statistics. `missing_files` has for each unknown statistic how many files lack it.
+`provenance` says for each figure where it comes from and how far you can trust it."""
 
 
 def partitions_schema(partition_type: pa.StructType) -> pa.Schema:

@@ -81,6 +81,11 @@ def parse_type(text: str) -> PrimitiveType:
     return PrimitiveType(base)
 
 
+def has_lengths(type_text: str) -> bool:
+    """Return whether the values of a type have lengths of their own, which an average and a maximum tell of."""
+    return type_text in ("string", "binary")
+
+
 def decode_value(type_text: str, data: bytes) -> Any:
     r"""Return the Python value of single-value bytes; older, narrower encodings are widened.
 

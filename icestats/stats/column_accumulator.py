@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, encode_value, parse_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, encode_value, has_lengths, parse_type
 from icestats.iceberg.value_order import find_extreme
 from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.hashing import hash_dense
@@ -223,7 +223,7 @@ class ColumnAccumulator:
             smaller.merge(kll)
             kll = smaller
         filled = self._value_count - self._null_count
-        has_length = self._field.type in ("string", "binary") and filled > 0
+        has_length = has_lengths(self._field.type) and filled > 0
         return ColumnStatistics(
             field_id=self._field.field_id,
             type=self._field.type,

@@ -20,6 +20,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import BOUNDS, COLUMNS, COUNTS, ROLLUP_CELLS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import has_lengths
 
 _Counts = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -97,10 +98,13 @@ class Figure:
 
     value: Any
     provenance: str
+    is_current: bool = True
+    """Whether it is of the snapshot that is shown. If not, a roll-up stays, and the provenance is added to its own."""
 
 
 CommittedFigures = Mapping[int, Mapping[str, Figure]]
-"""Field id to figures of committed statistics: `ndv`, `avg_length`, `max_length`."""
+"""Field id to figures of committed statistics: `ndv`, `avg_length`, `max_length`, and `schemas.STATISTICS`."""
+NO_LENGTH = "not applicable: only strings and binaries have lengths"
 
 
 def build_columns(
@@ -133,9 +137,14 @@ def build_columns(
         row = start_row(field, live_file_count)
         provenance: dict[str, str] = {}
         missing: dict[str, int] = {}
+        figures = committed.get(field.field_id, {})
         for statistic, (values, lacking) in known.items():
             if not has_column_statistic(field, statistic):
                 provenance[statistic] = "not applicable: the type has no NaN"
+                continue
+            figure = figures.get(statistic)
+            if figure is not None and figure.is_current:
+                row[statistic], provenance[statistic] = figure.value, figure.provenance
                 continue
             row[statistic] = values[i].as_py()
             if lacking[i]:
@@ -143,10 +152,13 @@ def build_columns(
             provenance[statistic] = _rollup_provenance(
                 statistic, row[statistic], int(lacking[i]), live_file_count, has_deletes=has_deletes
             )
+            if figure is not None:
+                provenance[statistic] += f"; {figure.provenance}"
         for name in ("ndv", "avg_length", "max_length"):
-            figure = committed.get(field.field_id, {}).get(name)
+            figure = figures.get(name)
             row[name] = None if figure is None else figure.value
-            provenance[name] = "unknown: no committed statistics" if figure is None else figure.provenance
+            unknown = "unknown: no committed statistics" if name == "ndv" or has_lengths(field.type) else NO_LENGTH
+            provenance[name] = unknown if figure is None else figure.provenance
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, COLUMNS)
 

@@ -20,7 +20,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError
+from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import find_extreme
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
@@ -57,12 +59,12 @@ class ColumnStatistics:
     binary."""
     max_length: int | None
     """Bytes of the longest value; None when `avg_length` is."""
-    theta: bytes
-    """Theta sketch of the non-null values, for `ThetaSketch.from_bytes`."""
-    kll: bytes | None
+    theta: bytes = b""
+    """Theta sketch of the non-null values, for `ThetaSketch.from_bytes`; nothing where sketches are left out."""
+    kll: bytes | None = None
     """KLL sketch of the values that are neither null nor NaN, for `KllSketch.from_bytes`. None for types whose order
     has no meaning (uuid, fixed, binary)."""
-    item_type: str | None
+    item_type: str | None = None
     """How the KLL sketch stores its items: `kll_items.item_type_of`."""
 
 
@@ -181,8 +183,8 @@ def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:
     return json.dumps({"columns": documents}, separators=(",", ":")).encode()
 
 
-def read_column_statistics(payload: bytes) -> dict[int, Mapping[str, Any]]:
-    """Return the columns of a payload by field id.
+def read_column_statistics(payload: bytes) -> dict[int, ColumnStatistics]:
+    """Return the columns of a payload by field id, without sketches.
 
     Raises
     ------
@@ -190,9 +192,34 @@ def read_column_statistics(payload: bytes) -> dict[int, Mapping[str, Any]]:
         The payload is not one that `write_column_statistics` makes.
     """
     try:
-        return {int(document["field-id"]): document for document in json.loads(payload)["columns"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"not column statistics: {error}") from error
+        return {int(document["field-id"]): _parse_figures(document) for document in json.loads(payload)["columns"]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not column statistics: {one_line(error)}") from error
+
+
+def _parse_figures(document: Mapping[str, Any]) -> ColumnStatistics:
+    type_text = str(document["type"])
+    low, high = (document.get(f"{side}-bound") for side in ("lower", "upper"))
+    average, longest = document.get("avg-length"), document.get("max-length")
+    found = ColumnStatistics(
+        field_id=int(document["field-id"]),
+        type=type_text,
+        value_count=int(document["value-count"]),
+        null_value_count=int(document["null-value-count"]),
+        nan_value_count=int(document["nan-value-count"]),
+        min_value=None if low is None else bytes.fromhex(low),
+        max_value=None if high is None else bytes.fromhex(high),
+        avg_length=None if average is None else float(average),
+        max_length=None if longest is None else int(longest),
+    )
+    if min(found.null_value_count, found.nan_value_count) < 0 or not (
+        found.null_value_count + found.nan_value_count <= found.value_count < 1 << 63
+    ):
+        raise ValueError(f"{found.null_value_count} nulls, {found.nan_value_count} NaN of {found.value_count} values")
+    for bound in (found.min_value, found.max_value):
+        if bound is not None:
+            decode_value(type_text, bound)
+    return found
 
 
 def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:

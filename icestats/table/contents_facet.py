@@ -140,6 +140,12 @@ class Contents:
         pyarrow.Table
             `schemas.COLUMNS`: one row a primitive field at any depth; `provenance` says for each figure whether it is
             exact, a bound, an estimate with its error, or unknown and why.
+
+        Notes
+        -----
+        Counts of values, nulls and NaN, and the smallest and largest value are exact, over live rows, where they are
+        committed for this snapshot. Those of an earlier snapshot promise nothing for this one: the files' sums and
+        bounds are shown, and `provenance` says which snapshot the exact ones are of.
         """
         return self._reader.read_columns()
 

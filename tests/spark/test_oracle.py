@@ -14,6 +14,7 @@ import icestats
 from icestats.cli.output import build_manifest_records, build_partition_records
 from icestats.iceberg.storage import local_path
 from icestats.iceberg.types import decode_json
+from icestats.snapshot.snapshot_reader import build_column_table
 from icestats.spark.optimizer import count_with_spark
 
 pytestmark = pytest.mark.spark
@@ -86,10 +87,16 @@ def test_files_equal_sparks(table, entries):
         assert found["spec_id"] == entry["spec_id"]
 
 
+def read_file_columns(table) -> list[dict]:
+    """The columns by their files alone, without committed statistics."""
+    reader = table._reader
+    return build_column_table(reader.manifest_files, reader.manifest_rollups, table.schema, {}).to_pylist()
+
+
 def test_columns_equal_the_sums_over_sparks_readable_metrics(table, entries):
     """A sum is given where every data file has the figure, and only there; bounds are the extremes."""
     data = [entry for entry in entries if entry["content"] == 0]
-    for row in table.columns().to_pylist():
+    for row in read_file_columns(table):
         metrics = [entry["readable_metrics"][row["name"]] for entry in data]
         for statistic in ("column_size", "value_count", "null_value_count", "nan_value_count"):
             if statistic == "nan_value_count" and row["type"] not in ("float", "double"):
@@ -109,16 +116,31 @@ def test_the_manifests_roll_ups_add_up_to_the_columns(table):
     """Where every manifest knows a figure, its sum is the table's."""
     records = build_manifest_records(table.manifests(), table.schema)
     data = [record for record in records if record["content"] == "data"]
-    for row in table.columns().to_pylist():
+    for row in read_file_columns(table):
         counts = [record["total_value_counts"][str(row["field_id"])] for record in data]
         assert row["value_count"] == (None if None in counts else sum(counts))
 
 
 def test_the_column_that_was_added_half_way_is_unknown_for_older_files(demo_home):
     table = icestats.load("demo.events")
-    column = next(row for row in table.columns().to_pylist() if row["name"] == "app_version")
+    column = next(row for row in read_file_columns(table) if row["name"] == "app_version")
     assert column["value_count"] is None
     assert 0 < dict(column["missing_files"])["value_count"] < column["live_file_count"]
+
+
+def test_committed_figures_of_columns_equal_sparks_aggregates(spark, table, name):
+    """Counts of live rows, nulls and NaN, the smallest and the largest value."""
+    rows, wanted = table.columns().to_pylist(), []
+    for column, kind in ((f"`{row['name']}`", row["type"]) for row in rows):
+        nan = f"count_if(isnan({column}))" if kind in ("float", "double") else "null"
+        ends = f"min({column}), max({column})" if kind in ("int", "long", "string") else "null, null"
+        wanted.append(f"struct(count(*) a, count_if({column} is null) b, {nan} c, {ends})")
+    expected = spark.sql(f"select {', '.join(wanted)} from icestats.demo.{name}").first()
+    for row, (count, nulls, nans, *ends) in zip(rows, expected, strict=True):
+        assert (row["value_count"], row["null_value_count"], row["nan_value_count"]) == (count, nulls, nans)
+        if ends != [None, None]:
+            assert [decode_json(row["type"], row[f"{side}_bound"]) for side in ("lower", "upper")] == ends
+        assert dict(row["provenance"])["lower_bound"] == "exact: over the live rows, this snapshot"
 
 
 def test_delete_files_are_never_counted_as_data_files(demo_home):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
@@ -69,16 +68,14 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     whole = next((found for found in by_snapshot.values() if all(kind in found for kind in wanted)), None)
     if whole is None:
         return "its committed statistics lack the KLL sketch or the column statistics"
-    document = _read_document(storage, whole[COLUMN_STATISTICS], field)
-    if document["type"] != field.type:
-        return f"its type was {document['type']} and is {field.type} now"
+    figures = _read_figures(storage, whole[COLUMN_STATISTICS], field)
+    if figures.type != field.type:
+        return f"its type was {figures.type} and is {field.type} now"
     if item_type is not None and whole[KLL].blob.properties.get("item-type") != item_type:
         return f"its KLL sketch has items of another type than {item_type}"
     theta = _read_sketch(storage, whole[THETA], None)
     kll = None if item_type is None else _read_sketch(storage, whole[KLL], item_type)
-    return CommittedColumn(
-        whole[THETA].blob.snapshot_id, _build(document, theta, kll, item_type, whole[COLUMN_STATISTICS])
-    )
+    return CommittedColumn(whole[THETA].blob.snapshot_id, replace(figures, theta=theta, kll=kll, item_type=item_type))
 
 
 def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | None) -> bytes:
@@ -91,30 +88,7 @@ def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | Non
     return data
 
 
-def _read_document(storage: FileReader, found: CommittedBlob, field: Field) -> Mapping[str, Any]:
+def _read_figures(storage: FileReader, found: CommittedBlob, field: Field) -> ColumnStatistics:
     data = read_blob(storage, found.blob, found.statistics_path)
     with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
-        document = read_column_statistics(data)[field.field_id]
-        return {**document, "type": str(document["type"])}
-
-
-def _build(
-    document: Mapping[str, Any], theta: bytes, kll: bytes | None, item_type: str | None, found: CommittedBlob
-) -> ColumnStatistics:
-    with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
-        low, high = (document.get(f"{side}-bound") for side in ("lower", "upper"))
-        average, longest = document.get("avg-length"), document.get("max-length")
-        return ColumnStatistics(
-            field_id=int(document["field-id"]),
-            type=str(document["type"]),
-            value_count=int(document["value-count"]),
-            null_value_count=int(document["null-value-count"]),
-            nan_value_count=int(document["nan-value-count"]),
-            min_value=None if low is None else bytes.fromhex(low),
-            max_value=None if high is None else bytes.fromhex(high),
-            avg_length=None if average is None else float(average),
-            max_length=None if longest is None else int(longest),
-            theta=theta,
-            kll=kll,
-            item_type=item_type,
-        )
+        return read_column_statistics(data)[field.field_id]

@@ -11,12 +11,13 @@ from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
 from icestats.iceberg.storage import FileReader
+from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA as THETA
 from icestats.read.puffin.statistics_age import count_ages, find_statistics_users
 from icestats.stats.kll import KllSketch
 from icestats.stats.rollup_cells import Figure
-from icestats.stats.table_statistics import read_column_statistics
+from icestats.stats.table_statistics import ColumnStatistics, read_column_statistics
 from icestats.stats.theta import ThetaSketch
 
 KLL = "apache-datasketches-kll-v1"
@@ -224,7 +225,9 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     )
 
 
-def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) -> dict[int, dict[str, Figure]]:
+def read_committed_figures(
+    storage: FileReader, blobs: Sequence[CommittedBlob], schema: Schema
+) -> dict[int, dict[str, Figure]]:
     """Read the figures of columns that committed statistics add to the roll-ups.
 
     Parameters
@@ -233,12 +236,15 @@ def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) 
         Where to read from.
     blobs : sequence of CommittedBlob
         The table's blobs, as `read_committed_blobs` gives them.
+    schema : Schema
+        The columns. Column statistics of a type that a column no longer has are left out.
 
     Returns
     -------
     dict of int to dict of str to Figure
-        By field id: `ndv`, an estimate; `avg_length` and `max_length` in bytes, exact for the rows of their snapshot.
-        The nearest snapshot's figure wins.
+        By field id: `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as
+        bounds), `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot. The nearest
+        snapshot's figure wins.
 
     Raises
     ------
@@ -254,14 +260,26 @@ def read_committed_figures(storage: FileReader, blobs: Sequence[CommittedBlob]) 
         elif found.blob.type == COLUMN_STATISTICS:
             data = read_blob(storage, found.blob, found.statistics_path)
             with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
-                documents = read_column_statistics(data)
-            for field_id, document in documents.items():
-                for name in ("avg_length", "max_length"):
-                    value = document.get(name.replace("_", "-"))
-                    if value is not None:
-                        figure = Figure(value, f"exact: over the live rows, {_age(found)}")
-                        figures.setdefault(field_id, {}).setdefault(name, figure)
+                columns = read_column_statistics(data)
+            for field_id, column in columns.items():
+                field = schema.get(field_id)
+                if field is not None and field.type == column.type:
+                    figures[field_id] = _column_figures(column, found) | figures.get(field_id, {})
     return figures
+
+
+def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str, Figure]:
+    counts = ("value_count", "null_value_count", "nan_value_count")
+    extremes = {"lower_bound": column.min_value, "upper_bound": column.max_value}
+    lengths = {"avg_length": column.avg_length, "max_length": column.max_length} if has_lengths(column.type) else {}
+    values = {name: getattr(column, name) for name in counts} | extremes | lengths
+    if found.commits_behind:
+        other = f"the exact one that is committed is of {_age(found)}"
+        figures = {name: Figure(value, other, is_current=False) for name, value in values.items()}
+        then = f"estimate: exact over the live rows of {_age(found)}"
+        return figures | {name: Figure(lengths[name], then) for name in lengths if lengths[name] is not None}
+    exact, none = (f"{what} the live rows, {_age(found)}" for what in ("exact: over", "none: no value in"))
+    return {name: Figure(value, none if value is None else exact) for name, value in values.items()}
 
 
 def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:

@@ -1,0 +1,115 @@
+"""The exact figures that are committed for a column: shown where they are of this snapshot, told apart where not."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, DoubleType, IntegerType, LongType, NestedField, StringType
+
+import icestats
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
+
+LONG = "the same sixteen characters and more: "
+
+
+def rows(start, stop):
+    numbers = range(start, stop)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "text": pa.array([f"{LONG}{i:05d}" for i in numbers], pa.string()),
+            "price": pa.array([None if i % 10 == 0 else float("nan") if i % 10 == 1 else float(i) for i in numbers]),
+            "small": pa.array(numbers, pa.int32()),
+            "nothing": pa.nulls(len(numbers), pa.binary()),
+        }
+    )
+
+
+@pytest.fixture
+def table(catalog):
+    """1,000 rows; no counts in the metadata of `price`, and bounds of 16 characters."""
+    fields = (("id", LongType()), ("text", StringType()), ("price", DoubleType()))
+    fields += (("small", IntegerType()), ("nothing", BinaryType()))
+    schema = Schema(*(NestedField(i, *field, required=False) for i, field in enumerate(fields, 1)))
+    properties = {"write.metadata.metrics.column.price": "none"}
+    table = catalog.create_table("db.t", schema, properties=properties)
+    table.append(rows(0, 1_000))
+    return table
+
+
+@pytest.fixture
+def load(table, catalog_properties):
+    return lambda: icestats.load("db.t", catalog=catalog_properties)
+
+
+def commit(opened):
+    plan = prepare_scan(opened._source, opened.snapshot, opened.schema)
+    Statistics(opened._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+
+
+def columns(opened):
+    found = {row["name"]: row for row in opened.columns().to_pylist()}
+    return found, {name: dict(row["provenance"]) for name, row in found.items()}
+
+
+def test_committed_figures_of_this_snapshot_are_shown_as_exact(load):
+    before, _ = columns(load())
+    assert before["text"]["lower_bound"] == LONG[:16].encode()
+    assert before["price"]["null_value_count"] is None
+    assert dict(before["price"]["missing_files"])["null_value_count"] == 1
+    commit(load())
+    found, provenance = columns(load())
+    assert found["text"]["lower_bound"] == f"{LONG}00000".encode()
+    assert found["text"]["upper_bound"] == f"{LONG}00999".encode()
+    price = found["price"]
+    assert (price["value_count"], price["null_value_count"], price["nan_value_count"]) == (1_000, 100, 100)
+    assert "null_value_count" not in dict(price["missing_files"])
+    for name in ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound"):
+        assert provenance["price"][name] == "exact: over the live rows, this snapshot"
+    assert found["nothing"]["lower_bound"] is None
+    assert provenance["nothing"]["lower_bound"] == "none: no value in the live rows, this snapshot"
+    assert provenance["nothing"]["max_length"] == "none: no value in the live rows, this snapshot"
+    assert provenance["text"]["nan_value_count"].startswith("not applicable")
+
+
+def test_committed_figures_of_an_earlier_snapshot_promise_nothing(table, load):
+    commit(load())
+    earlier = table.current_snapshot().snapshot_id
+    table.append(rows(1_000, 1_010))
+    found, provenance = columns(load())
+    assert found["text"]["lower_bound"] == LONG[:16].encode()
+    assert found["id"]["upper_bound"] == (1_009).to_bytes(8, "little")
+    assert found["price"]["null_value_count"] is None
+    apart = f"; the exact one that is committed is of snapshot {earlier}, 1 commit behind"
+    assert provenance["id"]["upper_bound"] == f"bound: at least the largest value, over 2 data files{apart}"
+    assert provenance["price"]["null_value_count"] == f"unknown: 2 of 2 data files lack it{apart}"
+    assert found["text"]["max_length"] == len(LONG) + 5
+    assert provenance["text"]["max_length"] == (
+        f"estimate: exact over the live rows of snapshot {earlier}, 1 commit behind"
+    )
+
+
+def test_a_length_that_a_type_does_not_have_is_not_applicable(load):
+    for step in (lambda: None, lambda: commit(load())):
+        step()
+        _, provenance = columns(load())
+        for name in ("avg_length", "max_length"):
+            assert provenance["id"][name] == "not applicable: only strings and binaries have lengths"
+            assert provenance["price"][name] == provenance["id"][name]
+    assert provenance["text"]["avg_length"].startswith("exact")
+
+
+def test_figures_of_another_type_are_not_used(table, load):
+    """Bounds are bytes of the type that the column had."""
+    commit(load())
+    with table.update_schema() as update:
+        update.rename_column("id", "number")
+        update.update_column("small", LongType())
+    found, provenance = columns(load())
+    assert provenance["number"]["lower_bound"].startswith("exact: over the live rows")
+    assert provenance["small"]["lower_bound"].startswith("bound")
+    assert provenance["small"]["value_count"].startswith("exact: sum over")
+    assert int.from_bytes(found["small"]["upper_bound"], "little") == 999
