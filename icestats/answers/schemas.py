@@ -191,9 +191,23 @@ are from the nearest column statistics. `missing_files` has for each unknown sta
 `provenance` says for each figure where it comes from and how far you can trust it."""
 
 
+PARTITION_MAPS = (
+    pa.field("ndvs", COUNTS),
+    pa.field("ndv_relative_errors", pa.map_(pa.int32(), pa.float64())),
+    pa.field("ndv_commits_behind", COUNTS),
+    pa.field("avg_lengths", COUNTS),
+    pa.field("max_lengths", COUNTS),
+)
+"""Maps by field id of what committed statistics of partitions know; a column that they do not know is not in a map.
+`ndvs` are the numbers of distinct values by the Theta sketches that are kept for a partition, `ndv_relative_errors`
+their errors at 95 % confidence, as shares (0: exact but for hash collisions), `ndv_commits_behind` the commits since
+the snapshot that they describe (0: this one). Lengths are bytes of values over the live rows of this very snapshot:
+`avg_lengths` is rounded, `max_lengths` exact."""
+
+
 def partitions_schema(partition_type: pa.StructType) -> pa.Schema:
-    """Return the schema of `Table.partitions`: `partition_groups_schema` followed by `COLUMN_MAPS`."""
-    return pa.schema([*partition_groups_schema(partition_type), *COLUMN_MAPS])
+    """Return the schema of `Table.partitions`: `partition_groups_schema`, `COLUMN_MAPS`, `PARTITION_MAPS`."""
+    return pa.schema([*partition_groups_schema(partition_type), *COLUMN_MAPS, *PARTITION_MAPS])
 
 
 SKETCHES = pa.schema(

@@ -272,12 +272,16 @@ def _outside(found: Histogram) -> str:
 @click.option("--partitions", is_flag=True, help="Make the partition statistics file, from manifests.")
 @click.option("--manifests", is_flag=True, help="Make statistics of each manifest.")
 @click.option("--with-column-stats", is_flag=True, help="Add column statistics to the partition statistics file.")
-@click.option("--k", type=click.IntRange(8, 65_535), default=200, show_default=True, help="Size of KLL sketches.")
-@click.option("--lg-k", type=click.IntRange(4, 26), default=12, show_default=True, help="Log2 of Theta's entries.")
+@click.option("--k", type=click.IntRange(8, 65_535), help="Size of KLL sketches; by default as committed, or 200.")
+@click.option("--lg-k", type=click.IntRange(4, 26), help="Log2 of Theta's entries; by default as committed, or 12.")
 @click.option("--by", type=click.Choice(("partition",)), help="Also keep the sketches of each partition.")
-@click.option("--partition-k", type=click.IntRange(8, 65_535), help="Like --k, for partitions; by default the same.")
-@click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Like --lg-k, for partitions; by default the same.")
-@click.option("--max-size-bytes", type=click.IntRange(0), default=256 << 20, show_default=True, help="Limit for --by.")
+@click.option("--partition-k", type=click.IntRange(8, 65_535), help="Like --k, for partitions; by default what fits.")
+@click.option("--partition-lg-k", type=click.IntRange(4, 26), help="Like --lg-k, for partitions; by default what fits.")
+@click.option(
+    "--max-size-bytes",
+    type=click.IntRange(0),
+    help="With --by: what sketches of table and partitions may take; by default 1 % of the table's bytes.",
+)
 @_with_commit
 @with_report
 def _compute(
@@ -291,7 +295,7 @@ def _compute(
     with terminal_progress(f"scanning {table.name}") as progress:
         found = table.compute(columns=_split_names(columns), table=of_table, progress=progress, **options)
     report = found.commit(dry_run=not commit, **how)
-    return report.to_json, f"{found!r}\n{report}"
+    return report.to_json, f"{found!r}\n{report}" if commit else f"{report}\n{found!r}"
 
 
 @cli.command("refresh-statistics")

@@ -23,7 +23,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from icestats.answers.schemas import STATISTICS, SUMMED_STATISTICS
+from icestats.answers.schemas import PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import align, printable, printable_lines
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.types import decode_json, json_value
@@ -33,7 +33,8 @@ _MOST_CELL_CHARACTERS = 60
 _SHOWN: dict[str, Any] = {"default": "table", "show_default": True}
 _IDENTIFIERS = frozenset({"added_snapshot_id", "snapshot_id", "parent_snapshot_id", "last_updated_snapshot_id"})
 _PLURALS = tuple(f"{statistic}s" for statistic in STATISTICS)
-_MAP_COLUMNS = frozenset(_PLURALS) | {f"{name}_missing_files" for name in _PLURALS}
+_PARTITION_MAPS = tuple(field.name for field in PARTITION_MAPS)
+_MAP_COLUMNS = frozenset((*_PLURALS, *_PARTITION_MAPS)) | {f"{name}_missing_files" for name in _PLURALS}
 
 
 @dataclass(frozen=True)
@@ -262,6 +263,7 @@ def _with_maps(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
             record[f"total_{name}"] = {str(field_id): value for field_id, value in items}
         else:
             record[name] = {str(field_id): _bound(schema, field_id, value) for field_id, value in items}
+    record |= {n: {str(i): plain_value(value) for i, value in row[n] or ()} for n in _PARTITION_MAPS if n in row}
     record["missing_files"] = {
         name: lacking
         for name in _PLURALS

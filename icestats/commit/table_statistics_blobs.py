@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from icestats.commit.puffin_writer import NewBlob
+from icestats.answers.text import counted, render_bytes
+from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.iceberg.metadata import Field, Snapshot
 from icestats.iceberg.types import decode_json
 from icestats.read.manifests.manifests import RollUps
@@ -17,11 +18,15 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import write_partition_sketches
 from icestats.stats.table_statistics import (
     ColumnStatistics,
+    PartitionKey,
     ScannedPartitions,
     TableStatistics,
     write_column_statistics,
 )
 from icestats.stats.theta import ThetaSketch
+
+_FOOTER_ENTRY_BYTES = 512
+"""More than a blob's entry in the footer takes."""
 
 
 def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
@@ -36,6 +41,44 @@ def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
     if statistics.by_partition is not None:
         blobs += _partition_blobs(statistics, statistics.by_partition)
     return tuple(blobs)
+
+
+def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> TableStatistics:
+    """Leave out sketches of partitions, so that the file with those of the table takes no more than a limit.
+
+    Parameters
+    ----------
+    statistics : TableStatistics
+        What a scan by partition found.
+    limit_bytes : int
+        What the file may take. The sketches of the table stay, whatever they take.
+
+    Returns
+    -------
+    TableStatistics
+        The same figures. Columns are left out whole, those that take most first, so that what stays answers for any
+        partitions. Where no column fits whole, the partitions with the most rows stay, of the column that takes least.
+    """
+    found = statistics.by_partition
+    if found is None:
+        return statistics
+    own = len(write_puffin(build_blobs(replace(statistics, by_partition=None))).data)
+    sizes = {name: _payload_size(found, partitions) for name, partitions in found.columns.items() if partitions}
+    columns: dict[str, Mapping[PartitionKey, ColumnStatistics]]
+    columns = {name: _without_sketches(partitions, ()) for name, partitions in found.columns.items()}
+    left = limit_bytes - own
+    whole: list[str] = []
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        if not whole and sizes[name] > left:
+            columns[name] = _keep_largest(found, found.columns[name], left)
+        if sizes[name] > left:
+            break
+        columns[name], left = found.columns[name], left - sizes[name]
+        whole.append(name)
+    if len(whole) == len(sizes):
+        return statistics
+    text = _describe_left_out(columns, limit_bytes, own + sum(sizes.values()))
+    return replace(statistics, by_partition=replace(found, columns=columns, left_out=text))
 
 
 def build_manifest_statistics_blob(
@@ -59,10 +102,51 @@ def build_manifest_statistics_blob(
     return NewBlob(MANIFEST_STATISTICS, (), snapshot.snapshot_id, snapshot.sequence_number, payload, properties)
 
 
+def _payload_size(found: ScannedPartitions, partitions: Mapping[PartitionKey, ColumnStatistics]) -> int:
+    return len(write_partition_sketches(partitions, k=found.k, lg_k=found.lg_k)) + _FOOTER_ENTRY_BYTES
+
+
+def _without_sketches(
+    partitions: Mapping[PartitionKey, ColumnStatistics], kept: Collection[PartitionKey]
+) -> dict[PartitionKey, ColumnStatistics]:
+    return {key: one if key in kept else replace(one, theta=b"", kll=None) for key, one in partitions.items()}
+
+
+def _keep_largest(
+    found: ScannedPartitions, partitions: Mapping[PartitionKey, ColumnStatistics], limit_bytes: int
+) -> dict[PartitionKey, ColumnStatistics]:
+    """Keep the sketches of as many partitions as fit, those with the most rows first."""
+    largest = sorted(partitions, key=lambda key: -partitions[key].value_count)
+    most, too_many = 0, len(largest)
+    while too_many - most > 1:
+        count = (most + too_many) // 2
+        is_small = _payload_size(found, _without_sketches(partitions, set(largest[:count]))) <= limit_bytes
+        most, too_many = (count, too_many) if is_small else (most, count)
+    return _without_sketches(partitions, set(largest[:most]))
+
+
+def _describe_left_out(
+    columns: Mapping[str, Mapping[PartitionKey, ColumnStatistics]], limit_bytes: int, needed_bytes: int
+) -> str:
+    missing = {name: sum(not one.theta for one in partitions.values()) for name, partitions in columns.items()}
+    count = max(map(len, columns.values()))
+    texts = [
+        f"of {name} those of {lacking:,} of {counted(count, 'partition')}, which have the fewest rows"
+        for name, lacking in missing.items()
+        if 0 < lacking < len(columns[name])
+    ]
+    gone = [name for name, lacking in missing.items() if lacking == len(columns[name])]
+    texts += [f"all of {', '.join(gone)}"] if gone else []
+    return (
+        f"sketches of partitions are left out to stay within {render_bytes(limit_bytes)}: {'; '.join(texts)}. "
+        f"All of them would take {render_bytes(needed_bytes)}: raise max_size_bytes, or name fewer columns"
+    )
+
+
 def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> list[NewBlob]:
     blobs = []
     for name, partitions in found.columns.items():
-        if partitions:
+        if any(one.theta for one in partitions.values()):
             payload = write_partition_sketches(partitions, k=found.k, lg_k=found.lg_k)
             sizes = {"k": str(found.k), "lg-k": str(found.lg_k), "partition-count": str(len(partitions))}
             blob = _blob(statistics, PARTITION_SKETCHES, (statistics.columns[name].field_id,), payload, sizes)

@@ -262,7 +262,9 @@ class Evidence:
 
     def _read_index(self, field: Field) -> _SketchedColumn:
         committed = read_partition_index(self.reader.source.storage, self.reader.blobs, field)
-        return _SketchedColumn(committed, {entry.key: entry for entry in committed.index.partitions}, {})
+        return _SketchedColumn(
+            committed, {entry.key: entry for entry in committed.index.partitions if entry.has_sketches}, {}
+        )
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:

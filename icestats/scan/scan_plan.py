@@ -57,6 +57,8 @@ class ScanPlan:
     """The partition of each data file by its path; None where statistics by partition are not asked for."""
     partition_row_counts: Mapping[PartitionKey, int]
     """Rows of the data files of each partition, row-level deletes not deducted."""
+    table_size_bytes: int | None
+    """Bytes of all data files of the snapshot; None where some of them are to be read."""
 
 
 def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tuple[tuple[Field, ...], dict[str, str]]:
@@ -121,6 +123,7 @@ def prepare_scan(
         `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
     """
     fields, skipped = select_columns(schema.top_level, columns)
+    is_whole = tasks is None
     if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
         raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
     scan = open_scan(source, snapshot, schema)
@@ -135,6 +138,9 @@ def prepare_scan(
     if files is not None and partitions is not None:
         for path, row_count in zip(files["file_path"].to_pylist(), files["record_count"].to_pylist(), strict=True):
             counts[partitions[path]] += row_count
+    sizes = (
+        [task.file.file_size_in_bytes for task in tasks] if files is None else files["file_size_in_bytes"].to_pylist()
+    )
     return ScanPlan(
         source=source,
         snapshot=snapshot,
@@ -147,6 +153,7 @@ def prepare_scan(
         reading=FileReading(scan.table_metadata, scan.io, scan.projection().select(*(field.name for field in fields))),
         partitions=partitions,
         partition_row_counts=counts,
+        table_size_bytes=sum(sizes) if is_whole else None,
     )
 
 
@@ -277,6 +284,7 @@ def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], 
         duration_ms=round((time.perf_counter() - started) * 1000),
         columns=results,
         skipped=plan.skipped,
+        table_size_bytes=plan.table_size_bytes,
     )
 
 

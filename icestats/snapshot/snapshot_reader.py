@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import to_numpy
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.findings import Finding
 from icestats.answers.schemas import MANIFESTS, partitions_schema
-from icestats.errors import FilterError, IcestatsError, MetadataError
+from icestats.answers.text import counted
+from icestats.errors import FilterError, IcestatsError, MetadataError, StatisticsMissingError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.partition_columns import PartitionColumn
+from icestats.plan.evaluation.partition_groups import build_partition_keys
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import (
@@ -29,8 +31,10 @@ from icestats.read.manifests.manifests import (
     read_rollups,
 )
 from icestats.read.partitions.partition_history import read_committed_partitions
-from icestats.read.partitions.partition_statistics import ADDED, PartitionStatistics
+from icestats.read.partitions.partition_statistics import ADDED, PartitionStatistics, read_partition_statistics
+from icestats.read.puffin.committed_columns import find_committed_sizes
 from icestats.read.puffin.committed_partitions import (
+    CommittedPartitions,
     MergedSketches,
     partitions_kll,
     read_merged_sketches,
@@ -39,8 +43,10 @@ from icestats.read.puffin.committed_partitions import (
 from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
+from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.rollup_cells import CommittedFigures, Figure, build_column_maps, build_columns
+from icestats.stats.table_statistics import PartitionKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -208,13 +214,55 @@ class SnapshotReader:
         """The blobs of the registered statistics files, the nearest first."""
         return tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
 
+    def find_committed_sizes(self, fields: Sequence[Field]) -> tuple[int, int]:
+        """Return the k and lg_k of the largest committed sketches of some columns, at least the default ones."""
+        return find_committed_sizes(self.source.storage, tuple(self._nearest_blobs()), fields)
+
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
         return build_manifests(self.manifest_files, self.manifest_rollups, self.schema)
 
     def read_partitions(self) -> pa.Table:
         """Return `schemas.partitions_schema`."""
-        return build_partitions(self.partition_rollups, self.schema)
+        rollups, indexes, stored = self.partition_rollups, self._indexes, self._read_stored_partitions()
+        figures: dict[str, pa.Array] = {}
+        if indexes or stored is not None:
+            keys = self._build_keys(rollups.partitions)
+            figures = build_partition_figures(indexes, keys)
+            if stored is not None:
+                figures |= align_lengths(stored, self._build_keys(stored.groups), keys)
+        return build_partitions(rollups, self.schema, figures)
+
+    def _build_keys(self, groups: pa.Table) -> list[PartitionKey | None]:
+        values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
+        return build_partition_keys(values, spec_ids, self.source.metadata, self.schema)
+
+    def _read_stored_partitions(self) -> PartitionStatistics | None:
+        """Return the partition statistics file of this very snapshot, without columns; None where there is none."""
+        files = self.source.metadata.partition_statistics
+        snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
+        file = next((one for one in files if one.snapshot_id == snapshot_id), None)
+        if file is None:
+            return None
+        try:
+            data = self.source.storage.read(file.statistics_path)
+            return read_partition_statistics(data, file.statistics_path, self.partition_columns, ())
+        except IcestatsError as error:
+            self._leave_out("committed partition statistics", error)
+            return None
+
+    @cached_property
+    def _indexes(self) -> tuple[CommittedPartitions, ...]:
+        """The indexes of the nearest sketches by partition of each column that has some."""
+        blobs, found = tuple(self._nearest_blobs()), []
+        for field in self.schema.top_level:
+            try:
+                found.append(read_partition_index(self.source.storage, blobs, field))
+            except StatisticsMissingError:
+                continue
+            except MetadataError as error:
+                self._leave_out("committed sketches by partition", error)
+        return tuple(found)
 
     def read_columns(self) -> pa.Table:
         """Return `schemas.COLUMNS`."""
@@ -293,7 +341,8 @@ class SnapshotReader:
         FilterError
             The filter selects parts of partitions.
         StatisticsMissingError
-            No sketches by partition of the column have been committed for this snapshot or an ancestor of it.
+            No sketches by partition of the column have been committed for this snapshot or an ancestor of it, or those
+            of a selected partition were left out.
         PuffinFormatError
             The blob is damaged.
 
@@ -315,6 +364,12 @@ class SnapshotReader:
                 row_filter.text,
             )
         entries = selection.whole + (selection.partial if partial == "include" else ())
+        if lacking := sum(not entry.has_sketches for entry in entries):
+            raise StatisticsMissingError(
+                f"the sketches of {field.name!r} in {lacking:,} of the {counted(len(entries), 'partition')} that "
+                f"{row_filter.text!r} selects were left out to save space: compute them again with a larger "
+                "max_size_bytes"
+            )
         return read_merged_sketches(self.source.storage, committed, entries, len(selection.partial))
 
 
@@ -330,22 +385,26 @@ def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) 
     return pa.table(columns | maps, schema=MANIFESTS)
 
 
-def build_partitions(rollups: RollUps, schema: Schema) -> pa.Table:
-    """Build `schemas.partitions_schema` from the roll-up by partition."""
+def build_partitions(rollups: RollUps, schema: Schema, figures: Mapping[str, pa.Array]) -> pa.Table:
+    """Build `schemas.partitions_schema` from the roll-up and those `schemas.PARTITION_MAPS` that are known."""
     groups = rollups.partitions
-    maps = build_column_maps(rollups.partition_cells, schema.columns, to_numpy(groups["data_file_count"]))
-    columns = {name: groups[name] for name in groups.column_names} | maps
-    return pa.table(columns, schema=partitions_schema(groups.schema.field("partition").type))
+    columns = {name: groups[name] for name in groups.column_names} | dict(figures)
+    columns |= build_column_maps(rollups.partition_cells, schema.columns, to_numpy(groups["data_file_count"]))
+    return _fill_partitions(columns, groups)
+
+
+def _fill_partitions(columns: Mapping[str, pa.Array], groups: pa.Table) -> pa.Table:
+    kind = partitions_schema(groups.schema.field("partition").type)
+    return pa.table({f.name: columns.get(f.name, pa.nulls(len(groups), f.type)) for f in kind}, schema=kind)
 
 
 def build_partition_file_rows(found: PartitionStatistics, schema: Schema) -> pa.Table:
     """Build `schemas.partitions_schema` from a partition statistics file: its maps are null where it has none."""
     groups = found.groups.drop_columns(list(ADDED))
-    kind = partitions_schema(groups.schema.field("partition").type)
-    columns = {name: groups[name] for name in groups.column_names}
+    columns = {name: groups[name] for name in groups.column_names} | dict(found.lengths or {})
     if found.columns:
         columns |= build_column_maps(found.cells, schema.columns, to_numpy(groups["data_file_count"]))
-    return pa.table({f.name: columns.get(f.name, pa.nulls(len(groups), f.type)) for f in kind}, schema=kind)
+    return _fill_partitions(columns, groups)
 
 
 def build_column_table(

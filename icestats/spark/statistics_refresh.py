@@ -20,6 +20,8 @@ from icestats.spark.session import get_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.table_statistics import (
+    DEFAULT_K,
+    DEFAULT_LG_K,
     ColumnStatistics,
     TableStatistics,
     find_kll_k,
@@ -30,9 +32,6 @@ from icestats.stats.table_statistics import (
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
     from pyspark.sql import SparkSession
-
-_DEFAULT_K = 200
-_DEFAULT_LG_K = 12
 
 
 @dataclass
@@ -97,8 +96,8 @@ class Refresh:
         wanted = [f for f in fields if f.name not in skipped]
         bases = self._read_bases(blobs, wanted)
         kll_sizes = {name: find_kll_k(base.statistics) for name, base in bases.items()}
-        k = max((size for size in kll_sizes.values() if size is not None), default=_DEFAULT_K)
-        lg_k = max((find_theta_lg_k(base.statistics) for base in bases.values()), default=_DEFAULT_LG_K)
+        k = max((size for size in kll_sizes.values() if size is not None), default=DEFAULT_K)
+        lg_k = max((find_theta_lg_k(base.statistics) for base in bases.values()), default=DEFAULT_LG_K)
         # One scan does the columns whose statistics are of one snapshot and size.
         groups: dict[tuple[int, int], dict[str, ColumnStatistics]] = {}
         for name, base in bases.items():

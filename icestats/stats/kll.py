@@ -51,6 +51,11 @@ _View = tuple[list[Any], list[int]]
 """The values that a sketch keeps, in order, and the number of all values up to each."""
 
 
+def find_rank_error(k: int) -> float:
+    """Return the error of any rank of a sketch of this size, as a share of all values, at 99 % confidence."""
+    return float(datasketches.kll_doubles_sketch.get_normalized_rank_error(k, False))
+
+
 class KllSketch:
     """The distribution of a column's values, in a few kilobytes.
 
@@ -242,7 +247,7 @@ class KllSketch:
         layout = self._layout
         if len(layout.levels) == 1:
             return 0.0
-        return float(datasketches.kll_doubles_sketch.get_normalized_rank_error(layout.min_k, False))
+        return find_rank_error(layout.min_k)
 
     def quantiles(self, ranks: Sequence[float]) -> list[Any]:
         """Return the quantile of each rank: the smallest value such that this share of all values is not above it.

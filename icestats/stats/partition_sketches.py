@@ -9,13 +9,14 @@
     {"field-id": 3, "type": "double", "item-type": "double", "k": 200, "lg-k": 12, "partitions": [
         {"spec-id": 0, "partition": {"1000": "<hex>", "1001": null}, "value-count": 10, "null-value-count": 1,
          "nan-value-count": 0, "lower-bound": "<hex>", "upper-bound": "<hex>", "max-length": 9, "total-length": 80,
-         "offset": 0, "theta-length": 812, "kll-length": 640}, ...]}
+         "ndv": 7000, "ndv-error": 0.0319, "offset": 0, "theta-length": 812, "kll-length": 640}, ...]}
 
 `partition` has the values by partition field id, single-value serialised (Iceberg spec, Appendix D) in the current type
 of the transform's result. A null value is null; a field that is not in the partition's spec is left out. Bounds are the
-smallest and the largest value of the live rows. `offset` is counted from the end of the index. A column without KLL
-sketches has no `item-type` and no `kll-length`. All integers outside the frames are little endian; each frame has a
-checksum.
+smallest and the largest value of the live rows. `ndv` is the estimate of the Theta sketch, and counts an empty string
+too; `ndv-error` is its relative error at 95 % confidence, left out where it is 0. `offset` is counted from the end of
+the index. A column without KLL sketches has no `item-type` and no `kll-length`. A partition whose sketches are left out
+to save space has its counts only. All integers outside the frames are little endian; each frame has a checksum.
 
 The blob as a whole is not compressed, so that a reader can read the index and then the sketches of a few partitions,
 however many others there are. Source: "Extending standardized statistics in Iceberg", part 4, "Partition-level NDV
@@ -25,8 +26,10 @@ sketches".
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import zstandard
@@ -63,6 +66,15 @@ class PartitionEntry:
     theta_length: int
     """Stored bytes, like `kll_length`."""
     kll_length: int
+    ndv: int | None = None
+    """The number of distinct values; None where the partition has no sketches."""
+    ndv_relative_error: float = 0.0
+    """At 95 % confidence, as a share; 0: exact but for hash collisions."""
+
+    @property
+    def has_sketches(self) -> bool:
+        """Whether its sketches have been kept."""
+        return self.theta_length > 0
 
     @property
     def end(self) -> int:
@@ -90,7 +102,7 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
     Parameters
     ----------
     partitions : mapping of PartitionKey to ColumnStatistics
-        The statistics of the column in each partition; at least one.
+        The statistics of the column in each partition; at least one. Without Theta bytes its sketches are left out.
     k, lg_k : int
         The sizes of the KLL and Theta sketches.
     """
@@ -99,6 +111,10 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
     body = bytearray()
     documents = []
     for key, found in partitions.items():
+        if not found.theta:
+            counts = replace(found, min_value=None, max_value=None)
+            documents.append(_key_document(key) | figures_document(counts, {}))
+            continue
         theta = compressor.compress(found.theta)
         kll = b"" if found.kll is None else compressor.compress(found.kll)
         sizes = {"offset": len(body), "theta-length": len(theta)} | ({"kll-length": len(kll)} if kll else {})
@@ -155,11 +171,16 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
         ThetaSketch(index.lg_k)
         if index.item_type is not None:
             KllSketch(index.item_type, index.k)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the index of partition sketches is damaged: {one_line(error)}") from error
     for entry in entries:
         if min(entry.offset, entry.theta_length, entry.kll_length) < 0 or entry.end > body_size:
             raise ValueError(f"the sketches of a partition end at {entry.end}, those of the blob at {body_size}")
+        counts = (entry.value_count, entry.null_value_count, entry.nan_value_count, entry.ndv)
+        if not all(0 <= (count or 0) < 1 << 63 for count in (*counts, entry.total_length, entry.max_length)):
+            raise ValueError(f"a count or a length of a partition is impossible: {counts}")
+        if not 0.0 <= entry.ndv_relative_error < math.inf:
+            raise ValueError(f"the error of an NDV is {entry.ndv_relative_error}")
     return index
 
 
@@ -186,19 +207,25 @@ def _decompress(frame: bytes) -> bytes:
         raise ValueError(f"a zstd frame is damaged: {error}") from error
 
 
+def _key_document(key: PartitionKey) -> dict[str, Any]:
+    values = {str(field_id): None if value is None else value.hex() for field_id, value in key.values}
+    return {"partition": values, "spec-id": key.spec_id}
+
+
 def _document(key: PartitionKey, found: ColumnStatistics) -> dict[str, Any]:
     filled = found.value_count - found.null_value_count
     total = None if found.avg_length is None else round(found.avg_length * filled)
-    return {
-        "partition": {str(field_id): None if value is None else value.hex() for field_id, value in key.values},
-        "spec-id": key.spec_id,
-        **figures_document(found, {"total-length": total, "max-length": found.max_length}),
-    }
+    # Iceberg's Theta leaves out the empty string, which is the smallest value where there is one.
+    theta = ThetaSketch.from_bytes(found.theta)
+    ndv = min(int(theta.estimate()) + (found.min_value == b""), filled)
+    error = round(theta.relative_error + 0.00005, 4) if theta.relative_error else None
+    lengths = {"total-length": total, "max-length": found.max_length}
+    return _key_document(key) | figures_document(found, {**lengths, "ndv": ndv, "ndv-error": error})
 
 
 def _entry(document: Mapping[str, Any]) -> PartitionEntry:
     values = ((int(field_id), _bytes(value)) for field_id, value in document["partition"].items())
-    total, longest = document.get("total-length"), document.get("max-length")
+    total, longest, ndv = (document.get(name) for name in ("total-length", "max-length", "ndv"))
     return PartitionEntry(
         key=PartitionKey(int(document["spec-id"]), tuple(values)),
         value_count=int(document["value-count"]),
@@ -208,8 +235,10 @@ def _entry(document: Mapping[str, Any]) -> PartitionEntry:
         max_value=_bytes(document.get("upper-bound")),
         total_length=None if total is None else int(total),
         max_length=None if longest is None else int(longest),
-        offset=int(document["offset"]),
-        theta_length=int(document["theta-length"]),
+        ndv=None if ndv is None else int(ndv),
+        ndv_relative_error=float(document.get("ndv-error", 0.0)),
+        offset=int(document.get("offset", 0)),
+        theta_length=int(document.get("theta-length", 0)),
         kll_length=int(document.get("kll-length", 0)),
     )
 
@@ -240,8 +269,12 @@ def find_spans(entries: Sequence[PartitionEntry], gap: int) -> Iterable[tuple[in
         yield span[0].offset, end, span
 
 
-_SMALLER_SIZES = ((200, 10), (100, 9), (64, 8), (32, 6))
-"""The sizes (k of KLL, lg_k of Theta) to suggest if the sketches would be too large."""
+_SMALLER_SIZES = ((200, 12), (200, 10), (100, 9), (64, 8), (32, 6))
+"""The sizes (k of KLL, lg_k of Theta) to take where larger sketches do not fit."""
+
+_LEAST_LIMIT_BYTES = 256 << 10
+MOST_GATHERED_BYTES = 256 << 20
+"""The driver of a scan holds the sketches of all partitions: by default no more than this."""
 
 _TEXT_BYTES = 32
 _DECIMAL_BYTES = 20
@@ -288,34 +321,52 @@ def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int,
     37984
     """
     counts = list(row_counts)
-    size = sum(_column_bytes(field, rows, k, lg_k) for field in fields for rows in counts)
+    types, sizes = Counter(field.type for field in fields), Counter(counts)
+    size = sum(
+        columns * partitions * _column_bytes(type_text, rows, k, lg_k)
+        for type_text, columns in types.items()
+        for rows, partitions in sizes.items()
+    )
     return SketchSize(len(counts), len(fields), size, k, lg_k)
 
 
-def offer_smaller(fields: Sequence[Field], row_counts: Sequence[int], size: SketchSize) -> str:
-    """Return smaller sizes of sketches and the bytes that these take, for a message.
+def choose_size(
+    fields: Sequence[Field], row_counts: Sequence[int], limit_bytes: int, *, k: int, lg_k: int
+) -> SketchSize:
+    """Return the largest sizes of sketches, up to k and lg_k, that fit in a limit; the smallest if none do.
 
     Parameters
     ----------
     fields, row_counts
         As for `estimate_size`.
-    size : SketchSize
-        The size that was asked for.
+    limit_bytes : int
+        What they may take.
+    k, lg_k : int
+        The largest sizes of KLL and Theta sketches to choose.
+
+    Examples
+    --------
+    >>> field = Field(1, "id", "long", required=False, top_level=True)
+    >>> str(choose_size([field], [1_000_000] * 100, 1_000_000, k=1_000, lg_k=12))
+    'sketches of 100 partitions x 1 column (lg_k 9, k 100) will take up to 709 kB'
     """
-    asked = (size.k, size.lg_k)
-    smaller = [pair for pair in _SMALLER_SIZES if pair[0] <= size.k and pair[1] <= size.lg_k and pair != asked]
-    texts = [
-        f"partition_lg_k={lg_k}, partition_k={k}: "
-        f"{render_bytes(estimate_size(fields, row_counts, k=k, lg_k=lg_k).size_bytes)}"
-        for k, lg_k in smaller
-    ]
-    return "; ".join(texts) or "none are smaller"
+    pairs = [(k, lg_k), *(pair for pair in _SMALLER_SIZES if pair[0] <= k and pair[1] <= lg_k)]
+    sizes = [estimate_size(fields, row_counts, k=k, lg_k=lg_k) for k, lg_k in pairs]
+    return next((size for size in sizes if size.size_bytes <= limit_bytes), sizes[-1])
 
 
-def _column_bytes(field: Field, row_count: int, k: int, lg_k: int) -> int:
-    most = 2 if parse_type(field.type).name == "boolean" else row_count
+def find_default_limit(table_size_bytes: int) -> int:
+    """Return how many bytes the sketches of a table and its partitions may take together unless told otherwise.
+
+    That is 1 % of the table's bytes, at least 256 KiB, which any table can spare, and at most 256 MiB.
+    """
+    return min(max(table_size_bytes // 100, _LEAST_LIMIT_BYTES), MOST_GATHERED_BYTES)
+
+
+def _column_bytes(type_text: str, row_count: int, k: int, lg_k: int) -> int:
+    most = 2 if parse_type(type_text).name == "boolean" else row_count
     theta = _THETA_HEAD_BYTES + 8 * min(most, 1 << lg_k)
-    item_type = item_type_of(field.type)
+    item_type = item_type_of(type_text)
     if item_type is None:
         return _ENTRY_BYTES + theta
     levels = max(1, (row_count // k).bit_length())

@@ -27,7 +27,9 @@ from icestats.iceberg.value_order import find_extreme
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 
-_DEFAULT_LG_K = 12
+DEFAULT_K = 200
+DEFAULT_LG_K = 12
+"""The sizes of KLL and Theta sketches."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,7 +77,10 @@ class ScannedPartitions:
     k: int
     lg_k: int
     columns: Mapping[str, Mapping[PartitionKey, ColumnStatistics]]
-    """By column name, then by partition: ordered by spec, then by value, nulls first."""
+    """By column name, then by partition: ordered by spec, then by value, nulls first. What was left out to save space
+    has no sketches."""
+    left_out: str = ""
+    """In words which sketches have been left out, and what they need; nothing if none."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ class TableStatistics:
     """By column name."""
     skipped: Mapping[str, str]
     """Columns without sketches, and the reason for each."""
+    table_size_bytes: int | None = None
+    """Bytes of the snapshot's data files; None where only some of them were read."""
     scanned_by: str = "PyIceberg"
     """What read the rows on the executors: PyIceberg, or Spark itself."""
     scan_reason: str | None = None
@@ -168,9 +175,9 @@ def find_theta_lg_k(column: ColumnStatistics) -> int:
     """
     sketch = ThetaSketch.from_bytes(column.theta)
     if len(sketch.hashes) == 0:
-        return _DEFAULT_LG_K
+        return DEFAULT_LG_K
     size = math.log2(len(sketch.hashes))
-    return max(_DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size))
+    return max(DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size))
 
 
 def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:
@@ -193,7 +200,7 @@ def read_column_statistics(payload: bytes) -> dict[int, ColumnStatistics]:
     """
     try:
         return {int(document["field-id"]): _parse_figures(document) for document in json.loads(payload)["columns"]}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"not column statistics: {one_line(error)}") from error
 
 
@@ -216,6 +223,8 @@ def _parse_figures(document: Mapping[str, Any]) -> ColumnStatistics:
         found.null_value_count + found.nan_value_count <= found.value_count < 1 << 63
     ):
         raise ValueError(f"{found.null_value_count} nulls, {found.nan_value_count} NaN of {found.value_count} values")
+    if not (0 <= (found.avg_length or 0) < 1 << 63 and 0 <= (found.max_length or 0) < 1 << 63):
+        raise ValueError(f"lengths of {found.avg_length} and {found.max_length} bytes")
     for bound in (found.min_value, found.max_value):
         if bound is not None:
             decode_value(type_text, bound)

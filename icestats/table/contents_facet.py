@@ -127,8 +127,9 @@ class Contents:
         -------
         pyarrow.Table
             `schemas.partitions_schema`: one row a partition of one spec, sorted by partition, nulls first; the columns
-            of the partition statistics file under their spec names, then the map columns of `manifests`. An
-            unpartitioned table has one row.
+            of the partition statistics file under their spec names, then the map columns of `manifests`, then what
+            committed statistics know: `ndvs` with their errors and ages, and lengths of values. An unpartitioned table
+            has one row.
         """
         return self._reader.read_partitions()
 

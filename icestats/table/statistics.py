@@ -18,8 +18,8 @@ from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.stats.histogram import Histogram, Kind, build_histogram
-from icestats.stats.kll import KllSketch
-from icestats.stats.partition_sketches import estimate_size, offer_smaller
+from icestats.stats.kll import KllSketch, find_rank_error
+from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, estimate_size
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
 from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile
@@ -176,8 +176,9 @@ class Statistics:
         Returns
         -------
         CommitReport
-            `print` it to see each file, blob and entry, what engines will do differently, and warnings. Where a refresh
-            has found the statistics up to date, nothing is written, and `committed` is False.
+            `print` it to see each file, blob and entry, what engines will do differently, and warnings. The first line
+            of a dry run says what the statistics file costs, and how accurate the histograms are that it brings. Where
+            a refresh has found the statistics up to date, nothing is written, and `committed` is False.
 
         Raises
         ------
@@ -205,7 +206,10 @@ class Statistics:
             reports.append(_build_partition_report(file, partitions, committed=not dry_run))
         if plan is not None:
             reports.append(_build_report(plan, _find_hidden_ndv(self._source.metadata, plan.after)))
-        return _join_reports(reports)
+        report = _join_reports(reports)
+        # The first line of a preview says what the file costs and what it brings.
+        preview = self._describe_cost(len(plan.puffin.data)) if dry_run and plan is not None else ""
+        return replace(report, text=f"{preview}{report.text}")
 
     def _plan(
         self, table: IcebergTable, list_ndv: Collection[str] | None, *, keep_earlier: bool
@@ -220,6 +224,28 @@ class Statistics:
         if file is not None:
             partitions = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)
         return plan, partitions
+
+    def _describe_cost(self, file_size_bytes: int) -> str:
+        """Say what a statistics file costs and what it brings, in a line; nothing where the table was not scanned."""
+        found, by_partition = self.found, self.found.by_partition
+        if not found.table_size_bytes:
+            return ""
+        share = f"{file_size_bytes / found.table_size_bytes:.2%} of the table ({render_bytes(found.table_size_bytes)})"
+        errors = [
+            KllSketch.from_bytes(column.item_type, column.kll).rank_error
+            for column in found.columns.values()
+            if column.kll is not None and column.item_type is not None
+        ]
+        brings = f"histograms of the table with ranks within {max(errors):.2%}" if errors else "no histogram, NDV only"
+        if by_partition is not None:
+            kept = [sum(bool(one.theta) for one in partitions.values()) for partitions in by_partition.columns.values()]
+            count = max(map(len, by_partition.columns.values()), default=0)
+            brings += (
+                f", of partitions within {find_rank_error(by_partition.k):.2%} "
+                f"({max(kept, default=0):,} of {counted(count, 'partition')}, "
+                f"{sum(map(bool, kept)):,} of {counted(len(kept), 'column')})"
+            )
+        return f"costs {file_size_bytes:,} bytes, {share}; brings {brings}\n"
 
     def _prepare_blobs(
         self, table: IcebergTable, blobs: Sequence[NewBlob], list_ndv: Collection[str] | None, *, keep_earlier: bool
@@ -244,6 +270,7 @@ class Statistics:
         if found.by_partition is not None:
             count = max((len(partitions) for partitions in found.by_partition.columns.values()), default=0)
             lines.append(f"  by partition: {count:,}, lg_k {found.by_partition.lg_k}, k {found.by_partition.k}")
+            lines += [f"  {found.by_partition.left_out}"] if found.by_partition.left_out else []
         if found.scan_reason is not None:
             lines.append(f"  read by {found.scanned_by}'s own scan, the slower way: {found.scan_reason}")
         lines += [f"  skipped {name}: {reason}" for name, reason in found.skipped.items()]
@@ -297,16 +324,31 @@ class RefreshedStatistics(Statistics):
         return printable_lines(lines)
 
 
-def check_size(plan: ScanPlan, sizes: Sizes, max_size_bytes: int) -> None:
-    """Say what sketches by partition will take; raise CallError where that is more than the limit."""
+def choose_sizes(
+    plan: ScanPlan, k: int, lg_k: int, partition_sizes: tuple[int | None, int | None], limit_bytes: int
+) -> Sizes:
+    """Choose the sizes of sketches by partition, and say what they will take; those of the table are as given.
+
+    Raises
+    ------
+    CallError
+        There are no such sizes, or even the smallest sketches are more than the driver can gather.
+    """
+    from icestats.scan.scan_job import Sizes
+
+    most_k, most_lg_k = (min(own, asked or own) for own, asked in zip((k, lg_k), partition_sizes, strict=True))
+    Sizes(k, lg_k, most_k, most_lg_k).check()
     row_counts = list(plan.partition_row_counts.values())
-    size = estimate_size(plan.fields, row_counts, k=sizes.partition_k, lg_k=sizes.partition_lg_k)
-    if size.size_bytes > max_size_bytes:
-        raise CallError(
-            f"{size}, the limit is {render_bytes(max_size_bytes)}: raise max_size_bytes, name fewer columns, "
-            f"or take smaller sketches ({offer_smaller(plan.fields, row_counts, size)})"
-        )
-    sys.stderr.write(f"{size}\n")
+    if any(partition_sizes):
+        size = estimate_size(plan.fields, row_counts, k=most_k, lg_k=most_lg_k)
+    else:
+        own = estimate_size(plan.fields, [sum(row_counts)], k=k, lg_k=lg_k).size_bytes
+        size = choose_size(plan.fields, row_counts, limit_bytes - own, k=k, lg_k=lg_k)
+    most = max(limit_bytes, MOST_GATHERED_BYTES)
+    if size.size_bytes > most:
+        raise CallError(f"{size}, more than the {render_bytes(most)} that are gathered here: name fewer columns")
+    sys.stderr.write(f"{size}; what does not fit in {render_bytes(limit_bytes)} with the table's own is left out\n")
+    return Sizes(k, lg_k, size.k, size.lg_k)
 
 
 def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:

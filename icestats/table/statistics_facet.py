@@ -93,12 +93,12 @@ class StatisticsFiles(Contents):
         partitions: bool = False,
         manifests: bool = False,
         with_column_stats: bool = False,
-        k: int = 200,
-        lg_k: int = 12,
+        k: int | None = None,
+        lg_k: int | None = None,
         by: Literal["partition"] | None = None,
         partition_k: int | None = None,
         partition_lg_k: int | None = None,
-        max_size_bytes: int = 256 << 20,
+        max_size_bytes: int | None = None,
         spark: SparkSession | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Statistics:
@@ -122,17 +122,22 @@ class StatisticsFiles(Contents):
         with_column_stats : bool
             Whether the partition statistics file has the statistics of columns too; with `by="partition"` average and
             largest lengths among them.
-        k : int
-            Size of the KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %.
-        lg_k : int
-            Base-2 logarithm of the Theta sketches' entries, 4 to 26; 12 as Iceberg has it.
+        k : int, optional
+            Size of the table's KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %. By default as the committed
+            sketches of these columns have it, but not below 200.
+        lg_k : int, optional
+            Base-2 logarithm of the Theta sketches' entries, 4 to 26. By default that of the committed sketches, but not
+            below 12, which Iceberg has.
         by : {"partition"}, optional
             Keep Theta and KLL for each partition too, so that `histogram(where=...)` can be drawn of some of them. What
-            they will take is written to stderr first: about 38 kB a column and a large partition.
+            they will take is written to stderr first.
         partition_k, partition_lg_k : int, optional
-            Smaller sizes for the sketches of partitions; the table's stay as `k` and `lg_k` have them.
-        max_size_bytes : int
-            Sketches of partitions that may take more than this are not computed: 256 MiB.
+            Sizes for the sketches of partitions, no larger than the table's; by default the largest that fit.
+        max_size_bytes : int, optional
+            With `by`: what the sketches of the table and of the partitions may take together. By default 1 % of the
+            bytes of the table's data files, but not less than 256 KiB nor more than 256 MiB. The table's sketches keep
+            their sizes; those of partitions get the largest sizes that fit. Where the smallest do not fit, those of the
+            largest columns are left out, or of the partitions with the fewest rows; the result says which.
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default the running one, or a new local one.
         progress : callable, optional
@@ -141,7 +146,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         ColumnNotFoundError, CallError
-            The call is wrong, or sketches of partitions would take more than the limit.
+            The call is wrong, or even the smallest sketches of partitions are more than the driver can gather.
         SparkUnavailableError
             There is no Java 17, or Spark cannot start.
         UnsupportedError
@@ -152,13 +157,15 @@ class StatisticsFiles(Contents):
         Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
         a table, Spark's own scan does, more slowly; the result says so.
         """
+        from icestats.commit.table_statistics_blobs import fit_partition_sketches
         from icestats.scan.scan_job import Sizes
         from icestats.scan.scan_plan import prepare_scan
         from icestats.spark.session import get_session
         from icestats.spark.statistics_scan import run_scan
+        from icestats.stats.partition_sketches import find_default_limit
         from icestats.stats.table_statistics import TableStatistics
         from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
-        from icestats.table.statistics import Statistics, check_size
+        from icestats.table.statistics import Statistics, choose_sizes
 
         if by not in (None, "partition"):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
@@ -167,12 +174,17 @@ class StatisticsFiles(Contents):
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
         if table or (table is None and (by is not None or not (partitions or manifests))):
-            sizes = Sizes(k, lg_k, min(k, partition_k or k), min(lg_k, partition_lg_k or lg_k))
-            sizes.check()
             plan = prepare_scan(self._source, snapshot, self.schema, columns, by_partition=by is not None)
+            if k is None or lg_k is None:
+                known_k, known_lg_k = self._reader.find_committed_sizes(plan.fields)
+                k, lg_k = known_k if k is None else k, known_lg_k if lg_k is None else lg_k
+            sizes, limit = Sizes(k, lg_k, k, lg_k), max_size_bytes
+            sizes.check()
             if by is not None:
-                check_size(plan, sizes, max_size_bytes)
+                limit = find_default_limit(plan.table_size_bytes or 0) if limit is None else limit
+                sizes = choose_sizes(plan, k, lg_k, (partition_k, partition_lg_k), limit)
             found = run_scan(get_session() if spark is None else spark, plan, sizes, progress=progress)
+            found = found if limit is None else fit_partition_sketches(found, limit)
         chosen = None
         if partitions:
             chosen = expand_columns(self.schema, columns) if with_column_stats else ()
@@ -209,8 +221,9 @@ class StatisticsFiles(Contents):
         -------
         pyarrow.Table
             `schemas.partitions_schema`: one row a partition of one spec; the map columns are null where the file has
-            no statistics of columns, as those that Iceberg writes. A partition whose last file is gone may have a row.
-            In each row also the file's `snapshot_id`, and `commits_behind`: how many commits later this snapshot is.
+            no statistics of columns, as those that Iceberg writes; no such file has `ndvs`. A partition whose last file
+            is gone may have a row. In each row also the file's `snapshot_id`, and `commits_behind`: how many commits
+            later this snapshot is.
 
         Raises
         ------

@@ -50,7 +50,7 @@ def priced(spark, tmp_path_factory):
             }
         )
     )
-    icestats.load("db.priced", catalog=properties).compute(by="partition").commit()
+    icestats.load("db.priced", catalog=properties).compute(by="partition", max_size_bytes=64 << 20).commit()
     yield icestats.load("db.priced", catalog=properties).read()
     catalog.close()
 

@@ -151,6 +151,17 @@ def test_lengths_stand_where_a_scan_by_partition_has_made_them(spark, namespace)
     made.commit()
     table = icestats.load(full)
     assert table.partitions().equals(icestats.load(full).read().partitions())
+    shown = {(row["spec_id"], str(row["partition"])): row for row in table.partitions().to_pylist()}
+    stored = {(row["spec_id"], str(row["partition"])): row for row in table.partition_statistics().to_pylist()}
+    for row in first_spec:
+        for found in (shown, stored):
+            read = found[row["spec_id"], str(row["partition"])]
+            for lengths in ("avg_lengths", "max_lengths"):
+                assert read[lengths] == row[lengths]
+    query = f"select day, count(distinct name) names from {full} group by day"
+    names = {row["day"]: row["names"] for row in spark.sql(query).collect()}
+    for row in first_spec:
+        assert dict(shown[0, str(row["partition"])]["ndvs"])[3] == names[row["partition"]["day"]]
 
 
 def test_a_dataframe_is_written_with_the_statistics_of_its_manifests(spark, namespace):

@@ -10,6 +10,7 @@ from pyiceberg.types import BinaryType, DoubleType, IntegerType, LongType, Neste
 import icestats
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.stats.table_statistics import read_column_statistics
 from icestats.table.statistics import Statistics
 
 LONG = "the same sixteen characters and more: "
@@ -113,3 +114,19 @@ def test_figures_of_another_type_are_not_used(table, load):
     assert provenance["small"]["lower_bound"].startswith("bound")
     assert provenance["small"]["value_count"].startswith("exact: sum over")
     assert int.from_bytes(found["small"]["upper_bound"], "little") == 999
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        '"value-count": -1', '"null-value-count": 11', '"value-count": 1e999', '"value-count": 9223372036854775808',
+        '"lower-bound": "00"', '"lower-bound": 5', '"avg-length": NaN', '"avg-length": -1.5',
+        '"max-length": 1e999', '"field-id": null', '"upper-bound": "zz"',
+    ],
+)  # fmt: skip
+def test_figures_that_cannot_be_are_refused(change):
+    """A table is hostile input: what is shown as exact is at least possible."""
+    sound = '"field-id": 1, "type": "long", "value-count": 10, "null-value-count": 1, "nan-value-count": 0'
+    assert read_column_statistics(f'{{"columns": [{{{sound}}}]}}'.encode())[1].value_count == 10
+    with pytest.raises(ValueError, match="not column statistics"):
+        read_column_statistics(f'{{"columns": [{{{sound}, {change}}}]}}'.encode())

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import icestats
 import icestats_widgets
-from icestats.iceberg.metadata import PartitionField
+from icestats.answers.schemas import partitions_schema
+from icestats.iceberg.metadata import Field, PartitionField, Schema
 from icestats_widgets import Explorer
 from icestats_widgets.calendars import CALENDARS
-from icestats_widgets.part_columns import extreme_value
+from icestats_widgets.part_columns import build_part_columns, extreme_value
 from icestats_widgets.partition_board import Axis, Board
 from icestats_widgets.partition_brush import find_box, select_box
 from icestats_widgets.selection import FieldRange, Selection
@@ -44,6 +45,29 @@ def test_a_box_comes_back(number: int, data: Any) -> None:
     assert select_box(board, drawn) == selection
     if board.calendar is None:
         assert list(box) == [*x, *y]
+
+
+def test_of_a_single_partition_the_ndv_and_lengths_are_known() -> None:
+    """With the error and the age of its sketch; of more partitions together they are not."""
+    row = {
+        "partition": {"day": 1}, "spec_id": 0, "data_record_count": 9, "data_file_count": 1,
+        **dict.fromkeys(("total_data_file_size_in_bytes", "position_delete_record_count"), 0),
+        **dict.fromkeys(("position_delete_file_count", "equality_delete_record_count"), 0),
+        **dict.fromkeys(("equality_delete_file_count", "dv_count"), 0),
+        "ndvs": [(1, 7_000), (2, 3)], "ndv_relative_errors": [(1, 0.031), (2, 0.0)],
+        "ndv_commits_behind": [(1, 0), (2, 2)], "avg_lengths": [(2, 4)], "max_lengths": [(2, 9)],
+    }  # fmt: skip
+    schema = Schema(0, (Field(1, "id", "long", False, True), Field(2, "text", "string", False, True)))
+    kind = partitions_schema(pa.struct([("day", pa.int32())]))
+    number, text = build_part_columns(pa.Table.from_pylist([row], kind), schema, 1).to_pylist()
+    assert (number["ndv"], number["max_length"]) == (7_000, None)
+    assert (text["ndv"], text["avg_length"], text["max_length"]) == (3, 4.0, 9)
+    said = dict(number["provenance"])
+    assert said["ndv"] == "estimate: the partition's Theta sketch, within 3.1% at 95 % confidence, this snapshot"
+    assert said["max_length"].startswith("not applicable")
+    assert dict(text["provenance"])["ndv"].endswith("2 commits behind")
+    both = build_part_columns(pa.Table.from_pylist([row, row], kind), schema, 2).to_pylist()
+    assert [(column["ndv"], column["max_length"]) for column in both] == [(None, None)] * 2
 
 
 def test_the_whole_picture_is_no_selection() -> None:

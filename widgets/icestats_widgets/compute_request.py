@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
 from icestats.iceberg.metadata import Field
+from icestats.read.puffin.statistics_files import KLL
 from icestats.stats.kll_items import item_type_of
-from icestats.stats.partition_sketches import estimate_size
+from icestats.stats.kll_layout import MAX_K
+from icestats.stats.partition_sketches import choose_size, estimate_size, find_default_limit
 from icestats.table.table import Table
 
 K, LG_K = 200, 12
@@ -55,7 +57,13 @@ class ComputeRequest:
         return f"table.compute({arguments}).commit(dry_run=True)"
 
 
-def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | None, partitions: pa.Table | None) -> str:
+def describe_cost(
+    request: ComputeRequest,
+    table: Table,
+    columns: pa.Table | None,
+    partitions: pa.Table | None,
+    sketches: pa.Table | None,
+) -> str:
     """Return what a request reads and writes, as far as metadata tells.
 
     Parameters
@@ -68,6 +76,8 @@ def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | Non
         `schemas.COLUMNS`, for sizes; None: not read yet.
     partitions : pyarrow.Table or None
         The partitions, for the numbers of their rows; None: not read yet.
+    sketches : pyarrow.Table or None
+        `schemas.SKETCHES`, whose sizes new ones keep; None: not read yet.
     """
     if request.is_empty:
         return "Nothing to compute: choose a kind of statistics, and columns."
@@ -75,10 +85,10 @@ def describe_cost(request: ComputeRequest, table: Table, columns: pa.Table | Non
     texts = []
     if request.scans:
         texts.append(f"Reads the data of {counted(len(fields), 'column')}{_size(fields, columns)} once, with PySpark")
-        sketches = estimate_size(_sketched(fields), [10**9], k=K, lg_k=LG_K).size_bytes
-        texts.append(f"writes at most {render_bytes(sketches)} of sketches")
+        size = estimate_size(_sketched(fields), [10**9], k=_find_k(sketches), lg_k=LG_K)
+        texts.append(f"writes at most {render_bytes(size.size_bytes)} of sketches")
     if request.by_partition:
-        texts.append(_by_partition(fields, partitions))
+        texts.append(_by_partition(fields, partitions, _find_k(sketches)))
     if request.partitions or request.manifests:
         what = [name for name, on in (("partitions", request.partitions), ("manifests", request.manifests)) if on]
         texts.append(f"statistics of {' and '.join(what)} are made from the manifests, without Spark")
@@ -96,11 +106,20 @@ def _size(fields: list[Field], columns: pa.Table | None) -> str:
     return f" ({render_bytes(sum(known))} on disk{unknown})"
 
 
-def _by_partition(fields: list[Field], partitions: pa.Table | None) -> str:
+def _find_k(sketches: pa.Table | None) -> int:
+    """Return the k of the largest committed KLL sketch, at least the default."""
+    rows = [] if sketches is None else sketches.select(["type", "properties"]).to_pylist()
+    texts = [dict(row["properties"]).get("k", "") for row in rows if row["type"] == KLL]
+    return max([K, *(min(int(text), MAX_K) for text in texts if text.isdecimal())])
+
+
+def _by_partition(fields: list[Field], partitions: pa.Table | None, k: int) -> str:
     if partitions is None:
         return "the size of the sketches by partition is not known yet"
-    size = estimate_size(_sketched(fields), partitions["data_record_count"].to_pylist(), k=K, lg_k=LG_K)
-    return f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
+    limit = find_default_limit(sum(partitions["total_data_file_size_in_bytes"].to_pylist()))
+    size = choose_size(_sketched(fields), partitions["data_record_count"].to_pylist(), limit, k=k, lg_k=LG_K)
+    text = f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
+    return f"{text}, of which what is above {render_bytes(limit)} with the table's own is left out"
 
 
 def _sketched(fields: list[Field]) -> list[Field]:

@@ -38,7 +38,7 @@ class ComputeView(View):
 
     name = "compute"
     title = "Generate and commit statistics"
-    follows = ("phase", "progress", "statistics", "report", "steps", "table", "columns", "partitions")
+    follows = ("phase", "progress", "statistics", "report", "steps", "table", "columns", "partitions", "sketches")
 
     def __init__(self, state: ExplorerState, computation: Computation) -> None:
         self._computation = computation
@@ -80,7 +80,8 @@ class ComputeView(View):
         """Show the progress."""
         phase, request = self.state.phase, self.request()
         self.columns.layout.display = "none" if self.all_columns.value else None
-        self.say(describe_cost(request, self.state.table, self.state.columns, self.state.partitions))
+        state = self.state
+        self.say(describe_cost(request, state.table, state.columns, state.partitions, state.sketches))
         self.compute.disabled = phase in BUSY or request.is_empty
         self.cancel.disabled = phase not in ("starting", "scanning")
         self.preview.disabled = phase not in ("found", "previewed")

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.schemas import COLUMNS, STATISTICS, SUMMED_STATISTICS
+from icestats.answers.schemas import COLUMNS, PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field, Schema
-from icestats.iceberg.types import parse_type
-from icestats.stats.rollup_cells import start_row
+from icestats.iceberg.types import has_lengths, parse_type
+from icestats.stats.rollup_cells import NO_LENGTH, start_row
 
-_WHOLE = "unknown: sketches describe the whole table, not the selected part"
+_WHOLE = "unknown: sketches describe the whole table, or single partitions, not the selected part"
 _LITTLE_ENDIAN = {
     "int": "<i4", "date": "<i4", "float": "<f4", "double": "<f8",
     "long": "<i8", "time": "<i8", "timestamp": "<i8", "timestamptz": "<i8",
@@ -38,7 +38,7 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
     Returns
     -------
     pyarrow.Table
-        `schemas.COLUMNS`: one row per column, by the roll-up rule; NDV and lengths are unknown.
+        `schemas.COLUMNS`: one row per column, by the roll-up rule; NDV and lengths are known of single partitions only.
 
     Notes
     -----
@@ -46,7 +46,11 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
     """
     found = {statistic: _by_field(groups, f"{statistic}s") for statistic in STATISTICS}
     missing = {statistic: _by_field(groups, f"{statistic}s_missing_files") for statistic in STATISTICS}
-    rows = [_row(field, found, missing, live_file_count) for field in schema.columns]
+    names = {field.name for field in PARTITION_MAPS}
+    known: dict[str, dict[int, Any]] = {}
+    if groups.num_rows == 1 and names <= set(groups.column_names):
+        known = {name: dict(groups[name][0].as_py() or ()) for name in names}
+    rows = [_row(field, found, missing, live_file_count, known) for field in schema.columns]
     return pa.Table.from_pylist(rows, schema=COLUMNS)
 
 
@@ -58,7 +62,13 @@ def _by_field(groups: pa.Table, name: str) -> Callable[[int], pa.Array]:
     return lambda field_id: values.filter(pa.array(keys == field_id))
 
 
-def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file_count: int) -> dict[str, Any]:
+def _row(
+    field: Field,
+    found: dict[str, Any],
+    missing: dict[str, Any],
+    live_file_count: int,
+    known: dict[str, dict[int, Any]],
+) -> dict[str, Any]:
     row = start_row(field, live_file_count)
     provenance: dict[str, str] = {}
     lacking: dict[str, int] = {}
@@ -80,8 +90,19 @@ def _row(field: Field, found: dict[str, Any], missing: dict[str, Any], live_file
         else:
             row[statistic] = extreme_value(field.type, values, largest=statistic == "upper_bound")
             provenance[statistic] = f"bound: over {counted(live_file_count, 'data file')} of the part"
-    provenance |= dict.fromkeys(("ndv", "avg_length", "max_length"), _WHOLE)
+    for name in ("ndv", "avg_length", "max_length"):
+        row[name] = known.get(f"{name}s", {}).get(field.field_id)
+        if row[name] is None:
+            provenance[name] = _WHOLE if name == "ndv" or has_lengths(field.type) else NO_LENGTH
+        else:
+            provenance[name] = _about_ndv(field, known) if name == "ndv" else "exact: over the partition's live rows"
     return {**row, "missing_files": list(lacking.items()), "provenance": list(provenance.items())}
+
+
+def _about_ndv(field: Field, known: dict[str, dict[int, Any]]) -> str:
+    error, age = (known[name][field.field_id] for name in ("ndv_relative_errors", "ndv_commits_behind"))
+    when = f"{counted(age, 'commit')} behind" if age else "this snapshot"
+    return f"estimate: the partition's Theta sketch, within {error:.1%} at 95 % confidence, {when}"
 
 
 def extreme_value(type_text: str, values: pa.Array, *, largest: bool) -> bytes | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.schemas import COLUMN_MAPS
+from icestats.answers.schemas import COLUMN_MAPS, PARTITION_MAPS
 from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import rank_values
 from icestats.table.table import Table
@@ -96,7 +96,7 @@ def read_selected_part(
 
 def drop_statistics(rows: pa.Table) -> pa.Table:
     """Return partitions or manifests without their maps of column statistics, which take most of the memory."""
-    maps = {field.name for field in COLUMN_MAPS}
+    maps = {field.name for field in (*COLUMN_MAPS, *PARTITION_MAPS)}
     return rows.select([name for name in rows.column_names if name not in maps])
 
 

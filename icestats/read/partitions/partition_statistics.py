@@ -11,7 +11,7 @@ Source: Iceberg spec, "Partition Statistics File"; "Extending standardized stati
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
-from icestats.answers.schemas import ROLLUP_CELLS, STATISTICS, partition_groups_schema
+from icestats.answers.schemas import COUNTS, ROLLUP_CELLS, STATISTICS, partition_groups_schema
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.partition_columns import PartitionColumn, avro_value_type, struct_type
@@ -74,6 +74,8 @@ class PartitionStatistics:
     """The columns that have statistics; none where only files and rows were counted."""
     knows_added: bool = True
     """Whether `last_added` is known: it is not in a file that Iceberg wrote."""
+    lengths: Mapping[str, pa.Array] | None = None
+    """`avg_lengths` and `max_lengths` of `groups`, `schemas.COUNTS`, where a scan of the snapshot has made them."""
 
 
 def merge_partition_statistics(parts: Sequence[PartitionStatistics]) -> PartitionStatistics:
@@ -170,7 +172,15 @@ def read_partition_statistics(
         found = tuple(columns) if has_maps and all(types.get(c.field_id) == c.type for c in columns) else ()
         live = to_numpy(groups["data_file_count"])
         cells = build_known_cells(_known(by_id, found), found, live) if found else ROLLUP_CELLS.empty_table()
-    return PartitionStatistics(groups, cells, found, all(_own_id(name) in by_id for name in ADDED))
+        lengths = {name: _read_lengths(by_id[_own_id(name)]) for name in _LENGTH_MAPS if _own_id(name) in by_id}
+    return PartitionStatistics(groups, cells, found, all(_own_id(name) in by_id for name in ADDED), lengths)
+
+
+def _read_lengths(stored: pa.Array) -> pa.Array:
+    lengths = stored.cast(COUNTS)
+    if len(lengths.items) and pc.min(lengths.items).as_py() < 0:
+        raise ValueError("a length is negative")
+    return lengths
 
 
 def _check_ids(names: dict[str, int | None], path: str) -> None:

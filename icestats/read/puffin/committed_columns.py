@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import damage_at, read_blob
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, THETA, CommittedBlob
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
-from icestats.stats.table_statistics import ColumnStatistics, read_column_statistics
+from icestats.stats.table_statistics import (
+    DEFAULT_K,
+    DEFAULT_LG_K,
+    ColumnStatistics,
+    find_kll_k,
+    find_theta_lg_k,
+    read_column_statistics,
+)
 from icestats.stats.theta import ThetaSketch
 
 
@@ -76,6 +84,25 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     theta = _read_sketch(storage, whole[THETA], None)
     kll = None if item_type is None else _read_sketch(storage, whole[KLL], item_type)
     return CommittedColumn(whole[THETA].blob.snapshot_id, replace(figures, theta=theta, kll=kll, item_type=item_type))
+
+
+def find_committed_sizes(
+    storage: FileReader, blobs: Sequence[CommittedBlob], fields: Sequence[Field]
+) -> tuple[int, int]:
+    """Return the k and lg_k of the largest committed sketches of some columns: at least 200 and 12, the defaults.
+
+    What is damaged, or not whole, does not count: computing it again is what mends it.
+    """
+    k, lg_k = DEFAULT_K, DEFAULT_LG_K
+    for field in fields:
+        try:
+            found = read_committed_column(storage, blobs, field)
+        except MetadataError:
+            continue
+        if isinstance(found, CommittedColumn):
+            k = max(k, find_kll_k(found.statistics) or 0)
+            lg_k = max(lg_k, find_theta_lg_k(found.statistics))
+    return k, lg_k
 
 
 def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | None) -> bytes:

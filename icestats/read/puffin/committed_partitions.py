@@ -93,6 +93,8 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
             raise ValueError(f"an index of {size} bytes in a blob of {blob.length}")
         stored = head[begin:end] if end <= len(head) else storage.read(path, blob.offset + begin, size)
         index = parse_index(stored, blob.length - end)
+        if index.field_id != field.field_id:
+            raise ValueError(f"the sketches are of field {index.field_id}, expected {field.field_id}")
     return CommittedPartitions(index, blob.snapshot_id, found.commits_behind, path, blob.offset + end)
 
 

@@ -1,0 +1,45 @@
+"""Indexes of committed sketches by partition -> what they add to the answer of partitions: NDV, lengths of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from icestats.answers.schemas import PARTITION_MAPS
+from icestats.read.partitions.partition_statistics import PartitionStatistics
+from icestats.read.puffin.committed_partitions import CommittedPartitions
+from icestats.stats.table_statistics import PartitionKey
+
+
+def build_partition_figures(
+    indexes: Sequence[CommittedPartitions], keys: Sequence[PartitionKey | None]
+) -> dict[str, pa.Array]:
+    """Build `schemas.PARTITION_MAPS` of some partitions from indexes of sketches, one a column."""
+    rows: dict[str, list[list[tuple[int, float]]]] = {field.name: [[] for _ in keys] for field in PARTITION_MAPS}
+    for one in indexes:
+        field_id, age = one.index.field_id, one.commits_behind
+        entries = {entry.key: entry for entry in one.index.partitions if entry.ndv is not None}
+        for row, key in enumerate(keys):
+            if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
+                continue
+            figures = {"ndvs": entry.ndv, "ndv_relative_errors": entry.ndv_relative_error, "ndv_commits_behind": age}
+            if not age and entry.max_length is not None and entry.total_length is not None:
+                filled = entry.value_count - entry.null_value_count
+                figures |= {"avg_lengths": round(entry.total_length / max(filled, 1)), "max_lengths": entry.max_length}
+            for name, value in figures.items():
+                rows[name][row].append((field_id, value))
+    return {
+        field.name: pa.array([row or None for row in rows[field.name]], field.type)
+        for field in PARTITION_MAPS
+        if any(rows[field.name])
+    }
+
+
+def align_lengths(
+    stored: PartitionStatistics, stored_keys: Sequence[PartitionKey | None], keys: Sequence[PartitionKey | None]
+) -> dict[str, pa.Array]:
+    """Return the lengths of values that a partition statistics file has, in the order of other partitions."""
+    places = {key: place for place, key in enumerate(stored_keys) if key is not None}
+    rows = pa.array([None if key is None else places.get(key) for key in keys], pa.int64())
+    return {name: array.take(rows) for name, array in (stored.lengths or {}).items()}

@@ -1,0 +1,201 @@
+"""Sketches by partition fit in a budget: the table's keep their sizes, what does not fit is left out and named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
+
+import icestats
+from icestats.commit.puffin_writer import write_puffin
+from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
+from icestats.scan.scan_job import ScanJob, Sizes, finish, read_accumulators
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.stats.kll import KllSketch
+from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, find_default_limit
+from icestats.stats.table_statistics import PartitionKey, ScannedPartitions
+from icestats.table.statistics import Statistics, choose_sizes
+
+DAYS = 8
+SIZES = Sizes(1_000, 12, 32, 6)
+
+
+def rows(start: int) -> pa.Table:
+    """The later a day, the more rows it has; one value in five is an empty text, and as many are null."""
+    days = np.repeat(np.arange(DAYS), np.arange(1, DAYS + 1) * 200)
+    numbers = np.arange(len(days)) + start
+    texts = [None if i % 5 == 0 else "" if i % 5 == 1 else f"text {i % 50}" for i in numbers]
+    return pa.table({"day": days, "price": numbers * 0.5, "text": pa.array(texts, pa.string())})
+
+
+@pytest.fixture
+def table(catalog):
+    fields = (("day", LongType()), ("price", DoubleType()), ("text", StringType()))
+    schema = Schema(*(NestedField(i, *field, required=False) for i, field in enumerate(fields, 1)))
+    table = catalog.create_table(
+        "db.t", schema, partition_spec=PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    )
+    table.append(rows(0))
+    return table
+
+
+@pytest.fixture
+def load(table, catalog_properties):
+    return lambda: icestats.load("db.t", catalog=catalog_properties)
+
+
+def scan(opened, sizes=SIZES):
+    """What a scan by partition finds, here and without Spark."""
+    plan = prepare_scan(opened._source, opened.snapshot, opened.schema, by_partition=True)
+    job = ScanJob(plan.fields, sizes, None)
+    found = {
+        key: finish(sizes, read_accumulators(job, plan.reading, [t for t in plan.tasks if of(t) == key]))
+        for of in [lambda task: plan.partitions[task.file.file_path]]
+        for key in sorted(set(plan.partitions.values()))
+    }
+    columns = {f.name: {key: results[i] for key, results in found.items()} for i, f in enumerate(plan.fields)}
+    by_partition = ScannedPartitions(sizes.partition_k, sizes.partition_lg_k, columns)
+    return replace(scan_here(plan, sizes), by_partition=by_partition), plan
+
+
+def size_of(found) -> int:
+    return len(write_puffin(build_blobs(found)).data)
+
+
+def kept(found) -> dict[str, int]:
+    return {name: sum(bool(c.theta) for c in parts.values()) for name, parts in found.by_partition.columns.items()}
+
+
+def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
+    """First whole columns, the largest first; then the partitions with the fewest rows."""
+    found, _ = scan(load())
+    own, whole = size_of(replace(found, by_partition=None)), size_of(found)
+    assert fit_partition_sketches(found, whole + 3 * 512) is found
+    seen = []
+    for limit in np.linspace(own, whole, 40).astype(int).tolist():
+        fitted = fit_partition_sketches(found, limit)
+        assert size_of(fitted) <= limit
+        assert fitted.columns == found.columns
+        counts = kept(fitted)
+        seen.append(counts)
+        partial = [name for name, count in counts.items() if 0 < count < DAYS]
+        assert not partial or sum(map(bool, counts.values())) == 1
+        for name in partial:
+            days = [dict(key.values)[1000] for key, one in fitted.by_partition.columns[name].items() if one.theta]
+            assert min(days) == (DAYS - counts[name]).to_bytes(8, "little")
+        for name, count in counts.items():
+            assert (name in fitted.by_partition.left_out) == (count < DAYS)
+        assert all(
+            replace(one, theta=b"", kll=None) == replace(other, theta=b"", kll=None)
+            for name, parts in found.by_partition.columns.items()
+            for one, other in zip(parts.values(), fitted.by_partition.columns[name].values(), strict=True)
+        )
+    assert kept(fit_partition_sketches(found, own)) == {"day": 0, "price": 0, "text": 0}
+    assert {sum(count == DAYS for count in counts.values()) for counts in seen} >= {0, 1, 2}
+    assert any(0 < count < DAYS for counts in seen for count in counts.values())
+
+
+def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
+    """Its rows would be missing from the histogram without a word."""
+    found, _ = scan(load())
+    alone = {"price": found.by_partition.columns["price"]}
+    found = replace(found, by_partition=replace(found.by_partition, columns=alone))
+    limits = range(size_of(replace(found, by_partition=None)), size_of(found), 100)
+    fitted = next(f for f in (fit_partition_sketches(found, limit) for limit in limits) if kept(f)["price"] == 5)
+    Statistics(load()._source, fitted).commit()
+    table = load()
+    assert table.histogram("price", where="day >= 3").n == sum(range(4, DAYS + 1)) * 200
+    with pytest.raises(icestats.StatisticsMissingError, match="in 1 of the 6 partitions that 'day >= 2' selects"):
+        table.histogram("price", where="day >= 2")
+    (blob,) = (row for row in table.sketches().to_pylist() if row["type"] == PARTITION_SKETCHES)
+    assert blob["columns"] == ["price"]
+    estimates = {row["source"]: row for row in table.estimate("price > 700 and day >= 2").to_arrow().to_pylist()}
+    assert estimates["kll-by-partition"]["rows"] is None
+    assert "for 1 of 6 partitions" in estimates["kll-by-partition"]["reason"]
+
+
+def test_a_preview_begins_with_what_it_costs_and_brings(load):
+    found, plan = scan(load())
+    assert found.table_size_bytes == sum(task.file.file_size_in_bytes for task in plan.tasks)
+    text = str(Statistics(load()._source, found).commit(dry_run=True))
+    first = text.splitlines()[0]
+    size = size_of(found)
+    assert first.startswith(f"costs {size:,} bytes, {size / found.table_size_bytes:.2%} of the table (")
+    assert "histograms of the table with ranks within 0.28%, of partitions within 7.90%" in first
+    assert first.endswith("(8 of 8 partitions, 3 of 3 columns)")
+    alone = replace(found, by_partition=None)
+    assert "partitions" not in str(Statistics(load()._source, alone).commit(dry_run=True)).splitlines()[0]
+
+
+def test_partitions_tell_the_ndv_and_the_lengths_that_are_committed(table, load):
+    """An empty text, which Theta leaves out, is counted; a partition without sketches is unknown."""
+    before = load().partitions()
+    assert before["ndvs"].null_count == before["max_lengths"].null_count == DAYS
+    found, _ = scan(load(), Sizes(200, 12, 200, 12))
+    Statistics(load()._source, found).commit()
+    data = rows(0).to_pylist()
+    for row in load().partitions().to_pylist():
+        mine = [one for one in data if one["day"] == row["partition"]["day"]]
+        texts = [one["text"].encode() for one in mine if one["text"] is not None]
+        assert dict(row["ndvs"]) == {1: 1, 2: len(mine), 3: len(set(texts))}
+        assert dict(row["ndv_relative_errors"]) == {1: 0.0, 2: 0.0, 3: 0.0}
+        assert dict(row["ndv_commits_behind"]) == {1: 0, 2: 0, 3: 0}
+        assert dict(row["max_lengths"]) == {3: max(map(len, texts))}
+        assert dict(row["avg_lengths"]) == {3: round(sum(map(len, texts)) / len(texts))}
+    table.append(pa.table({"day": [DAYS], "price": [0.5], "text": ["new"]}))
+    *old, new = load().partitions().to_pylist()
+    assert {tuple(dict(row["ndv_commits_behind"]).values()) for row in old} == {(1, 1, 1)}
+    assert {row["max_lengths"] for row in old} == {None}
+    assert (new["ndvs"], new["ndv_commits_behind"]) == (None, None)
+
+
+def test_an_ndv_by_partition_that_is_an_estimate_says_its_error(load):
+    found, _ = scan(load(), Sizes(200, 12, 200, 6))
+    Statistics(load()._source, found).commit()
+    for row in load().partitions().to_pylist():
+        count, error = dict(row["ndvs"])[2], dict(row["ndv_relative_errors"])[2]
+        assert 0.2 < error < 0.5
+        assert abs(count - row["data_record_count"]) <= 2 * error * count
+        assert count <= row["data_record_count"]
+
+
+def test_sizes_come_from_the_limit_and_the_committed_sketches(load, capsys):
+    plan = prepare_scan(load()._source, load().snapshot, load().schema, by_partition=True)
+    assert choose_sizes(plan, 1_000, 12, (None, None), 64 << 20) == Sizes(1_000, 12, 1_000, 12)
+    small = choose_sizes(plan, 1_000, 12, (None, None), 1_000)
+    assert small == SIZES
+    assert "(lg_k 6, k 32) will take up to" in capsys.readouterr().err
+    assert choose_sizes(plan, 1_000, 12, (64, None), 1_000) == Sizes(1_000, 12, 64, 12)
+    assert load()._reader.find_committed_sizes(plan.fields) == (200, 12)
+    found, _ = scan(load())
+    Statistics(load()._source, found).commit()
+    assert load()._reader.find_committed_sizes(plan.fields) == (1_000, 12)
+    assert load().histogram("price").rank_error == KllSketch.from_bytes("double", found.columns["price"].kll).rank_error
+
+
+def test_what_the_driver_cannot_hold_is_refused_before_the_scan(load):
+    plan = prepare_scan(load()._source, load().snapshot, load().schema, by_partition=True)
+    many = {PartitionKey(0, ((1000, i.to_bytes(8, "little")),)): 100_000 for i in range(200_000)}
+    with pytest.raises(icestats.CallError, match="more than the 268 MB that are gathered here: name fewer columns"):
+        choose_sizes(replace(plan, partition_row_counts=many), 200, 12, (None, None), 1 << 20)
+
+
+def test_the_default_limit_is_a_hundredth_of_the_table():
+    assert find_default_limit(29_795_745) == 297_957
+    assert find_default_limit(0) == 256 << 10
+    assert find_default_limit(1 << 60) == MOST_GATHERED_BYTES
+
+
+def test_the_largest_sizes_that_fit_are_chosen(load):
+    fields = load().schema.top_level
+    counts = [1_000_000] * 10
+    sizes = [choose_size(fields, counts, limit, k=1_000, lg_k=12) for limit in (10**9, 10**6, 10**5, 0)]
+    assert [(size.k, size.lg_k) for size in sizes] == sorted(((s.k, s.lg_k) for s in sizes), reverse=True)
+    assert (sizes[0].k, sizes[-1].k) == (1_000, 32)
