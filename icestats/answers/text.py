@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
+from icestats.answers.redaction import hide_in_urls
 from icestats.errors import printable as printable
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -72,12 +73,14 @@ def render_time(timestamp_ms: int) -> str:
 def one_line(said: BaseException | str, longest: int = 300) -> str:
     r"""Return a message as one line of at most `longest` characters; an error without a message, by its class name.
 
+    Passwords and signatures in URLs are hidden.
+
     Examples
     --------
     >>> one_line(ValueError("no such\n  file")), one_line(EOFError())
     ('no such file', 'EOFError')
     """
-    return printable(" ".join(str(said).split()))[:longest] or type(said).__name__
+    return printable(" ".join(hide_in_urls(str(said)).split()))[:longest] or type(said).__name__
 
 
 def printable_lines(lines: Iterable[str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icestats.answers.redaction import hide_secrets
 from icestats.answers.text import one_line
 from icestats.errors import CatalogError, CommitError, IcestatsError, MetadataError, TableNotFoundError
 from icestats.iceberg.metadata import TableMetadata, read_metadata
@@ -33,9 +35,9 @@ class Source:
     identifier: tuple[str, ...] | None
     """Namespace and name in the catalog; None for a bare metadata.json."""
     catalog_name: str | None
-    catalog_properties: Mapping[str, str]
+    catalog_properties: Mapping[str, str] = field(repr=False)
     metadata_location: str
-    metadata: TableMetadata
+    metadata: TableMetadata = field(repr=False)
     storage: Storage = field(repr=False, compare=False)
 
 
@@ -249,8 +251,9 @@ def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[st
         raise MetadataError(
             f"the catalog points to a metadata file that is gone: {one_line(error)}", full_name
         ) from error
-    except Exception as error:
-        raise CatalogError(f"catalog {catalog_name!r} cannot load {full_name}: {one_line(error)}") from error
+    except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+        failure = _catalog_error(f"catalog {catalog_name!r} cannot load {full_name}", error, properties)
+        raise failure from failure.__cause__
 
 
 def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
@@ -265,13 +268,23 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
         catalog = confine(load_catalog(catalog_name, **properties))
     except IcestatsError:
         raise
-    except Exception as error:
-        raise CatalogError(f"catalog {catalog_name!r} cannot be opened: {one_line(error)}") from error
+    except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+        failure = _catalog_error(f"catalog {catalog_name!r} cannot be opened", error, properties)
+        raise failure from failure.__cause__
     engine = getattr(catalog, "engine", None)
     if engine is not None:
         # Tables keep their catalog, and nobody else does: a SQL catalog leaves its connections open.
         weakref.finalize(catalog, engine.dispose)
     return catalog
+
+
+def _catalog_error(failed: str, error: Exception, properties: Mapping[str, str]) -> CatalogError:
+    """Say why a catalog failed; the error that says it with secrets in it is no cause that a traceback shows."""
+    said = hide_secrets(one_line(error, len(str(error))), properties)
+    failure = CatalogError(f"{failed}: {one_line(said)}")
+    shown = "".join(traceback.format_exception(error))
+    failure.__cause__ = error if hide_secrets(shown, properties) == shown else None
+    return failure
 
 
 def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:

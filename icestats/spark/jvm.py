@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES
 from icestats.answers.text import one_line
 from icestats.errors import SparkUnavailableError
 from icestats.spark.java import find_java
@@ -34,6 +35,8 @@ JAR_SHA256 = {
 }
 """The checksums of the jars that Spark fetches, by what they are fetched as."""
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+SECRETS = f"(?i){HIDDEN_NAMES}|{HIDDEN_IN_URLS}"
+"""Names and values of settings that Spark shows nowhere: a regular expression of Java's."""
 
 _LAST_BREATH_S = 10.0
 # SparkExitCode.OOM
@@ -167,6 +170,7 @@ def _new_properties(master: str | None, memory: str | None, conf: Mapping[str, s
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.redaction.regex": SECRETS,
     }
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ class _Job:
     """What an executor needs in order to read manifests."""
 
     metadata: TableMetadata
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
     home: str | None
     schema: Schema
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from icestats.errors import SparkUnavailableError
 from icestats.spark.jvm import (
     ICEBERG_RUNTIME,
+    SECRETS,
     SQLITE_DRIVER,
     clear_context,
     close_gateway,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+_HIDDEN_OPTIONS = "spark.sql.redaction.options.regex"
+"""Of a session: what it hides of its own settings, beside what `spark.redaction.regex` says of the whole context."""
 
 _lock = threading.RLock()
 _own: SparkSession | None = None
@@ -259,6 +262,9 @@ def _with_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, st
     else:
         candidate = session.newSession()
         _siblings.append(candidate)
+    hidden = candidate.conf.get(_HIDDEN_OPTIONS, None) or "(?i)url"
+    if SECRETS not in hidden:
+        candidate.conf.set(_HIDDEN_OPTIONS, f"{hidden}|{SECRETS}")
     for key, value in settings.items():
         candidate.conf.set(key, value)
     return candidate

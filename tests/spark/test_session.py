@@ -148,3 +148,29 @@ def test_a_fetched_jar_that_is_not_the_released_one_is_refused_before_spark_star
     assert "sqlite-jdbc-3.50.3.0.jar has the SHA-256 a3f53a2a" in error
     assert f"expected {'0' * 64}: it is damaged" in error
     assert ended == "[]"
+
+
+def test_secrets_of_catalogs_are_hidden_where_spark_shows_its_settings(spark, tmp_path):
+    """In the list of settings, in what a query's event says was modified, and in the context's own settings."""
+    from pyspark import SparkConf
+
+    own = {"s3.access-key-id": "hidden-1", "credential": "hidden-2", "adls.sas-token.mine": "hidden-3"}
+    named = {
+        "jdbc.password": "hidden-4",
+        "note": "jdbc:postgresql://me:hidden-5@host/db",
+        "s3.endpoint": "http://shown",
+    }
+    properties = spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}
+    session = get_session({"secretive": {**properties, **own, **named}})
+    assert session.conf.get("spark.sql.catalog.secretive.credential") == "hidden-2"
+    listed = str(session.sql("set").collect())
+    session.sql("show namespaces in secretive").collect()
+    events = session._jsparkSession.sharedState().statusStore().executionsList()
+    modified = str(events.last().modifiedConfigs())
+    settings = SparkConf(loadDefaults=False, _jvm=spark.sparkContext._jvm).setAll(
+        [("spark.redaction.regex", spark.conf.get("spark.redaction.regex"))]
+        + [(f"spark.sql.catalog.secretive.{name}", value) for name, value in (own | named).items()]
+    )
+    for text in (listed, modified, settings.toDebugString()):
+        assert "http://shown" in text
+        assert "hidden" not in text

@@ -1,0 +1,47 @@
+"""Secrets of a user's properties, kept out of what is printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+HIDDEN_NAMES = (
+    r"secret|passw|token|credential|access[-._]?key|account[-._]?key|shared[-._]?key|(en|de)cryption[-._]?key|"
+    r"sse\.key|private[-._]?key|api[-._]?key|connection[-._]string|authorization|assertion|kerb"
+)
+"""Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
+HIDDEN_IN_URLS = r"://[^/?#\s@]*:[^/\s]*@"
+"""A URL's user and password, as in both languages."""
+HIDDEN = "***"
+_SHORTEST = 4
+"""Values shorter than this are parts of too many words."""
+_IN_URL = re.compile(HIDDEN_IN_URLS)
+_SIGNATURE = re.compile(
+    r"([?&;](?:sig|signature|token|access_token|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+)=)[^&\s'\"]+", re.IGNORECASE
+)
+
+
+def hide_in_urls(text: str) -> str:
+    """Replace users with their passwords, and signatures, in the URLs of a text.
+
+    Examples
+    --------
+    >>> hide_in_urls("no postgresql://me:pass@host/db, nor https://host/a?sv=1&sig=abc")
+    'no postgresql://***@host/db, nor https://host/a?sv=1&sig=***'
+    """
+    return _SIGNATURE.sub(rf"\1{HIDDEN}", _IN_URL.sub(f"://{HIDDEN}@", text))
+
+
+def hide_secrets(text: str, properties: Mapping[str, str]) -> str:
+    """Replace the secrets that are among some properties wherever a text has them.
+
+    Examples
+    --------
+    >>> hide_secrets("{'type': 'rest', 'credential': 'me:pass'}", {"type": "rest", "credential": "me:pass"})
+    "{'type': 'rest', 'credential': '***'}"
+    """
+    secrets = [str(value) for name, value in properties.items() if re.search(HIDDEN_NAMES, name.lower())]
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, HIDDEN)
+    return hide_in_urls(text)
