@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from icestats.iceberg.value_order import find_extreme
 from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.hashing import hash_dense
 from icestats.stats.kll import KllSketch
-from icestats.stats.kll_items import item_type_of
+from icestats.stats.kll_items import item_type_of, item_value
 from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
@@ -143,7 +142,7 @@ class ColumnAccumulator:
             self._distribute(dense)
             return
         unscaled = np.ascontiguousarray(unscaled_words(dense)[:, 0])
-        self._bound(*(Decimal(int(end)).scaleb(-kind.scale) for end in (unscaled.min(), unscaled.max())))
+        self._bound(*(item_value(self._field.type, int(end)) for end in (unscaled.min(), unscaled.max())))
         self._distribute(unscaled)
 
     def _update_booleans(self, words: npt.NDArray[np.uint8]) -> None:

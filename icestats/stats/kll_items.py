@@ -105,7 +105,7 @@ def _convert(kind: PrimitiveType, value: Any) -> Any:
             raise ValueError("NaN has no order")
         return number
     if kind.name == "decimal":
-        return _whole(Decimal(str(value)).scaleb(kind.scale))
+        return _whole(Decimal(str(value)).scaleb(kind.scale, _WIDE))
     if isinstance(value, str) and (kind.is_timestamp or kind.name in ("date", "time")):
         value = _parse_time(kind, value)
     if isinstance(value, dt.datetime) and kind.name.endswith("_ns"):

@@ -11,13 +11,27 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
 from pydantic import model_serializer
 from pyiceberg import types as t
-from pyiceberg.expressions import And, BooleanExpression, LiteralPredicate, Not, Or, SetPredicate, parser
+from pyiceberg.expressions import (
+    And,
+    BooleanExpression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    Not,
+    NotEqualTo,
+    Or,
+    SetPredicate,
+    parser,
+)
 from pyiceberg.expressions.literals import FloatLiteral, Literal, TimestampLiteral
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.schema import Schema as IcebergSchema
@@ -158,10 +172,32 @@ def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpre
         return Not(_adapt(expression.child, schema))
     adapt = _adapter(expression, schema)
     if adapt is not None and isinstance(expression, LiteralPredicate):
-        return type(expression)(expression.term, adapt(_given(expression.literal)))
+        value = adapt(_given(expression.literal))
+        if isinstance(value, _Beyond):
+            return value.compare(expression)
+        return type(expression)(expression.term, value)
     if adapt is not None and isinstance(expression, SetPredicate):
-        return type(expression)(expression.term, {adapt(_given(literal)) for literal in expression.literals})
+        values = {adapt(_given(literal)) for literal in expression.literals}
+        return type(expression)(expression.term, {value for value in values if not isinstance(value, _Beyond)})
     return expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Beyond:
+    """A number beyond all that a decimal column can hold, above or below."""
+
+    is_above: bool
+    nearest: Decimal
+    """The column's greatest or least possible value."""
+
+    def compare(self, expression: LiteralPredicate) -> BooleanExpression:
+        """Return what a comparison with the number says as one with the nearest possible value: of all, or of none."""
+        kinds: tuple[type[LiteralPredicate], ...] = (LessThan, LessThanOrEqual, GreaterThan)
+        if not self.is_above:
+            kinds = (GreaterThan, GreaterThanOrEqual, LessThan)
+        below, up_to, beyond = kinds
+        holds = isinstance(expression, below | up_to | NotEqualTo)
+        return (up_to if holds else beyond)(expression.term, self.nearest)
 
 
 def _given(literal: Literal[Any]) -> Any:
@@ -176,7 +212,7 @@ def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> _Adapt | N
         kind = None if name is None else schema.find_field(name).field_type
     except ValueError:
         return None
-    adapt = partial(_scaled, scale=kind.scale) if isinstance(kind, t.DecimalType) else _ADAPTERS.get(type(kind))
+    adapt = partial(_scaled, kind=kind) if isinstance(kind, t.DecimalType) else _ADAPTERS.get(type(kind))
     if adapt is None:
         return None
 
@@ -196,16 +232,15 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _scaled(value: Any, scale: int) -> Any:
+def _scaled(value: Any, kind: t.DecimalType) -> Any:
     number = _number(value)
     if number is None:
         return value
-    try:
-        scaled = number.quantize(Decimal((0, (1,), -scale)), context=_DIGITS)
-    except InvalidOperation:
-        return value
+    if number and number.adjusted() >= kind.precision - kind.scale:
+        return _Beyond(number > 0, Decimal((int(number < 0), (9,) * kind.precision, -kind.scale)))
+    scaled = number.quantize(Decimal((0, (1,), -kind.scale)), context=_DIGITS)
     if scaled != number:
-        raise ValueError(f"{value} has more than {scale} digits behind the point")
+        raise ValueError(f"{value} has more than {kind.scale} digits behind the point")
     return scaled
 
 

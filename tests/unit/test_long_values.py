@@ -1,0 +1,74 @@
+"""Decimals of 38 digits, and strings longer than a sketch keeps: answers about them are exact, or bounds that hold."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import DecimalType, NestedField
+
+import icestats
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
+
+LONG = Decimal("1234567890123456789012345678.1234567891")
+NEXT = Decimal("1234567890123456789012345678.1234567892")
+Make = Callable[[Any, pa.Array], icestats.Table]
+
+
+@pytest.fixture
+def make(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Make:
+    """Return a table of one column `v`, with committed statistics."""
+
+    def made(kind: Any, values: pa.Array) -> icestats.Table:
+        catalog.create_table("db.t", Schema(NestedField(1, "v", kind))).append(pa.table({"v": values}))
+        table = icestats.load("db.t", catalog=catalog_properties)
+        found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+        Statistics(table._source, found).commit()
+        return icestats.load("db.t", catalog=catalog_properties)
+
+    return made
+
+
+@pytest.fixture(params=[28, 5])
+def _digits(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Python's default number of digits, and one that a user has set."""
+    with decimal.localcontext() as context:
+        context.prec = request.param
+        yield
+
+
+@pytest.mark.usefixtures("_digits")
+@pytest.mark.parametrize(
+    ("row_filter", "actual"),
+    [
+        (f"v = {LONG}", 10),
+        (f"v > {LONG}", 5),
+        (f"v >= {LONG}", 15),
+        (f"v < {NEXT}", 11),
+        (f"v in ('{LONG}', '{NEXT}')", 15),
+        (f"v != {NEXT}", 11),
+        (f"v = -{LONG}", 1),
+    ],
+)
+def test_every_digit_of_a_decimal_counts(make: Make, row_filter: str, actual: int) -> None:
+    """Two values that differ in the 38th digit are two values, in all bounds and in sketches."""
+    values = [LONG] * 10 + [NEXT] * 5 + [LONG.copy_negate(), None]
+    estimates = make(DecimalType(38, 10), pa.array(values, pa.decimal128(38, 10))).estimate(row_filter, actual=True)
+    assert estimates.actual == actual
+    assert all(one.rows_lower <= actual <= one.rows_upper for one in estimates)
+    assert estimates["kll"].rows == pytest.approx(actual)
+
+
+@pytest.mark.usefixtures("_digits")
+def test_a_part_of_a_histogram_ends_at_the_last_digit(make: Make) -> None:
+    values = [LONG] * 10 + [NEXT] * 5
+    found = make(DecimalType(38, 10), pa.array(values, pa.decimal128(38, 10))).histogram("v", lower=NEXT)
+    assert (found.edges[0], found.below, sum(found.counts)) == (NEXT, 10, 5)
