@@ -13,7 +13,7 @@ from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
-from icestats.scan.actual_rows import count_join_rows
+from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.theta import ThetaSketch, estimate_common_values
 
 
@@ -104,9 +104,10 @@ def count_join(
     begin = time.perf_counter()
     rows = count_join_rows(
         *(
-            (e.reader.source, e.reader.snapshot, e.reader.schema, q.row_filter, k.name)
+            (e.reader.source, e.reader.snapshot, e.reader.schema, q.row_filter, k)
             for e, q, k in zip((left, right), questions, keys, strict=True)
         )
     )
-    assumes = "how often each key is on each side, counted by PyIceberg; deletes applied"
+    kind = "" if keys[0].type == keys[1].type else f", compared as {find_key_type(*keys)}"
+    assumes = f"how often each key is on each side, counted by PyIceberg{kind}; deletes applied"
     return rows, build_counted(rows, assumes, begin)

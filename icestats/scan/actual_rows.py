@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.text import one_line
-from icestats.errors import UnsupportedError
+from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.metadata import Schema, Snapshot
+from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.scan_job import gather
 from icestats.scan.scan_plan import open_scan
+from icestats.stats.column_accumulator import can_sketch
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
@@ -93,34 +96,95 @@ def _excludes(expression: Any) -> bool:
     return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith)
 
 
-JoinInput = tuple[Source, Snapshot | None, Schema, RowFilter, str]
+_REAL = frozenset({"float", "double"})
+_NUMBERS = _REAL | {"int", "long", "decimal"}
+_BYTES = frozenset({"binary", "fixed"})
+_TIMES = (frozenset({"date", "timestamp", "timestamp_ns"}), frozenset({"timestamptz", "timestamptz_ns"}))
+_DECIMAL_DIGITS = 76
+"""Enough for any two decimals in a type of their own, and for a long beside one."""
+
+
+def find_key_type(left: Field, right: Field) -> pa.DataType:
+    """Return the Arrow type in which the keys of an equi-join are compared: the common one that SQL engines take.
+
+    Parameters
+    ----------
+    left, right : Field
+        The key columns.
+
+    Raises
+    ------
+    CallError
+        A key is nested or of a type without an order, or the two types have no common one.
+
+    Examples
+    --------
+    >>> keys = [Field(1, "id", kind, required=False, top_level=True) for kind in ("int", "double", "string")]
+    >>> find_key_type(keys[0], keys[1])
+    DataType(double)
+    """
+    for key in (left, right):
+        if not key.is_primitive or not key.top_level or can_sketch(key) is not None:
+            expected = "expected a top-level column of numbers, dates, times, booleans, strings or bytes"
+            raise CallError(f"{key.name!r}, of type {key.type}, cannot be the key of a join: {expected}")
+    kinds = parse_type(left.type), parse_type(right.type)
+    names = {kind.name for kind in kinds}
+    if names <= _NUMBERS and names & _REAL:
+        return pa.float64()
+    if names <= _NUMBERS:
+        scale = max(kind.scale for kind in kinds)
+        return pa.decimal256(_DECIMAL_DIGITS, scale) if "decimal" in names else pa.int64()
+    if names <= _BYTES:
+        return pa.binary()
+    for times, zone in zip(_TIMES, (None, "UTC"), strict=True):
+        if names <= times and names != {"date"}:
+            return pa.timestamp("ns" if any(name.endswith("_ns") for name in names) else "us", zone)
+    if len(names) == 1:
+        return to_arrow_type(left.type)
+    raise CallError(
+        f"{left.name!r}, of type {left.type}, cannot be joined with {right.name!r}, of type {right.type}: expected two "
+        "numbers, a date with timestamps without a zone, or two columns of one type"
+    )
+
+
+JoinInput = tuple[Source, Snapshot | None, Schema, RowFilter, Field]
 """Table, snapshot, schema, filter and key column of one side of a join."""
 
 
 def count_join_rows(left: JoinInput, right: JoinInput) -> int:
     """Count the rows of an equi-join, from how often each key is on each side; null keys meet none.
 
+    Keys are compared in their common type: NaN equals NaN, and -0.0 equals 0.0, as in SQL engines.
+
     Raises
     ------
+    CallError
+        The keys cannot be compared: see `find_key_type`.
     UnsupportedError
-        PyIceberg cannot read the files, or the keys cannot be compared.
+        PyIceberg cannot read the files, or a key is beyond what the common type holds.
     """
-    one, other = _key_counts(*left), _key_counts(*right)
-    try:
-        keys = other["key"].cast(one["key"].type)
-    except pa.ArrowException as error:
-        raise UnsupportedError(f"{left[-1]} and {right[-1]} cannot be compared: {error}") from error
-    both = one.join(pa.table({"key": keys, "other_count": other["count"]}), "key", join_type="inner")
-    return int(pc.sum(pc.multiply(both["count"], both["other_count"])).as_py() or 0)
+    kind = find_key_type(left[-1], right[-1])
+    one, other = (_key_counts(*side, kind) for side in (left, right))
+    both = one.join(other.rename_columns(["key", "other_count"]), "key", join_type="inner")
+    return sum(map(mul, both["count"].to_pylist(), both["other_count"].to_pylist()))
 
 
-def _key_counts(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, key: str) -> pa.Table:
+def _key_counts(
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, key: Field, kind: pa.DataType
+) -> pa.Table:
     if snapshot is None:
-        return pa.table({"key": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
-    scan = open_scan(source, snapshot, schema).filter(row_filter.expression).select(key)
+        return pa.table({"key": pa.array([], kind), "count": pa.array([], pa.int64())})
+    scan = open_scan(source, snapshot, schema).filter(row_filter.expression).select(key.name)
     with _explained_errors(source):
-        counted = combine_chunks(scan.to_arrow()[key]).drop_null().value_counts()
-    return pa.table({"key": counted.field("values"), "count": counted.field("counts")})
+        values = combine_chunks(scan.to_arrow()[key.name]).drop_null()
+        counted = (values.storage if isinstance(values, pa.ExtensionArray) else values).value_counts()
+    try:
+        keys = counted.field("values").cast(kind, safe=kind != pa.float64())
+    except pa.ArrowException as error:
+        raise UnsupportedError(f"a key {key.name!r} of {source.name} is no {kind}: {one_line(error)}") from error
+    # -0.0 becomes 0.0.
+    keys = pc.add(keys, 0.0) if kind == pa.float64() else keys
+    return pa.table({"key": keys, "count": counted.field("counts")})
 
 
 def _count(scan: Any, row_filter: RowFilter) -> int:

@@ -212,13 +212,14 @@ class Estimating(Contents):
 
         Raises
         ------
-        FilterError, ColumnNotFoundError
-            The call is wrong.
+        FilterError, ColumnNotFoundError, CallError
+            The call is wrong; a key is nested, or the keys have no common type.
         UnsupportedError
             `actual`: PyIceberg cannot read the rows.
 
         Notes
         -----
+        Keys are compared in the common type that SQL engines take: int and long as long, float and double as double.
         Both take each key for as frequent as another; where keys are skewed on both sides the truth is larger.
 
         Examples
@@ -230,9 +231,11 @@ class Estimating(Contents):
         """
         from icestats.estimation.estimates import Estimates
         from icestats.estimation.joins import build_side, count_join, estimate_join_by_ndv, estimate_join_by_theta
+        from icestats.scan.actual_rows import find_key_type
 
         names = (on, on) if isinstance(on, str) else on
         keys = self.schema.find(names[0]), other.schema.find(names[1])
+        find_key_type(*keys)
         questions = self._ask(row_filter), other._ask(other_filter)
         sides = [
             build_side(table._evidence, question, key, table.name)

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import datetime as dt
+import math
 import re
+from decimal import Decimal
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
+from pyiceberg import types as t
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 
 import icestats
@@ -60,3 +68,108 @@ def test_a_join_of_a_table_without_sketches_is_unknown_but_can_be_counted(
     assert estimates["join-theta"].reason == "no Theta sketch of db.small.name is committed"
     # 16 of 20 names are not null, 5 rows each on the left, 10 on the right.
     assert estimates.actual == 16 * 5 * 10
+
+
+DAY = dt.date(2026, 9, 1)
+NOON = dt.datetime(2026, 9, 1)
+TYPES = {
+    "int": (t.IntegerType(), pa.int32()),
+    "long": (t.LongType(), pa.int64()),
+    "float": (t.FloatType(), pa.float32()),
+    "double": (t.DoubleType(), pa.float64()),
+    "decimal": (t.DecimalType(9, 2), pa.decimal128(9, 2)),
+    "wide": (t.DecimalType(38, 10), pa.decimal128(38, 10)),
+    "date": (t.DateType(), pa.date32()),
+    "timestamp": (t.TimestampType(), pa.timestamp("us")),
+    "timestamptz": (t.TimestamptzType(), pa.timestamp("us", tz="UTC")),
+    "string": (t.StringType(), pa.string()),
+    "binary": (t.BinaryType(), pa.binary()),
+    "fixed": (t.FixedType(2), pa.binary(2)),
+    "uuid": (t.UUIDType(), pa.binary(16)),
+    "boolean": (t.BooleanType(), pa.bool_()),
+    "nested": (t.StructType(t.NestedField(99, "x", t.LongType())), pa.struct([("x", pa.int64())])),
+}
+VALUES: dict[str, list[Any]] = {
+    "int": [1, 2, 2, None],
+    "long": [2, 2**40, 3, None],
+    "float": [0.1, 0.5, -0.0, math.nan],
+    "double": [0.1, 0.5, 0.0, math.nan],
+    "decimal": [Decimal("2.00"), Decimal("0.50"), None, Decimal("-1.25")],
+    "wide": [Decimal("2"), Decimal("2.0000000001"), Decimal("9" * 28), Decimal("-1.25")],
+    "date": [DAY, DAY, dt.date(1, 1, 1), None],
+    "timestamp": [NOON, NOON + dt.timedelta(microseconds=1), None, dt.datetime(1, 1, 1)],
+    "timestamptz": [NOON.replace(tzinfo=dt.UTC)] * 4,
+    "string": ["2", "a", "", None],
+    "binary": [b"ab", b"a", b"", None],
+    "fixed": [b"ab", b"ab", b"cd", None],
+    "uuid": [bytes(16), bytes(16), b"a" * 16, None],
+    "boolean": [True, True, False, None],
+    "nested": [{"x": 1}, {"x": 2}, None, None],
+}
+ARROW = pa.table({name: pa.array(VALUES[name], arrow) for name, (_, arrow) in TYPES.items()})
+
+
+@pytest.fixture
+def typed(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> icestats.Table:
+    """A table of a column of each type, four rows."""
+    fields = [t.NestedField(i, name, kind, required=False) for i, (name, (kind, _)) in enumerate(TYPES.items(), 1)]
+    table = catalog.create_table("db.typed", Schema(*fields))
+    table.append(ARROW)
+    return icestats.load("db.typed", catalog=catalog_properties)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rows"),
+    [
+        ("int", "int", 5),
+        ("int", "long", 2),
+        # 0.1 as float is another number than 0.1 as double; NaN equals NaN, -0.0 equals 0.0.
+        ("float", "double", 3),
+        ("double", "double", 4),
+        ("int", "double", 0),
+        ("int", "decimal", 2),
+        ("decimal", "wide", 2),
+        ("long", "wide", 1),
+        ("decimal", "double", 1),
+        ("date", "timestamp", 3),
+        ("date", "date", 5),
+        ("timestamptz", "timestamptz", 16),
+        ("string", "string", 3),
+        ("binary", "fixed", 2),
+        ("uuid", "uuid", 5),
+        ("boolean", "boolean", 5),
+    ],
+)
+def test_keys_are_compared_in_the_type_that_both_have_in_common(
+    typed: icestats.Table, one: str, other: str, rows: int
+) -> None:
+    """Whichever side is left; DuckDB counts the same."""
+    with duckdb.connect() as connection:
+        connection.register("typed", ARROW)
+        query = f'select count(*) from typed a join typed b on a."{one}" = b."{other}"'
+        assert connection.execute(query).fetchall() == [(rows,)]
+    assert typed.estimate_join(typed, (one, other), actual=True).actual == rows
+    assert typed.estimate_join(typed, (other, one), actual=True).actual == rows
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("string", "int", "'string', of type string, cannot be joined with 'int', of type int: expected two numbers"),
+        ("date", "timestamptz", "cannot be joined with 'timestamptz'"),
+        ("uuid", "binary", "cannot be joined"),
+        ("boolean", "int", "cannot be joined"),
+        ("nested", "nested", "'nested', of type struct, cannot be the key of a join: expected a top-level column"),
+        ("int", "nested.x", "'nested.x', of type long, cannot be the key of a join: expected a top-level column"),
+    ],
+)
+@pytest.mark.parametrize("actual", [False, True])
+def test_keys_that_cannot_be_compared_are_a_wrong_call(
+    typed: icestats.Table, one: str, other: str, said: str, actual: bool
+) -> None:
+    for on in ((one, other), (other, one)):
+        with pytest.raises(icestats.CallError, match="cannot be") as caught:
+            typed.estimate_join(typed, on, actual=actual)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(icestats.CallError, match=re.escape(said)):
+        typed.estimate_join(typed, (one, other), actual=actual)
