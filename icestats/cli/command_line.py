@@ -249,10 +249,13 @@ def _sketches(table: Table) -> Output:
 @click.option("--upper", metavar="VALUE", help="End of the range to draw.")
 def _histogram(table: Table, column: str, **options: Any) -> Output:
     """Show a column's histogram from its committed KLL sketch, without touching data files."""
+    from icestats.stats.histogram import UPPER_IS_CUT
+
     found = table.histogram(column, **options)
     is_part = options["lower"] is not None or options["upper"] is not None
     note = (_outside(found) if is_part else "") + (_behind(found) if found.commits_behind else "")
-    return Output(found.to_arrow(), document=found.to_json(), note=note)
+    cut = f"{UPPER_IS_CUT}\n" if found.upper_is_cut else ""
+    return Output(found.to_arrow(), document=found.to_json(), note=note + cut)
 
 
 def _behind(found: Histogram) -> str:

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from icestats.errors import CallError
 from icestats.iceberg.types import PrimitiveType, json_value, parse_type, to_arrow_type, to_integer
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.kll_items import item_value, to_item
 
 QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The ranks whose values every histogram has. They show where the data is, even if a long tail fills the width."""
 
 Kind = Literal["equi-width", "equi-height"]
+UPPER_IS_CUT: Final = f"values may be longer than the last edge: sketches keep {TEXT_LENGTH} characters"
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Histogram:
     """The error of a rank, as a share of n, at 99 % confidence."""
     edges: tuple[Any, ...]
     """One more than there are bins, in the column's Python type. The first is exactly the smallest value and the last
-    exactly the largest, unless a part of the range was asked for. Nanosecond timestamps, and dates and times that
-    Python cannot hold, are integers. Empty if n is 0, or if no value can lie in the part."""
+    exactly the largest, unless a part of the range was asked for, or strings are cut (`upper_is_cut`). Nanosecond
+    timestamps, and dates and times that Python cannot hold, are integers. Empty if n is 0, or if no value can lie in
+    the part."""
     counts: tuple[float, ...]
     """The estimated number of values in each bin. With `below` and `above` they add up to n."""
     quantiles: Mapping[float, Any] = field(hash=False)
@@ -57,6 +59,11 @@ class Histogram:
     """The estimated number of values above that part."""
     commits_behind: int | None = None
     """How many commits later than `snapshot_id` the snapshot is that was asked for."""
+
+    @property
+    def upper_is_cut(self) -> bool:
+        """Whether values that begin like the last edge may be longer: sketches keep 256 characters of a string."""
+        return self.type == "string" and bool(self.edges) and len(self.edges[-1]) >= TEXT_LENGTH
 
     @property
     def count_error(self) -> float:
@@ -84,6 +91,8 @@ class Histogram:
     def to_json(self) -> dict[str, Any]:
         """Return the histogram as the command line prints it: ids as text, values as `types.json_value` gives them."""
         part: dict[str, Any] = {"below": self.below, "above": self.above} if self.below or self.above else {}
+        if self.upper_is_cut:
+            part["upper_is_cut"] = True
         if self.commits_behind is not None:
             part["commits_behind"] = self.commits_behind
         return part | {
@@ -135,19 +144,20 @@ def build_histogram(
         Bins of the same width, or of about the same count. Strings have no width: their bins are always equi-height.
     lower, upper : object, optional
         Show only the part from `lower` to `upper` (both included), so that a long tail does not fill the width. Values
-        of the column, or their text. Values outside the part are counted in `below` and `above`.
+        of the column, or their text; of strings the first 256 characters count. Values outside the part are counted in
+        `below` and `above`.
 
     Raises
     ------
     CallError
-        `bins` is below 1, `kind` is neither of the two, `lower` or `upper` is not a value of the type, or the sketch's
-        items cannot be of the type.
+        `bins` is below 1, `kind` is neither of the two, `lower` or `upper` is not a value of the type, `lower` is above
+        `upper`, or the sketch's items cannot be of the type.
 
     Notes
     -----
     The sketch does not know its snapshot, nulls and NaNs: they are None, and the caller fills them in with `replace`.
-    Each count is within `count_error` of the truth. n, the smallest and the largest value are exact. So are the counts
-    as long as the sketch holds every value (`rank_error` is 0.0).
+    Each count is within `count_error` of the truth. n, the smallest and the largest value are exact, of strings their
+    first 256 characters. So are the counts as long as the sketch holds every value (`rank_error` is 0.0).
 
     Examples
     --------
@@ -163,7 +173,13 @@ def build_histogram(
         raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
     kind = "equi-height" if sketch.item_type == "string" else kind
     primitive = parse_type(type_text)
-    limits = tuple(None if limit is None else to_item(type_text, limit) for limit in (lower, upper))
+    limits: tuple[Any, ...] = tuple(None if limit is None else to_item(type_text, limit) for limit in (lower, upper))
+    if sketch.item_type == "string":
+        limits = tuple(None if limit is None else limit[:TEXT_LENGTH] for limit in limits)
+    if None not in limits and limits[0] > limits[1]:
+        raise CallError(
+            f"lower is {lower!r}, above upper, which is {upper!r}: expected a lower end up to the upper one"
+        )
     items, counts, outside = _bins(sketch, primitive, bins, kind, limits)
     quantiles = [item_value(type_text, item) for item in sketch.quantiles(QUANTILE_RANKS)] if sketch.n else []
     return Histogram(

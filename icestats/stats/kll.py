@@ -33,7 +33,7 @@ from icestats.stats.kll_layout import (
 )
 
 TEXT_LENGTH: Final = 256
-"""The number of characters that a sketch keeps of a string. Truncating can only make neighbours equal."""
+"""The number of characters that a sketch keeps of a string: neighbours become equal, and no value is below its own."""
 
 _MOST_KEPT = 30_000
 _PATIENCE = 16
@@ -74,7 +74,8 @@ class KllSketch:
     Notes
     -----
     A sketch keeps values at random: two sketches of the same values differ, within the error. The count, the smallest
-    and the largest value are exact. Strings are ordered by code point, like their UTF-8 bytes.
+    and the largest value are exact. Strings are ordered by code point, like their UTF-8 bytes; of each `TEXT_LENGTH`
+    characters are kept, so that what has as many may stand for a longer one, which is above it.
 
     Examples
     --------

@@ -273,3 +273,14 @@ def test_a_limit_of_another_type_is_a_wrong_call(type_text: str, value: Any) -> 
     with pytest.raises(CallError, match="expected one such as") as caught:
         build_histogram(sketch, column="c", type_text=type_text, lower=value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("type_text", "lower", "upper"), [("long", 5, 3), ("date", "2026-09-02", "2026-09-01"), ("string", "b", "a")]
+)
+def test_a_range_that_ends_before_it_begins_is_a_wrong_call(type_text: str, lower: Any, upper: Any) -> None:
+    with pytest.raises(CallError, match=r"above upper, which is .* expected a lower end up to the upper one") as caught:
+        build_histogram(
+            KllSketch(item_type_of(type_text) or ""), column="c", type_text=type_text, lower=lower, upper=upper
+        )
+    assert "\n" not in str(caught.value)

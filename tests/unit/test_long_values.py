@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import expressions as e
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
-from pyiceberg.types import DecimalType, NestedField
+from pyiceberg.types import DecimalType, NestedField, StringType
 
 import icestats
 from icestats.scan.scan_job import Sizes
@@ -72,3 +73,38 @@ def test_a_part_of_a_histogram_ends_at_the_last_digit(make: Make) -> None:
     values = [LONG] * 10 + [NEXT] * 5
     found = make(DecimalType(38, 10), pa.array(values, pa.decimal128(38, 10))).histogram("v", lower=NEXT)
     assert (found.edges[0], found.below, sum(found.counts)) == (NEXT, 10, 5)
+
+
+COMMON = "x" * 256
+
+
+@pytest.mark.parametrize("tail", ["", "a", "a" * 100, "~", "\U0010ffff"])
+@pytest.mark.parametrize("operator", [e.EqualTo, e.LessThan, e.LessThanOrEqual, e.GreaterThan, e.GreaterThanOrEqual])
+def test_what_a_sketch_cuts_off_is_an_error_of_the_estimate(make: Make, tail: str, operator: Any) -> None:
+    """Of texts that begin alike the sketch says how many there are, and no bound claims to know their order."""
+    values = [COMMON + tail for tail in ("a", "b" * 60, "\U0010ffff")] * 10 + ["b", "z"] * 5
+    estimates = make(StringType(), pa.array(values)).estimate(operator("v", COMMON + tail), actual=True)
+    assert all(one.rows_lower <= estimates.actual <= one.rows_upper for one in estimates)
+    kll = estimates["kll"]
+    assert kll.rows_upper - kll.rows_lower == pytest.approx(30 if tail or operator in _SPLIT else 0, abs=3)
+    if operator is e.EqualTo:
+        assert kll.rows is None
+        assert "longer than the characters that are kept by the sketch, at most" in kll.reason
+
+
+_SPLIT = (e.EqualTo, e.LessThanOrEqual, e.GreaterThan)
+"""What 256 characters alone do not decide: the longer values of the same beginning are above them."""
+
+
+def test_the_last_edge_of_a_histogram_says_that_it_is_cut(make: Make) -> None:
+    """It is a beginning of the largest value, not the largest value; shorter edges are exact and say nothing."""
+    table = make(StringType(), pa.array(["b", COMMON + "y", COMMON + "z"]))
+    found = table.histogram("v")
+    assert found.edges[-1] == COMMON
+    assert found.upper_is_cut
+    assert found.to_json()["upper_is_cut"]
+    part = table.histogram("v", upper=COMMON + "yyy")
+    assert (sum(part.counts), part.above, part.edges[-1]) == (3, 0, COMMON)
+    short = table.histogram("v", upper="c")
+    assert not short.upper_is_cut
+    assert "upper_is_cut" not in short.to_json()

@@ -10,6 +10,7 @@ from icestats.answers.markup import escape_text
 from icestats.answers.text import counted, render_count
 from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.types import parse_type
+from icestats.stats.histogram import UPPER_IS_CUT
 from icestats_widgets.axis import brief_label
 from icestats_widgets.histogram_figure import build_histogram_figure
 from icestats_widgets.histogram_part import HistogramPart
@@ -104,6 +105,8 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
         ends = ((part.below, "below"), (part.above, "above"))
         outside = [f"{count:,.0f} values {where}" for count, where in ends if count]
         texts.append(f"only the middle is drawn; it leaves out about {' and '.join(outside)} it")
+    if histogram.upper_is_cut:
+        texts.append(UPPER_IS_CUT)
     if part.window is not None:
         texts.append("the axis shows only the middle; the outermost bins extend further")
     if part.asked != histogram.kind:

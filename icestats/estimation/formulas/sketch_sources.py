@@ -37,10 +37,11 @@ from icestats.plan.filters.value_sets import (
     ValueSet,
     above,
     below,
+    build_prefix,
     close,
     is_discrete,
 )
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.theta import ThetaSketch
 
 _HALVINGS = 60
@@ -109,7 +110,10 @@ def _estimate_group(
         part, off = _between(close(interval) if is_discrete(leaf.type) else interval, sketch)
         share, error = share + part, error + off
         if rare_is_unknown and interval.is_point and off and part <= off:
-            reason = f"{leaf.text}: too rare for the sketch, fewer than {part + off:.2%} of the values"
+            why = (
+                "too rare for" if _find_alike(interval.high) is None else "longer than the characters that are kept by"
+            )
+            reason = f"{leaf.text}: {why} the sketch, at most {part + off:.2%} of the values"
     of_values = 1.0 - nulls - nans
     others = (nulls if leaf.values.has_null else 0.0) + (nans if leaf.values.has_nan else 0.0)
     lower = max(0.0, share - error) * of_values + others
@@ -125,11 +129,23 @@ def _between(interval: Interval, sketch: KllSketch) -> tuple[float, float]:
 
 def _rank(cut: Cut, sketch: KllSketch) -> tuple[float, float]:
     """The share of values before a cut, and how far it may be off."""
+    alike = _find_alike(cut)
+    if alike is not None:
+        (low, low_error), (high, high_error) = _rank(alike.low, sketch), _rank(alike.high, sketch)
+        return (low + high) / 2, (high - low) / 2 + max(low_error, high_error)
     if cut == BOTTOM or (cut != TOP and cut <= below(sketch.min_value)):
         return 0.0, 0.0
     if cut == TOP or cut >= above(sketch.max_value):
         return 1.0, 0.0
     return sketch.ranks([cut[1]], inclusive=cut[2] == 1)[0], sketch.rank_error
+
+
+def _find_alike(cut: Cut) -> Interval | None:
+    """Return the texts that a sketch does not tell apart at a cut, as it keeps their beginnings; None: it does."""
+    if len(cut) == 1 or not isinstance(cut[1], str) or len(cut[1]) < TEXT_LENGTH:
+        return None
+    kept = cut[1][:TEXT_LENGTH]
+    return None if cut == below(kept) else build_prefix(kept).intervals[0]
 
 
 def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, table: GroupEvidence) -> Selectivity:
