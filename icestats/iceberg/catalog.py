@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from icestats.answers.redaction import hide_secrets
 from icestats.answers.text import one_line
-from icestats.errors import CatalogError, CommitError, IcestatsError, MetadataError, TableNotFoundError
+from icestats.errors import (
+    CatalogError,
+    CommitError,
+    IcestatsError,
+    MetadataError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.storage import Storage, local_path
 
@@ -92,12 +99,31 @@ def reopen_source(source: Source) -> Source:
 
 
 def load_iceberg_table(source: Source) -> IcebergTable:
-    """Return PyIceberg's table for a source, at its newest version; a bare metadata.json gives a read-only one."""
+    """Return PyIceberg's table for a source, at its newest version; a bare metadata.json gives a read-only one.
+
+    Raises
+    ------
+    UnsupportedError
+        PyIceberg refuses the metadata.json: a column is of a type that it does not know.
+    """
     if source.identifier is None or source.catalog_name is None:
+        from pyiceberg.exceptions import ValidationError
+
         from icestats.iceberg.confined_io import open_static_table
 
-        return open_static_table(source.metadata_location, source.storage.properties)
+        try:
+            return open_static_table(source.metadata_location, source.storage.properties)
+        except (ValidationError, ValueError) as error:
+            raise UnsupportedError(
+                f"PyIceberg, which reads rows, cannot read {source.name}: {_explain_invalid(error)}; "
+                "plans, estimates and roll-ups, from metadata alone, can be had"
+            ) from error
     return _load(source.catalog_name, source.catalog_properties, source.identifier)
+
+
+def _explain_invalid(error: Exception) -> str:
+    unknown = re.search(r"Unsupported field type: '([^']+)'", str(error))
+    return f"it does not know the type {unknown[1]}" if unknown else one_line(error, 160)
 
 
 def load_writable_table(source: Source) -> IcebergTable:
@@ -243,7 +269,7 @@ def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[st
         raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
     except (ValidationError, PydanticValidationError) as error:
         raise MetadataError(
-            f"PyIceberg cannot read the metadata: {one_line(error, 160)}; give the location of its "
+            f"PyIceberg cannot read the metadata: {_explain_invalid(error)}; give the location of its "
             "metadata.json instead",
             full_name,
         ) from error

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icestats.answers.text import one_line
+from icestats.answers.text import one_line, render_time
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.types import to_arrow_type
@@ -259,10 +259,14 @@ class TableMetadata:
         """
         current = [snapshot_id for changed_ms, snapshot_id in self.snapshot_log if changed_ms <= timestamp_ms]
         if not current:
-            first = f"its history begins at {self.snapshot_log[0][0]} ms" if self.snapshot_log else "it has no history"
-            raise SnapshotNotFoundError(f"no snapshot was current at {timestamp_ms} ms since 1970: {first}")
+            asked, log = render_time(timestamp_ms), self.snapshot_log
+            known = (
+                f"its history begins at {render_time(log[0][0])}, ask for then or later" if log else "it has no history"
+            )
+            raise SnapshotNotFoundError(f"no snapshot was current at {asked}: {known}")
         if current[-1] not in self.snapshots:
-            raise SnapshotNotFoundError(f"snapshot {current[-1]}, current at {timestamp_ms} ms, has been expired")
+            expired = f"snapshot {current[-1]}, current at {render_time(timestamp_ms)}, has been expired"
+            raise SnapshotNotFoundError(f"{expired}: ask for a later moment")
         return self.snapshots[current[-1]]
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:

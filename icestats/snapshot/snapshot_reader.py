@@ -15,7 +15,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.findings import Finding
 from icestats.answers.schemas import MANIFESTS, partitions_schema
 from icestats.answers.text import counted
-from icestats.errors import FilterError, IcestatsError, MetadataError, StatisticsMissingError
+from icestats.errors import CallError, FilterError, IcestatsError, MetadataError, StatisticsMissingError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.partition_columns import PartitionColumn
@@ -44,6 +44,7 @@ from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
+from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.rollup_cells import CommittedFigures, Figure, build_column_maps, build_columns
 from icestats.stats.table_statistics import PartitionKey
@@ -298,6 +299,9 @@ class SnapshotReader:
         upper: Any = None,
     ) -> Histogram:
         """Return a column's histogram from its nearest committed KLL sketch, or from those of some partitions."""
+        if (reason := can_distribute(field)) is not None:
+            expected = "expected a top-level column of numbers, dates, times, booleans or strings"
+            raise CallError(f"column {field.name!r} has no histogram: {reason}; {expected}")
         found = (
             read_kll(self.source.storage, self.blobs, field)
             if where is None

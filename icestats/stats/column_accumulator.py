@@ -47,6 +47,20 @@ def can_sketch(field: Field) -> str | None:
     return None
 
 
+def can_distribute(field: Field) -> str | None:
+    """Return why a column cannot have a KLL sketch, and so no histogram; None if it can.
+
+    Examples
+    --------
+    >>> can_distribute(Field(1, "raw", "binary", required=False, top_level=True))
+    'values of type binary have no order that means anything'
+    """
+    reason = can_sketch(field)
+    if reason is None and item_type_of(field.type) is None:
+        return f"values of type {field.type} have no order that means anything"
+    return reason
+
+
 class ColumnAccumulator:
     """Counts, extremes, lengths and sketches of one top-level column, which grow with each batch.
 

@@ -71,7 +71,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         ColumnNotFoundError, FilterError, CallError
-            The call is wrong, or the filter selects parts of partitions.
+            The call is wrong, the column can have no sketch, or the filter selects parts of partitions.
         StatisticsMissingError
             No sketch has been committed for this snapshot or an ancestor of it.
 

@@ -26,6 +26,7 @@ TYPES = {
     "raw": t.BinaryType(),
     "nanos": t.TimestampNanoType(),
     "zoned_nanos": t.TimestamptzNanoType(),
+    "six": t.FixedType(6),
 }
 SCHEMA = Schema(*(t.NestedField(i, name, kind) for i, (name, kind) in enumerate(TYPES.items(), 1)), schema_id=0)
 
@@ -90,6 +91,13 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
         ("zoned_nanos > '2300-01-01'", "2300-01-01 is beyond nanoseconds of 64 bits, which end in 1677 and 2262"),
         ("text = 5", "a column of type string is compared with a whole number"),
         ("raw = 'ab'", "a column of type binary is compared with text; give bytes"),
+        (e.EqualTo("six", b"five5"), "a column of type fixed[6] is compared with 5 bytes; give 6"),
+        (e.In("six", [b"sixsix", b"seven77"]), "a column of type fixed[6] is compared with 7 bytes; give 6"),
+        (
+            "not true",
+            "cannot be read: true and false are whole filters, not parts of one; expected comparisons such as",
+        ),
+        ("whole = 1 or false", "true and false are whole filters, not parts of one"),
     ],
 )
 def test_a_literal_that_no_value_equals_is_refused(row_filter, part):
@@ -98,6 +106,13 @@ def test_a_literal_that_no_value_equals_is_refused(row_filter, part):
         bound(row_filter)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_cannot_be_read_is_not_called_missing():
+    known = FilterSchema(SCHEMA, {}, {"anything": "variant"})
+    for row_filter in ("anything is null", "whole = 1 and anything.inside = 2"):
+        with pytest.raises(FilterError, match="of type variant, which cannot be filtered: filter by whole, small"):
+            bind_row_filter(row_filter, known)
 
 
 def test_a_filter_of_nanoseconds_is_projected_to_partitions():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from icestats.errors import StatisticsMissingError
+from icestats.errors import CallError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.stats.histogram import Histogram
 from icestats.table.table import Table
@@ -53,7 +53,7 @@ def read_sparks(table: Table, columns: Sequence[Field]) -> dict[str, Spark]:
             part = read_histogram_part(
                 partial(_read, table, field.name), bins=BINS, kind="equi-width", whole_range=False
             )
-        except StatisticsMissingError:
+        except (StatisticsMissingError, CallError):
             continue
         spark = build_spark(part.histogram)
         if spark is not None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import model_serializer
@@ -59,7 +60,9 @@ _KINDS = {
 }  # fmt: skip
 
 
-def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
+def parse_row_filter(
+    row_filter: str | BooleanExpression, schema: IcebergSchema, unreadable: Mapping[str, str] = MappingProxyType({})
+) -> BooleanExpression:
     """Read a row filter and check it against a schema.
 
     Parameters
@@ -69,6 +72,8 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
         midnight.
     schema : pyiceberg.schema.Schema
         The schema that the filter's columns are of.
+    unreadable : mapping of str to str
+        Names and types of columns that the schema leaves out, as PyIceberg does not know their types.
 
     Returns
     -------
@@ -105,7 +110,10 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
             where = _near(text, error.loc)
             raise FilterError(f"the filter {_shown(text)} cannot be read at {where}: {_EXPECTED}", text) from error
         except (ValueError, TypeError, RecursionError) as error:
-            raise FilterError(f"the filter {_shown(text)} cannot be read: {one_line(error)}", text) from error
+            reason = one_line(error)
+            if "BooleanLiteral" in reason:
+                reason = f"true and false are whole filters, not parts of one; {_EXPECTED}"
+            raise FilterError(f"the filter {_shown(text)} cannot be read: {reason}", text) from error
         _check_size(expression, text)
     else:
         expression = row_filter
@@ -115,7 +123,7 @@ def parse_row_filter(row_filter: str | BooleanExpression, schema: IcebergSchema)
         expression = _adapt(expression, schema)
         bind(schema, expression, case_sensitive=True)
     except (ValueError, TypeError, ArithmeticError) as error:
-        raise FilterError(_explain(text, error, schema), text) from error
+        raise FilterError(_explain(text, error, schema, unreadable), text) from error
     return expression
 
 
@@ -148,17 +156,22 @@ def _near(text: str, offset: int) -> str:
     return f"character {offset + 1}, {rest!r}" if rest else "its end"
 
 
-def _explain(text: str, error: Exception, schema: IcebergSchema) -> str:
+def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Mapping[str, str]) -> str:
     message = one_line(error)
     match = re.search(r"Could not find field with name (\S+?),", message)
     if match:
-        names = ", ".join(field.name for field in schema.fields)
-        return f"the filter {_shown(text)} names no column {match.group(1)!r}: the table has {names}"
-    match = re.fullmatch(r"Cannot convert (\w+)Literal into (.+)", message)
+        names, name = ", ".join(field.name for field in schema.fields), match.group(1)
+        if kind := unreadable.get(name.partition(".")[0]):
+            about = f"the filter {_shown(text)} is about {name!r}, of type {kind}"
+            return f"{about}, which cannot be filtered: filter by {names}"
+        return f"the filter {_shown(text)} names no column {name!r}: the table has {names}"
+    match = re.fullmatch(r"Cannot convert (\w+)Literal into (.+?)(?:, different length: (\d+) <> (\d+))?", message)
     if match:
         kind, type_text = _KINDS.get(match.group(1), match.group(1)), match.group(2)
         message = f"a column of type {type_text} is compared with {kind}"
-        if re.match(r"binary|fixed", type_text):
+        if match.group(3):
+            message = f"a column of type {type_text} is compared with {match.group(4)} bytes; give {match.group(3)}"
+        elif re.match(r"binary|fixed", type_text):
             message += "; give bytes, in Python: pyiceberg.expressions.EqualTo('column', b'...')"
     return f"the filter {_shown(text)} does not fit the schema: {message}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -42,6 +42,8 @@ class FilterSchema:
     schema: IcebergSchema
     """The schema that the snapshot is read with."""
     specs: Mapping[int, IcebergSpec]
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Name and type of each column that `schema` leaves out, as PyIceberg does not know its type."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +126,19 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
     found = next((s for s in schemas if s.get("schema-id", 0) == schema_id), schemas[-1])
     specs = document.get("partition-specs") or [{"spec-id": 0, "fields": document.get("partition-spec") or []}]
     try:
-        return FilterSchema(_read_schema(found), {s["spec-id"]: IcebergSpec.model_validate(s) for s in specs})
+        schema = _read_schema(found)
+        left_out = [one for one in found["fields"] if one["id"] not in schema._lazy_id_to_field]
+        unreadable = {str(one["name"]): _name_type(one["type"]) for one in left_out}
+        return FilterSchema(schema, {s["spec-id"]: IcebergSpec.model_validate(s) for s in specs}, unreadable)
     except ValueError as error:
         raise UnsupportedError(
             f"{source.name} cannot be filtered, PyIceberg does not read its schema: {one_line(error)}"
         ) from error
+
+
+def _name_type(document: Any) -> str:
+    """Return a type's name: the text that it is, or that of a nested type."""
+    return str(document["type"]) if isinstance(document, dict) else str(document)
 
 
 def _read_schema(document: dict[str, Any]) -> IcebergSchema:
@@ -158,7 +168,7 @@ def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) ->
     FilterError
         The filter cannot be read, or does not fit the schema.
     """
-    expression = parse_row_filter(row_filter, known.schema)
+    expression = parse_row_filter(row_filter, known.schema, known.unreadable)
     condition = build_condition(expression, known.schema)
     return RowFilter(row_filter if isinstance(row_filter, str) else str(condition), expression, condition, known)
 

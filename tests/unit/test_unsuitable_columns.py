@@ -1,0 +1,81 @@
+"""Columns that an answer cannot be about: one line says so, and what is possible; other columns are answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, LongType, NestedField, StructType
+
+import icestats
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "raw", BinaryType(), required=False),
+    NestedField(3, "place", StructType(NestedField(4, "x", LongType(), required=False)), required=False),
+)
+ROWS = pa.table(
+    {"id": pa.array([1, 2, None], pa.int64()), "raw": [b"", b"x", None], "place": [{"x": 1}, {"x": 2}, None]}
+)
+
+
+@pytest.fixture
+def location(catalog: SqlCatalog) -> str:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(ROWS)
+    return table.metadata_location
+
+
+@pytest.fixture
+def variant(location: str) -> icestats.Table:
+    """The same with a variant column, which PyIceberg refuses to open, by its location."""
+    path = Path(location.removeprefix("file://"))
+    document = json.loads(path.read_text())
+    document["schemas"][0]["fields"].append({"id": 5, "name": "any", "required": False, "type": "variant"})
+    changed = path.with_name("variant.metadata.json")
+    changed.write_text(json.dumps(document))
+    return icestats.load(str(changed))
+
+
+@pytest.mark.parametrize("column", ["raw", "place", "place.x"])
+def test_a_column_without_an_order_has_no_histogram_and_no_advice_to_compute_one(location: str, column: str) -> None:
+    table = icestats.load(location)
+    for where in (None, "id = 1"):
+        with pytest.raises(
+            icestats.CallError, match=f"column '{column}' has no histogram: .*; expected a top-"
+        ) as caught:
+            table.histogram(column, where=where)
+        assert "compute" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table: table.plan("id = 1", rows=True),
+        lambda table: table.estimate_workload(["id = 1"]),
+        lambda table: table.estimate_join(table, "id", actual=True),
+        lambda table: table.compute(columns=["id"]),
+        lambda table: table.orphans(),
+    ],
+)
+def test_what_needs_the_rows_of_a_table_with_a_variant_column_is_refused_in_one_line(
+    variant: icestats.Table, ask: Callable[[icestats.Table], object]
+) -> None:
+    with pytest.raises(
+        icestats.UnsupportedError, match="it does not know the type variant; plans, estimates"
+    ) as caught:
+        ask(variant)
+    assert "\n" not in str(caught.value)
+
+
+def test_metadata_alone_answers_for_the_other_columns(variant: icestats.Table) -> None:
+    assert variant.plan("id = 1").steps[-1].kept == 1
+    assert variant.estimate("id = 1")["table"].rows_upper == 2
+    with pytest.raises(icestats.FilterError, match="is about 'any', of type variant, which cannot be filtered"):
+        variant.plan("any is null")
