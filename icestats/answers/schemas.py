@@ -245,8 +245,8 @@ COMPUTED = pa.schema(
 )
 """One row per column that a scan has read, over live rows only. Exact: the counts of values (nulls included), the
 smallest and largest value as single-value bytes (NaN left out), and lengths in bytes. `ndv` is an estimate with its
-relative standard error (0: exact). Sketch sizes are serialised bytes; `kll_size_bytes` is null if the type has no KLL
-sketch."""
+relative standard error (0: exact) of how many values there are that are not empty: Theta leaves the empty string out.
+Sketch sizes are serialised bytes; `kll_size_bytes` is null if the type has no KLL sketch."""
 
 SNAPSHOTS = pa.schema(
     _required(pa.int64(), "snapshot_id")

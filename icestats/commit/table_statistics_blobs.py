@@ -156,7 +156,7 @@ def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> l
 
 
 def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list[NewBlob]:
-    ndv = int(ThetaSketch.from_bytes(column.theta).estimate())
+    ndv = column.count_distinct(ThetaSketch.from_bytes(column.theta))
     blobs = [_blob(statistics, THETA, (column.field_id,), column.theta, {"ndv": str(ndv)})]
     if column.kll is not None and column.item_type is not None:
         sketch = KllSketch.from_bytes(column.item_type, column.kll)

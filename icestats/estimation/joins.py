@@ -14,7 +14,7 @@ from icestats.estimation.formulas.source_estimates import SourceEstimate, build_
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.scan.actual_rows import count_join_rows, find_key_type
-from icestats.stats.theta import ThetaSketch, estimate_common_values
+from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +30,46 @@ class JoinSide:
     theta: ThetaSketch | None
     """Of the key column; None: none is committed."""
     theta_size_bytes: int = 0
+    value_count: float = math.inf
+    """Values of the key that are not null, filtered out or not, as far as known."""
+
+    @property
+    def distinct(self) -> float:
+        """The number of distinct keys, no more than there are values; NaN without a sketch."""
+        return math.nan if self.theta is None else min(self.theta.estimate(), self.value_count)
+
+    def describe(self) -> str:
+        """Say what the number of distinct keys leaves out, and whether it is cut; nothing where neither."""
+        empty = f"; the NDV of {self.name} does not count an empty value" if self.type in LEAVES_OUT_EMPTY else ""
+        is_cut = self.theta is not None and self.distinct < self.theta.estimate()
+        return empty + (f"; that of {self.name} is cut to the number of values that are not null" if is_cut else "")
 
 
 def build_side(evidence: Evidence, question: Question, key: Field, name: str) -> JoinSide:
     """Build a side of a join: rows as `combined` estimates them, less the key's nulls; the key's Theta sketch."""
     combined = ask_sources(evidence, question, ["combined"], double_filtering=False)[0]
-    column = evidence.read_table([key.field_id]).groups.columns.get(key.field_id)
+    table = evidence.read_table([key.field_id]).groups
+    column = table.columns.get(key.field_id)
     nulls = 0.0 if column is None else float(np.nan_to_num(column.null_share[0]))
     rows = None if combined.rows is None else combined.rows * (1.0 - nulls)
     distinct = evidence.read_distinct(key)
     theta, size_bytes = (None, 0) if distinct is None else (distinct.theta, distinct.size_bytes)
-    return JoinSide(f"{name}.{key.name}", key.type, rows, theta, size_bytes)
+    value_count = float(table.row_counts.sum()) * (1.0 - nulls)
+    return JoinSide(f"{name}.{key.name}", key.type, rows, theta, size_bytes, value_count)
 
 
 def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
     """Estimate a join's rows by the classic formula: rows x rows / the greater number of distinct keys."""
-    pairs, thetas, reason = _known(left, right)
+    pairs, _, reason = _known(left, right)
     if reason:
         return SourceEstimate("join-ndv", reason=reason)
-    keys = max(theta.estimate() for theta in thetas)
+    keys = max(left.distinct, right.distinct)
     return SourceEstimate(
         "join-ndv",
         rows=pairs / keys if keys else 0.0,
-        assumes="every key of the side with fewer is on the other, each with as many rows as another",
+        assumes="every key of the side with fewer is on the other, each with as many rows as another"
+        + left.describe()
+        + right.describe(),
         values_read=4,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
     )
@@ -72,12 +89,12 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
     if reason:
         return SourceEstimate("join-theta", reason=reason)
     common = estimate_common_values(*thetas)
-    distinct = math.prod(theta.estimate() for theta in thetas)
+    distinct = left.distinct * right.distinct
     return SourceEstimate(
         "join-theta",
         rows=pairs / distinct * common.estimate if distinct else 0.0,
         assumes=f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4 % confidence) are on "
-        "both sides, each with as many rows as another of its side",
+        f"both sides, each with as many rows as another of its side{left.describe()}{right.describe()}",
         values_read=sum(len(theta.hashes) for theta in thetas) + 2,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
     )

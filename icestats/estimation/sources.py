@@ -75,6 +75,9 @@ def _ask(evidence: Evidence, question: Question, name: str) -> list[SourceEstima
         return [SourceEstimate(name, reason=str(error))]
 
 
+_SPREAD = "ranges spread evenly between the table's bounds; columns independent"
+
+
 def _ask_ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
     grouped, leaves = evidence.read_table(question.field_ids), question.leaves
     found = {leaf: evidence.read_distinct(_find(evidence, leaf)) for leaf in leaves}
@@ -82,9 +85,9 @@ def _ask_ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     if leaves and not any(leaf.values.points or len(leaf.values.intervals) > 1 for leaf in leaves):
         reason = "no equality, IN, != or NOT IN in the filter: a number of distinct values says nothing of ranges"
         selectivity = replace(selectivity, estimate=np.full(1, np.nan), reasons=(reason,))
+    said = [text for leaf in leaves if (one := found[leaf]) for text in one.describe(grouped.groups, leaf)]
     basis = Basis(
-        assumes="each distinct value has as many rows as another; ranges spread evenly between the table's bounds; "
-        "columns independent",
+        assumes="; ".join(["each distinct value has as many rows as another", _SPREAD, *dict.fromkeys(said)]),
         bound="certain: what the table's bounds and null counts leave possible",
         values_read=1 + 5 * len(leaves),
         bytes_read=sum(one.size_bytes for leaf in leaves if (one := found[leaf])),

@@ -21,6 +21,7 @@ from icestats.answers.schemas import BOUNDS, COLUMNS, COUNTS, ROLLUP_CELLS, STAT
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import has_lengths
+from icestats.stats.theta import LEAVES_OUT_EMPTY
 
 _Counts = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -159,8 +160,22 @@ def build_columns(
             row[name] = None if figure is None else figure.value
             unknown = "unknown: no committed statistics" if name == "ndv" or has_lengths(field.type) else NO_LENGTH
             provenance[name] = unknown if figure is None else figure.provenance
+        if row["ndv"] is not None:
+            row["ndv"], provenance["ndv"] = _limit_ndv(row, provenance["ndv"])
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, COLUMNS)
+
+
+def _limit_ndv(row: Mapping[str, Any], provenance: str) -> tuple[int, str]:
+    """Return an NDV, no more than there are values that are not null, and what it leaves out."""
+    ndv: int = row["ndv"]
+    if row["type"] in LEAVES_OUT_EMPTY and not row["lower_bound"]:
+        provenance += "; the empty value, if there is one, is not counted"
+    if None not in (row["value_count"], row["null_value_count"]):
+        most = row["value_count"] - row["null_value_count"]
+        if ndv > most:
+            return most, f"{provenance}; cut from {ndv:,} to the number of values that are not null"
+    return ndv, provenance
 
 
 def start_row(field: Field, live_file_count: int) -> dict[str, Any]:

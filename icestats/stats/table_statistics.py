@@ -69,6 +69,10 @@ class ColumnStatistics:
     item_type: str | None = None
     """How the KLL sketch stores its items: `kll_items.item_type_of`."""
 
+    def count_distinct(self, theta: ThetaSketch) -> int:
+        """Return the number of distinct values that the Theta sketch, parsed, estimates: no more than are not null."""
+        return min(theta.ndv, self.value_count - self.null_value_count)
+
 
 @dataclass(frozen=True)
 class ScannedPartitions:

@@ -25,6 +25,10 @@ _FAMILY_COMPACT = 3
 _READ_ONLY, _EMPTY, _COMPACT, _ORDERED, _SINGLE = 0x02, 0x04, 0x08, 0x10, 0x20
 
 
+LEAVES_OUT_EMPTY: Final = frozenset({"string", "binary"})
+"""Types that have an empty value, which Iceberg and DataSketches do not put into a sketch."""
+
+
 class ThetaSketch:
     """A set of values, represented by the smallest of their hashes.
 

@@ -109,7 +109,7 @@ class Statistics:
                 {
                     **asdict(column),
                     "name": name,
-                    "ndv": int(theta.estimate()),
+                    "ndv": column.count_distinct(theta),
                     "ndv_relative_error": theta.relative_error,
                     "theta_size_bytes": len(column.theta),
                     "kll_size_bytes": None if column.kll is None else len(column.kll),

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from icestats.answers.markup import build_table, element, escape_text
 from icestats.answers.text import counted
+from icestats.stats.theta import LEAVES_OUT_EMPTY
 from icestats.table.statistics import Statistics
 from icestats_widgets.column_cards import render_value
 from icestats_widgets.computation import BUSY, Computation
@@ -119,6 +120,8 @@ def render_statistics(statistics: Statistics) -> str:
     for row in statistics.to_arrow().to_pylist():
         error = row["ndv_relative_error"]
         ndv = f"{row['ndv']:,}" if error == 0 else f"≈ {row['ndv']:,} ± {2 * error:.1%}"
+        if row["type"] in LEAVES_OUT_EMPTY and row["min_value"] == b"":
+            ndv += " and the empty value"
         rows.append(
             [
                 row["name"],

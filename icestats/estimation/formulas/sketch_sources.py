@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,7 +42,7 @@ from icestats.plan.filters.value_sets import (
     is_discrete,
 )
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
-from icestats.stats.theta import ThetaSketch
+from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch
 
 _HALVINGS = 60
 
@@ -66,6 +66,19 @@ class DistinctValues:
     theta: ThetaSketch
     size_bytes: int
     """Of the committed blob."""
+
+    def count(self, table: GroupEvidence, field_id: int) -> float:
+        """Return how many there are, no more than the table has values that are not null."""
+        column, estimate = table.columns.get(field_id), self.theta.estimate()
+        values = np.nan if column is None else float((table.row_counts * (1.0 - column.null_share)).sum())
+        return estimate if np.isnan(values) else min(estimate, values)
+
+    def describe(self, table: GroupEvidence, leaf: Leaf) -> Iterator[str]:
+        """Say what the number of distinct values of a predicate's column leaves out, and whether it is cut."""
+        if leaf.type in LEAVES_OUT_EMPTY:
+            yield f"the NDV of {leaf.column} does not count an empty value"
+        if self.count(table, leaf.field_id) < self.theta.estimate():
+            yield f"the NDV of {leaf.column} is cut to the number of values that are not null"
 
 
 def estimate_kll(
@@ -179,7 +192,7 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, table: GroupEviden
         return estimate_uniform(replace(leaf, values=ValueSet(intervals)), table)
 
     inside = sum(bool(estimate_part(point).upper[0] > 0) for point in points)
-    of_points = min(1.0, inside / max(distinct.theta.estimate(), 1.0))
+    of_points = min(1.0, inside / max(distinct.count(table, leaf.field_id), 1.0))
     of_values = 1.0 - evidence.null_share - np.nan_to_num(evidence.nan_share, nan=0.0)
     if leaf.values.points:
         estimate = of_points * of_values + estimate_part(*leaf.values.ranges).estimate
