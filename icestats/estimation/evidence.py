@@ -15,6 +15,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
+from icestats.estimation.changed_rows import ChangedRows, SketchAge, find_changed_rows
 from icestats.estimation.formulas.grouped_sources import GroupedEvidence, Question, keep_by_partition
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
@@ -23,7 +24,13 @@ from icestats.estimation.formulas.selectivity import (
     build_groups,
     build_unknown,
 )
-from icestats.estimation.formulas.sketch_sources import DistinctValues, Distribution, Sketched, estimate_kll
+from icestats.estimation.formulas.sketch_sources import (
+    DistinctValues,
+    Distribution,
+    Sketched,
+    SketchedRows,
+    estimate_kll,
+)
 from icestats.estimation.row_level_deletes import (
     FileDeletes,
     TableDeletes,
@@ -72,7 +79,8 @@ class Evidence:
     def __init__(self, reader: SnapshotReader) -> None:
         self.reader = reader
         self._committed: dict[tuple[str, int], Any] = {}
-        self._files: dict[tuple[object, ...], GroupedEvidence] = {}
+        self._files: dict[tuple[object, ...], tuple[GroupedEvidence, pa.Table]] = {}
+        self._changed: dict[int, ChangedRows | None] = {}
 
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
         """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
@@ -150,6 +158,22 @@ class Evidence:
 
     def read_files(self, question: Question) -> GroupedEvidence:
         """Return the data files, with their statistics, of the manifests that partition summaries leave."""
+        return self._read_files_once(question)[0]
+
+    def read_parts(self, question: Question) -> tuple[GroupedEvidence, Longs]:
+        """Return the same, and which of `read_partitions` each data file is in."""
+        found, files = self._read_files_once(question)
+        every = [self._partitions[0], files]
+        values = pa.concat_arrays([combine_chunks(one["partition"]) for one in every])
+        spec_ids = np.concatenate([to_numpy(one["spec_id"]) for one in every])
+        places = [to_numpy(value.dictionary_encode().indices, null=-1) for value in values.flatten()]
+        _, groups = np.unique(np.column_stack([spec_ids, *places]), axis=0, return_inverse=True)
+        count = len(every[0])
+        owner = np.zeros(len(values), np.int64)
+        owner[groups.reshape(-1)[:count]] = np.arange(count)
+        return found, owner[groups.reshape(-1)[count:]]
+
+    def _read_files_once(self, question: Question) -> tuple[GroupedEvidence, pa.Table]:
         kept = keep_by_partition(question, self.read_manifests(()))
         key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
         if key not in self._files:
@@ -157,7 +181,9 @@ class Evidence:
             self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
         return self._files[key]
 
-    def _read_files(self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool) -> GroupedEvidence:
+    def _read_files(
+        self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool
+    ) -> tuple[GroupedEvidence, pa.Table]:
         reader, deletes = self.reader, self._file_deletes
         fields = reader.schema.select(field_ids)
         if whole:
@@ -179,7 +205,8 @@ class Evidence:
             columns[field.field_id] = build_column_evidence(metrics, rows, known["column_size"])
         groups = GroupEvidence("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
         read = sum_column(manifests, "manifest_length") + (0 if deletes is None else deletes.bytes_read)
-        return GroupedEvidence(groups, self._group_values(files), self._deletes.of_files(files, deletes), read)
+        found = GroupedEvidence(groups, self._group_values(files), self._deletes.of_files(files, deletes), read)
+        return found, files.select(["partition", "spec_id"])
 
     def _group_values(self, groups: pa.Table) -> list[SpecGroups]:
         values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
@@ -208,10 +235,31 @@ class Evidence:
         size_bytes = find_nearest(self.reader.blobs, KLL, field).blob.length
         kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
         nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
+        age = self._find_age(kll.snapshot_id, kll.commits_behind)
+        added, removed, notes = np.array([age.added]), np.array([age.removed]), age.describe(field.name)
         if nulls is None or nans is None:
-            return Distribution(kll.sketch, None, None, size_bytes)
-        rows = max(kll.sketch.n + nulls + nans, 1)
-        return Distribution(kll.sketch, nulls / rows, nans / rows, size_bytes)
+            return Distribution(
+                kll.sketch, None, None, size_bytes, SketchedRows(np.array([np.nan]), added, removed, notes)
+            )
+        count = kll.sketch.n + nulls + nans
+        shares = nulls / max(count, 1), nans / max(count, 1)
+        return Distribution(
+            kll.sketch, *shares, size_bytes, SketchedRows(np.array([float(count)]), added, removed, notes)
+        )
+
+    def _find_age(self, snapshot_id: int, commits_behind: int) -> SketchAge:
+        changed = self._find_changed(snapshot_id) if commits_behind else None
+        added, removed = (0.0, 0.0) if not commits_behind else (np.inf, np.inf) if changed is None else changed.total
+        return SketchAge(snapshot_id, commits_behind, added, removed)
+
+    def _find_changed(self, snapshot_id: int) -> ChangedRows | None:
+        """Return what has changed since an ancestor; None: its manifests are gone, so anything may have."""
+        if snapshot_id not in self._changed:
+            try:
+                self._changed[snapshot_id] = find_changed_rows(self.reader, snapshot_id)
+            except MetadataError:
+                self._changed[snapshot_id] = None
+        return self._changed[snapshot_id]
 
     def _read_distinct(self, field: Field) -> DistinctValues:
         found = find_nearest(self.reader.blobs, THETA, field)
@@ -220,7 +268,8 @@ class Evidence:
         except ValueError as error:
             message = f"the Theta sketch of column {field.name!r}: {error}"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset) from error
-        return DistinctValues(theta, found.blob.length)
+        notes = self._find_age(found.blob.snapshot_id, found.commits_behind).describe(field.name)
+        return DistinctValues(theta, found.blob.length, notes)
 
     def _read_ndv(self, field_id: int) -> float | None:
         """Return the number of distinct values of a column; None: unknown, or its statistics file is damaged."""
@@ -259,6 +308,21 @@ class Evidence:
         selectivity = estimate_kll(leaf, found, rare_is_unknown=False)
         read = [one for one in found if one is not None]
         return Sketched(selectivity, sum(o.sketch.retained_count for o in read), sum(o.size_bytes for o in read))
+
+    def count_in_partitions(self, leaf: Leaf, places: Longs) -> SketchedRows:
+        """Return the rows that the sketches of a predicate's column have counted in some of `read_partitions`."""
+        column = self._read_once(PARTITION_SKETCHES, self.reader.schema.find(leaf.column), self._read_index)
+        if column is None:
+            nothing = np.zeros(len(places))
+            return SketchedRows(np.full(len(places), np.nan), nothing, nothing)
+        keys = [self._partition_keys[place] for place in places.tolist()]
+        entries = [None if key is None else column.entries.get(key) for key in keys]
+        rows = np.array([np.nan if entry is None else entry.value_count for entry in entries], np.float64)
+        snapshot_id, commits = column.committed.snapshot_id, column.committed.commits_behind
+        age, since = self._find_age(snapshot_id, commits), self._changed.get(snapshot_id)
+        changed = [(age.added, age.removed) if since is None else since.of_partition(key) for key in keys]
+        added, removed = np.array(changed, np.float64).reshape(-1, 2).T
+        return SketchedRows(rows, added, removed, age.describe(leaf.column))
 
     def _read_index(self, field: Field) -> _SketchedColumn:
         committed = read_partition_index(self.reader.source.storage, self.reader.blobs, field)

@@ -17,6 +17,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
 from icestats.estimation.formulas.grouped_sources import DeleteShares
 from icestats.estimation.formulas.selectivity import as_floats
+from icestats.iceberg.metadata import PartitionSpec
 from icestats.iceberg.value_order import Floats
 from icestats.plan.pruning.delete_index import PATH_FIELD_ID
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
@@ -85,11 +86,9 @@ def read_file_deletes(reader: SnapshotReader) -> FileDeletes:
     source = reader.source
     files = read_file_metrics(manifests_to_read(manifests), source.metadata, source.storage, [PATH_FIELD_ID])
     files = files.filter(pc.equal(files["content"], "position_deletes"))
-    lower, upper = (combine_chunks(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
-    only_path = pc.if_else(pc.equal(lower, upper), lower, pa.scalar(None, pa.binary()))
     named = pa.table(
         {
-            "file_path": pc.coalesce(combine_chunks(files["referenced_data_file"]).cast(pa.binary()), only_path),
+            "file_path": find_named_files(files),
             "is_vector": pc.equal(pc.utf8_lower(files["file_format"]), "puffin"),
             "record_count": files["record_count"],
             "sequence_number": files["sequence_number"],
@@ -104,6 +103,24 @@ def read_file_deletes(reader: SnapshotReader) -> FileDeletes:
         assumes=_explain(vectors, len(named) - vectors, len(rest)),
         bytes_read=sum_column(manifests, "manifest_length"),
     )
+
+
+def find_named_files(files: pa.Table) -> pa.Array:
+    """Return the path, as bytes, of the data file that each position delete file is about; null: of several.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        `schemas.file_metrics_schema` with the statistics of `PATH_FIELD_ID`.
+    """
+    lower, upper = (combine_chunks(files[f"{side}_bound_{PATH_FIELD_ID}"]) for side in ("lower", "upper"))
+    only_path = pc.if_else(pc.equal(lower, upper), lower, pa.scalar(None, pa.binary()))
+    return pc.coalesce(combine_chunks(files["referenced_data_file"]).cast(pa.binary()), only_path)
+
+
+def is_partitioned(spec: PartitionSpec) -> bool:
+    """Whether equality deletes of a spec are about one partition; else they are about all data files."""
+    return any(field.transform != "void" for field in spec.fields)
 
 
 def _explain(vectors: int, files: int, unnamed: int) -> str:
@@ -197,7 +214,7 @@ def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDelet
         equality = sum_column(by_equality, "record_count")
         removed, assumes = _estimate_equality(by_equality, read_ndv, records)
         specs = reader.source.metadata.specs
-        by_partition = all(specs[spec_id].fields for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())
+        by_partition = all(is_partitioned(specs[spec_id]) for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())
     return TableDeletes(
         position_record_count=positions - equality,
         equality_record_count=equality,

@@ -12,6 +12,7 @@ from icestats.errors import CallError, MetadataError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.grouped_sources import (
     Basis,
+    GroupedEvidence,
     Question,
     build_source_estimate,
     estimate_each,
@@ -19,16 +20,25 @@ from icestats.estimation.formulas.grouped_sources import (
 )
 from icestats.estimation.formulas.selectivity import Selectivity, combine_leaves, estimate_uniform
 from icestats.estimation.formulas.sketch_sources import (
+    WIDENED,
+    Distribution,
+    LiveRows,
+    PartitionSketches,
+    TableSketches,
+    count_live,
     estimate_by_sketches,
     estimate_combined,
     estimate_kll,
     estimate_ndv,
 )
-from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
+from icestats.estimation.formulas.source_estimates import SourceEstimate, keep_within, time_estimates
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.value_sets import Leaf
 
+_Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"
+_PROVING = ("data-files", "manifests", "manifests-each", "partitions", "table")
+"""The sources whose bounds are certain."""
 _OF_STATISTICS_FILES = frozenset({"ndv", "kll", "kll-by-partition", "combined"})
 _BY_PARTITION = frozenset({"partitions", "kll-by-partition", "combined"})
 
@@ -62,12 +72,13 @@ def ask_sources(
         names.insert(place, _DOUBLE)
     # The roll-ups are everybody's: no source is charged for reading them.
     evidence.fill(question.field_ids, partitions=not _BY_PARTITION.isdisjoint(names))
-    return [one for name in names for one in time_estimates(partial(_ask, evidence, question, name))]
+    asked = _ASKED if "data-files" in names else _ASKED | {"combined": partial(_ask_combined, with_files=False)}
+    return [one for name in names for one in time_estimates(partial(_ask, asked[name], evidence, question, name))]
 
 
-def _ask(evidence: Evidence, question: Question, name: str) -> list[SourceEstimate]:
+def _ask(ask: _Ask, evidence: Evidence, question: Question, name: str) -> list[SourceEstimate]:
     try:
-        return [_ASKED[name](evidence, question, name)]
+        return [ask(evidence, question, name)]
     except MetadataError as error:
         if name not in _OF_STATISTICS_FILES:
             raise
@@ -91,6 +102,7 @@ def _ask_ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimat
         bound="certain: what the table's bounds and null counts leave possible",
         values_read=1 + 5 * len(leaves),
         bytes_read=sum(one.size_bytes for leaf in leaves if (one := found[leaf])),
+        notes=tuple(dict.fromkeys(note for leaf in leaves if (one := found[leaf]) for note in one.notes)),
     )
     return build_source_estimate(name, question, grouped, selectivity, basis)
 
@@ -98,41 +110,64 @@ def _ask_ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimat
 def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
     grouped = evidence.read_table(question.field_ids)
     found = {leaf: evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves}
-    selectivity = combine_leaves(question.predicate, 1, lambda leaf: estimate_kll(leaf, [found[leaf]]))
     known = [one for leaf in question.leaves if (one := found[leaf])]
+    live = _count_live(grouped, question, known)
+    selectivity = combine_leaves(question.predicate, 1, lambda leaf: _rank(leaf, found[leaf], live))
+    notes = tuple(dict.fromkeys(note for one in known if one.rows for note in one.rows.notes))
+    bound = "99 % confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities"
     basis = Basis(
         assumes="ranks of the table's sketches; columns independent",
-        bound="99 % confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities",
+        bound=f"{bound}{WIDENED if notes else ''}",
         values_read=sum(one.sketch.retained_count for one in known),
         bytes_read=sum(one.size_bytes for one in known),
-        of_live_rows=True,
+        notes=notes,
+        rows=live.rows,
     )
     return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
-def _ask_combined(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
-    grouped, table = evidence.read_partitions(question.field_ids), evidence.read_table(question.field_ids).groups
+def _count_live(table: GroupedEvidence, question: Question, known: Sequence[Distribution]) -> LiveRows:
+    return count_live(table, question.deletes, [one.rows for one in known if one.rows])
+
+
+def _rank(leaf: Leaf, distribution: Distribution | None, live: LiveRows) -> Selectivity:
+    found = estimate_kll(leaf, [distribution])
+    if distribution is None or distribution.rows is None:
+        return found
+    return live.bring_to_today(found, distribution.rows)
+
+
+def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_files: bool = True) -> SourceEstimate:
+    grouped, table = evidence.read_partitions(question.field_ids), evidence.read_table(question.field_ids)
     size = 0
 
-    def estimate_leaf(leaf: Leaf) -> Selectivity:
+    def sketch_table(leaf: Leaf) -> TableSketches:
         nonlocal size
         column = _find(evidence, leaf)
         distribution, distinct = evidence.read_distribution(column), evidence.read_distinct(column)
-        size += (distribution.size_bytes if distribution else 0) + (distinct.size_bytes if distinct else 0)
-        for found in (estimate_kll(leaf, [distribution]), estimate_ndv(leaf, distinct, table)):
-            if not np.isnan(found.estimate).any():
-                return found
-        return estimate_uniform(leaf, table)
+        size += sum(one.size_bytes for one in (distribution, distinct) if one)
+        live = _count_live(table, question, [distribution] if distribution else [])
+        values = estimate_ndv(leaf, distinct, table.groups)
+        if np.isnan(values.estimate).any():
+            values = estimate_uniform(leaf, table.groups)
+        notes = () if distribution is None or distribution.rows is None else distribution.rows.notes
+        notes += () if distinct is None else distinct.notes
+        return TableSketches(_rank(leaf, distribution, live), values, live.rows, notes)
 
-    found = estimate_combined(name, question, grouped, evidence.estimate_in_partitions, estimate_leaf)
-    return replace(found, bytes_read=found.bytes_read + size)
+    parts = evidence.read_parts(question) if with_files else None
+    sketches = PartitionSketches(evidence.estimate_in_partitions, evidence.count_in_partitions)
+    found = estimate_combined(name, question, grouped, parts, sketches, sketch_table)
+    proving = _PROVING if with_files else _PROVING[1:]
+    proven = [found, *(_ASKED[source](evidence, question, source) for source in proving)]
+    bounds = f"certain: what {', '.join(proving)} prove together"
+    return replace(keep_within(found, proven), bound=bounds, bytes_read=found.bytes_read + size)
 
 
 def _find(evidence: Evidence, leaf: Leaf) -> Field:
     return evidence.reader.schema.find(leaf.column)
 
 
-_ASKED: dict[str, Callable[[Evidence, Question, str], SourceEstimate]] = {
+_ASKED: dict[str, _Ask] = {
     "data-files": lambda e, q, name: estimate_each(name, q, e.read_files(q)),
     "manifests": lambda e, q, name: estimate_together(name, q, e.read_manifests(q.field_ids)),
     _DOUBLE: lambda e, q, name: estimate_together(name, q, e.read_manifests(q.field_ids), double_filtering=True),
@@ -142,7 +177,7 @@ _ASKED: dict[str, Callable[[Evidence, Question, str], SourceEstimate]] = {
     "ndv": _ask_ndv,
     "kll": _ask_kll,
     "kll-by-partition": lambda e, q, name: estimate_by_sketches(
-        name, q, e.read_partitions(q.field_ids), e.estimate_in_partitions
+        name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
     ),
     "combined": _ask_combined,
 }

@@ -2,23 +2,37 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.statistics import StatisticsFile
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
 import icestats
 from icestats.cli.command_line import cli
+from icestats.estimation.changed_rows import find_changed_rows
 from icestats.estimation.formulas.source_estimates import q_error
-from icestats.estimation.row_level_deletes import FileDeletes
+from icestats.estimation.row_level_deletes import FileDeletes, is_partitioned
 from icestats.estimation.sources import SOURCES
+from icestats.iceberg.metadata import PartitionField as SpecField
+from icestats.iceberg.metadata import PartitionSpec as TableSpec
+from icestats.iceberg.storage import local_path
 from icestats.iceberg.value_order import literal_keys
 from icestats.plan.evaluation.column_metrics import value_metrics
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.table_statistics import TableStatistics
+from icestats.table.statistics import Statistics
+from tests.written_deletes import compact, delete_equal, list_data_files
 
 
 @pytest.fixture
@@ -221,3 +235,122 @@ def test_partition_values_are_taken_as_iceberg_stores_them(type_text: str, kind:
     least = literal_keys(type_text, expected)[0]
     assert [found.lower.compare(operator, least).tolist() for operator in (">=", "<=")] == [[True, False]] * 2
     assert found.may_be_null.tolist() == [False, True]
+
+
+def rows_of(day: int, values: range) -> pa.Table:
+    return pa.table({"day": pa.array([day] * len(values), pa.int64()), "v": pa.array(values, pa.int64())})
+
+
+@pytest.fixture
+def days(catalog: SqlCatalog) -> IcebergTable:
+    """Three days of 10,000 numbers below 30,000."""
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    schema = Schema(NestedField(1, "day", LongType()), NestedField(2, "v", LongType()))
+    made = catalog.create_table("db.days", schema, partition_spec=spec)
+    for day in range(3):
+        made.append(rows_of(day, range(day * 10_000, day * 10_000 + 10_000)))
+    return made
+
+
+def commit_sketches(opened: icestats.Table) -> None:
+    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+
+
+def test_a_sketch_of_an_earlier_snapshot_promises_what_manifests_prove(
+    days: IcebergTable, load: Callable[..., icestats.Table]
+) -> None:
+    """After 60,000 appended rows and a dropped partition its bounds are that much wider, and each answer says so."""
+    commit_sketches(load("db.days"))
+    early = days.refresh().metadata.current_snapshot_id
+    days.append(rows_of(3, range(85_001, 145_001)))
+    days.delete("day = 0")
+    table = load("db.days")
+    found = table.estimate("v > 100000", actual=True)
+    assert found.actual == 45_000
+    assert (found["kll"].rows_lower, found["kll"].rows_upper) == (0, 60_000)
+    assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+    assert found["combined"].q_error < 1.1
+    said = (
+        f"the sketch of v is of the earlier snapshot {early}, 2 commits behind (up to 60,000 rows added and up to "
+        "10,000 rows removed since); its shares are taken for today's"
+    )
+    assert said in found["kll"].assumes
+    assert "earlier snapshots of sketches, less the rows removed since and plus those added" in found["kll"].bound
+    assert said in repr(found)
+    assert said in table.estimate("v = 5")["ndv"].assumes
+    low = table.estimate("v < 15000", actual=True)
+    assert low.actual == 5_000
+    assert 4_000 < low["kll"].rows_lower < 6_000
+    unknown = table.estimate("v = 15000")["kll"]
+    assert unknown.rows is None
+    assert said in unknown.reason
+
+
+def test_of_a_sketch_whose_manifests_are_gone_nothing_is_promised(
+    days: IcebergTable, load: Callable[..., icestats.Table]
+) -> None:
+    """What has changed since is unknown, so any row of today may satisfy the filter or not."""
+    commit_sketches(load("db.days"))
+    snapshot = days.refresh().current_snapshot()
+    days.append(rows_of(0, range(10)))
+    local_path(snapshot.manifest_list).unlink()
+    found = load("db.days").estimate("v < 15000", sources=["kll"])["kll"]
+    assert (found.rows_lower, found.rows_upper) == (0, 30_010)
+    assert "any number of rows added and any number of rows removed since" in found.assumes
+
+
+def test_a_sketch_of_no_ancestor_promises_nothing(
+    days: IcebergTable, load: Callable[..., icestats.Table], catalog_properties: dict[str, str]
+) -> None:
+    """A table that was rolled back has other rows than its later sketches."""
+    early = days.metadata.snapshots[1].snapshot_id
+    commit_sketches(load("db.days"))
+    found = icestats.load("db.days", snapshot=early, catalog=catalog_properties).estimate("v < 15000")["kll"]
+    assert (found.rows, found.rows_lower, found.rows_upper) == (None, 0, 20_000)
+    assert "no KLL sketch of v is committed for this snapshot or an ancestor of it" in found.reason
+
+
+def test_a_compaction_changes_no_row(days: IcebergTable, load: Callable[..., icestats.Table]) -> None:
+    """Files that only a commit of the operation `replace` has exchanged do not widen bounds."""
+    commit_sketches(load("db.days"))
+    early = days.refresh().metadata.current_snapshot_id
+    exact = load("db.days").estimate("v < 15000", sources=["kll"])["kll"]
+    days.append(rows_of(1, range(5)))
+    compact(days, [file for file in list_data_files(days) if file.partition[0] == 2], rows_of(2, range(20_000, 30_000)))
+    days.refresh().append(rows_of(2, range(7)))
+    reader = load("db.days")._reader
+    assert find_changed_rows(reader, early).total == (12, 0)
+    found = load("db.days").estimate("v < 15000", sources=["kll"])["kll"]
+    assert (found.rows_lower, found.rows_upper) == (exact.rows_lower, exact.rows_upper + 12)
+
+
+def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """Of 110 rows one is deleted: with a sketch of then 109 are live for certain, without one 0 to 110."""
+    made = catalog.create_table("db.deleted", Schema(NestedField(1, "v", LongType())))
+    made.append(pa.table({"v": pa.array(range(110), pa.int64())}))
+    delete_equal(made, pa.table({"v": pa.array([5], pa.int64())}), Record())
+    for one in load("db.deleted").estimate("v is not null"):
+        assert (one.rows_lower, one.rows_upper) == (0, 110), one
+    made.refresh()
+    accumulator = ColumnAccumulator(load("db.deleted").schema.find("v"), k=200, lg_k=12)
+    accumulator.update(pa.array([v for v in range(110) if v != 5], pa.int64()))
+    opened = load("db.deleted")
+    columns = {"v": accumulator.result()}
+    snapshot = opened.snapshot
+    Statistics(
+        opened._source, TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, 109, 1, 0, columns, {})
+    ).commit()
+    for row_filter, truth in {"v is not null": 109, "v < 10": 9, "v >= 10": 100}.items():
+        found = load("db.deleted").estimate(row_filter)["kll"]
+        assert (found.rows, found.rows_lower, found.rows_upper) == (truth, truth, truth)
+        ignored = load("db.deleted").estimate(row_filter, deletes="ignore")["kll"]
+        assert (ignored.rows_lower, ignored.rows_upper) == (truth, truth + 1)
+
+
+@pytest.mark.parametrize(("transform", "expected"), [("void", False), ("identity", True)])
+def test_equality_deletes_of_a_spec_of_void_fields_are_about_all_partitions(transform: str, expected: bool) -> None:
+    """A v1 spec whose field has been dropped has a `void` one, and divides nothing."""
+    assert is_partitioned(TableSpec(1, (SpecField(1000, 1, "day", transform),))) is expected

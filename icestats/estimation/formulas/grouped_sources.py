@@ -115,6 +115,34 @@ class DeleteShares:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows each group has, row-level deletes treated as a call says."""
+
+    least: Floats
+    """For certain no fewer."""
+    most: Floats
+    """For certain no more."""
+    estimate: Floats
+
+    def take(self, groups: Longs) -> RowCounts:
+        """Return those of some groups."""
+        return RowCounts(self.least[groups], self.most[groups], self.estimate[groups])
+
+
+def count_rows(groups: GroupEvidence, deletes: DeleteShares, how: str) -> RowCounts:
+    """Count the rows of groups, deletes treated as `source_estimates.DELETES` says."""
+    rows = groups.row_counts
+    if how == "ignore":
+        return RowCounts(rows, rows, rows)
+    # A delete may name a row that is gone already; what an equality delete removes, only data files tell.
+    least = np.maximum(rows - deletes.most_own - deletes.most_others, 0.0)
+    kept = rows * (1.0 - deletes.positions)
+    if how == "deduct":
+        least, kept = np.where(deletes.equality > 0.0, 0.0, least), kept * (1.0 - deletes.equality)
+    return RowCounts(least, rows - deletes.least_own, kept)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupedEvidence:
     """The groups that one kind of statistics is about, and what they took to read."""
 
@@ -167,8 +195,10 @@ class Basis:
     bound: str
     values_read: int
     bytes_read: int
-    of_live_rows: bool = False
-    """Whether selectivities are shares of the rows that deletes leave, as those of sketches are."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of the evidence: its age."""
+    rows: RowCounts | None = None
+    """What selectivities are shares of, the bounds of `most`; None: all records of data files."""
 
 
 def build_source_estimate(
@@ -194,30 +224,38 @@ def build_source_estimate(
         What it rests on.
     """
     groups, deletes, columns, how_deletes = evidence.groups, evidence.deletes, question.columns, question.deletes
-    kept, equal = 1.0 - deletes.positions, 1.0 - deletes.equality
-    shares = {"ignore": np.ones(len(kept)), "positions": kept, "deduct": kept * equal}
-    matching = groups.row_counts * selectivity.estimate
-    totals = {how: _known_sum(matching * share) for how, share in shares.items()}
+    counts = {how: count_rows(groups, deletes, how).estimate for how in DELETES}
+    if basis.rows is not None:
+        counts[how_deletes] = basis.rows.estimate
+        if how_deletes != "ignore" and not deletes.equality.any():
+            counts["positions"] = counts["deduct"] = basis.rows.estimate
+    totals = {how: _known_sum(count * selectivity.estimate) for how, count in counts.items()}
     sizes = groups.size_bytes if columns is None else _projected(groups, columns)
-    if basis.of_live_rows:
-        live = groups.row_counts * shares[how_deletes]
-        lower, upper = float((live * selectivity.lower).sum()), float((live * selectivity.upper).sum())
-    else:
+    if basis.rows is None:
         lower, upper = _bounds(groups.row_counts, selectivity, deletes, how_deletes)
-    assumes = [basis.assumes]
-    if how_deletes != "ignore" and deletes.positions.any():
+    else:
+        lower, upper = (float((basis.rows.most * ends).sum()) for ends in (selectivity.lower, selectivity.upper))
+    lower, upper = round_bounds(lower, upper)
+    rows = totals[how_deletes]
+    if rows is not None:
+        totals[how_deletes] = rows = min(max(rows, lower), upper)
+    assumes = [basis.assumes, *basis.notes]
+    is_counted = basis.rows is not None and np.array_equal(basis.rows.least, basis.rows.most)
+    if how_deletes != "ignore" and deletes.positions.any() and not is_counted:
         assumes.append(deletes.positions_assumes)
-    if how_deletes == "deduct" and deletes.equality.any():
+    if how_deletes == "deduct" and deletes.equality.any() and not is_counted:
         assumes.append(deletes.equality_assumes)
-    unknown_sizes = columns is not None and totals[how_deletes] is not None and bool(np.isnan(sizes).any())
-    reason = "; ".join(selectivity.reasons) or ("sizes of projected columns are unknown" if unknown_sizes else "")
+    unknown_sizes = columns is not None and rows is not None and bool(np.isnan(sizes).any())
+    reasons = (*selectivity.reasons, *basis.notes) if selectivity.reasons else ()
+    reason = "; ".join(reasons) or ("sizes of projected columns are unknown" if unknown_sizes else "")
+    shares = counts[how_deletes] / np.maximum(groups.row_counts, 1.0)
     return SourceEstimate(
         source=source,
-        rows=totals[how_deletes],
-        rows_lower=round(lower, 6),
-        rows_upper=round(upper, 6),
+        rows=rows,
+        rows_lower=lower,
+        rows_upper=upper,
         bound=basis.bound,
-        bytes=_known_sum(sizes * selectivity.estimate * shares[how_deletes]),
+        bytes=_known_sum(sizes * selectivity.estimate * shares),
         scan_bytes=_known_sum(np.where(selectivity.upper > 0.0, sizes, 0.0)),
         rows_deletes_ignored=totals["ignore"],
         rows_positions_deducted=totals["positions"],
@@ -227,6 +265,19 @@ def build_source_estimate(
         values_read=basis.values_read,
         bytes_read=basis.bytes_read,
     )
+
+
+def round_bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Return the whole numbers of rows between two bounds, which floats may miss by their own rounding.
+
+    Examples
+    --------
+    >>> round_bounds(88.29, 110.7), round_bounds(30.000000001, 29.999999999)
+    ((89.0, 110.0), (30.0, 30.0))
+    """
+    slack = 1e-6 + 1e-14 * upper
+    low, high = float(math.ceil(lower - slack)), float(math.floor(upper + slack))
+    return min(low, high), high
 
 
 def _projected(groups: GroupEvidence, columns: Sequence[int]) -> Floats:
@@ -243,8 +294,8 @@ def _bounds(rows: Floats, selectivity: Selectivity, deletes: DeleteShares, how: 
         return float(lower.sum()), float(upper.sum())
     # Deleted rows may be matching ones, or none of them; a delete may also name a row that is gone already.
     most = float(np.minimum(upper, rows - deletes.least_own).sum())
-    if how == "deduct" and deletes.equality.any():
-        return 0.0, most
+    if how == "deduct":
+        lower = np.where(deletes.equality > 0.0, 0.0, lower)
     return max(0.0, float(np.maximum(lower - deletes.most_own, 0.0).sum()) - deletes.most_others), most
 
 
@@ -254,7 +305,12 @@ def _known_sum(values: Floats) -> float | None:
 
 
 def estimate_kept(
-    source: str, kept: KeptGroups, estimate_leaf: Callable[[Leaf], Selectivity], *, assumes: str
+    source: str,
+    kept: KeptGroups,
+    estimate_leaf: Callable[[Leaf], Selectivity],
+    *,
+    assumes: str,
+    notes: Sequence[str] = (),
 ) -> SourceEstimate:
     """Estimate the groups that partition values leave, with bounds that hold for certain.
 
@@ -268,11 +324,14 @@ def estimate_kept(
         Gives the selectivity of a predicate in each.
     assumes : str
         What the estimate rests on.
+    notes : sequence of str
+        What a reader must know of the evidence, once each predicate has been estimated.
     """
     question, evidence, count = kept.question, kept.evidence, len(kept.places)
     bound = _HARD_BOUND.format(unit=_each(kept.groups.unit))
-    basis = Basis(assumes, bound, count_values(question, evidence, count), evidence.bytes_read)
     selectivity = combine_leaves(question.predicate, count, estimate_leaf)
+    said = tuple(dict.fromkeys(notes))
+    basis = Basis(assumes, bound, count_values(question, evidence, count), evidence.bytes_read, said)
     return build_source_estimate(source, question, kept, selectivity, basis)
 
 

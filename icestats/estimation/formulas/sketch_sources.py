@@ -12,11 +12,14 @@ from icestats.estimation.formulas.grouped_sources import (
     GroupedEvidence,
     KeptGroups,
     Question,
+    RowCounts,
     apply_partitions,
     build_source_estimate,
+    count_rows,
     count_values,
     estimate_kept,
     keep_by_partition,
+    round_bounds,
 )
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
@@ -44,7 +47,7 @@ from icestats.plan.filters.value_sets import (
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch
 
-_HALVINGS = 60
+_HALVINGS = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Distribution:
     nan_share: float | None
     size_bytes: int
     """Of the committed blob."""
+    rows: SketchedRows | None = None
+    """The table's live rows as the sketch counted them, one group; None for the sketch of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,61 @@ class DistinctValues:
     theta: ThetaSketch
     size_bytes: int
     """Of the committed blob."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of its age."""
+
+
+@dataclass(frozen=True, slots=True)
+class SketchedRows:
+    """The live rows of some groups as a column's sketches counted them, and what has changed since."""
+
+    row_counts: Floats
+    """At the sketches' snapshot; NaN: unknown."""
+    added: Floats
+    """Rows that have come since, at most; infinite: unknown."""
+    removed: Floats
+    notes: tuple[str, ...] = ()
+    """What a reader must know of the sketches' age."""
+
+    def take(self, groups: Longs) -> SketchedRows:
+        """Return those of some groups."""
+        return SketchedRows(self.row_counts[groups], self.added[groups], self.removed[groups], self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """The rows of groups as deletes and sketches together prove them."""
+
+    rows: RowCounts
+    """Deletes treated as the call says."""
+    deleted: Floats
+    """How many of these rows may be deleted ones, which no sketch is of."""
+
+    def bring_to_today(self, found: Selectivity, sketched: SketchedRows) -> Selectivity:
+        """Return shares of a sketch's rows as shares of `rows.most`; their bounds hold whatever has changed since."""
+        most, counts = np.maximum(self.rows.most, 1.0), sketched.row_counts
+        lower = (counts * found.lower - sketched.removed) / most
+        upper = (counts * found.upper + sketched.added + self.deleted) / most
+        lower, upper = np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0)
+        return build_selectivity(found.estimate, lower, upper, found.reasons)
+
+    def take(self, groups: Longs) -> LiveRows:
+        """Return those of some groups."""
+        return LiveRows(self.rows.take(groups), self.deleted[groups])
+
+
+def count_live(evidence: GroupedEvidence | KeptGroups, how: str, sketched: Sequence[SketchedRows]) -> LiveRows:
+    """Count the rows of groups: what deletes leave for certain, and what the sketches of columns have counted."""
+    live = count_rows(evidence.groups, evidence.deletes, "deduct")
+    least, most = live.least, live.most
+    for one in sketched:
+        least = np.fmax(least, one.row_counts - one.removed)
+        most = np.fmin(most, one.row_counts + one.added)
+    least = np.minimum(least, most)
+    if how == "deduct":
+        return LiveRows(RowCounts(least, most, np.clip(live.estimate, least, most)), np.zeros(len(least)))
+    rows = count_rows(evidence.groups, evidence.deletes, how)
+    return LiveRows(rows, np.maximum(rows.most - least, 0.0))
 
     def count(self, table: GroupEvidence, field_id: int) -> float:
         """Return how many there are, no more than the table has values that are not null."""
@@ -112,7 +172,12 @@ def _estimate_group(
 ) -> tuple[float, float, float, str]:
     """Return the estimate, NaN where it is unknown, its bounds, and why it is unknown."""
     if distribution is None:
-        return np.nan, 0.0, 1.0, f"{leaf.text}: no KLL sketch of {leaf.column} is committed"
+        return (
+            np.nan,
+            0.0,
+            1.0,
+            f"{leaf.text}: no KLL sketch of {leaf.column} is committed for this snapshot or an ancestor of it",
+        )
     nulls, nans = distribution.null_share, distribution.nan_share
     if nulls is None or nans is None:
         reason = f"{leaf.text}: the sketch of {leaf.column} does not say how many nulls and NaN there are"
@@ -210,16 +275,60 @@ class Sketched:
     """The selectivity of a predicate in some partitions, by their sketches."""
 
     selectivity: Selectivity
+    """Of the live rows at the sketches' snapshot."""
     values_read: int = 0
     bytes_read: int = 0
 
 
-ReadSketches = Callable[[Leaf, Longs], Sketched]
-"""Gives the selectivity of a predicate in some partitions, by their places, and what that took."""
+@dataclass(frozen=True, slots=True)
+class PartitionSketches:
+    """Reads what is committed by partition; partitions go by their places among all."""
+
+    read: Callable[[Leaf, Longs], Sketched]
+    """Gives the selectivity of a predicate in some partitions."""
+    count: Callable[[Leaf, Longs], SketchedRows]
+    """Gives the rows that the sketches of a predicate's column have counted in some partitions."""
+
+
+class _Partitions:
+    """What the sketches of kept partitions say of predicates."""
+
+    def __init__(self, kept: KeptGroups, sketches: PartitionSketches) -> None:
+        self.kept = kept
+        self.sketches = sketches
+        self.sketched = {leaf: sketches.count(leaf, kept.places) for leaf in kept.question.leaves}
+        self.live = count_live(kept, kept.question.deletes, list(self.sketched.values()))
+        self.read: dict[Leaf, Sketched] = {}
+
+    @property
+    def are_current(self) -> bool:
+        """Whether sketches are of exactly the rows that are asked about."""
+        rows = self.live.rows
+        changed = (one.added + one.removed for one in self.sketched.values())
+        return np.array_equal(rows.least, rows.most) and not any(one.any() for one in changed)
+
+    def estimate(self, leaf: Leaf) -> Selectivity:
+        """Return the share of each partition's rows that satisfies a predicate, partition values where they decide."""
+        ranges, rows = self.kept.leaves[leaf], self.live.rows
+        undecided = np.flatnonzero(ranges.may & ~ranges.must)
+        estimate = ranges.must.astype(np.float64)
+        lower, upper = estimate * rows.least / np.maximum(rows.most, 1.0), ranges.must.astype(np.float64)
+        if not len(undecided):
+            return build_selectivity(estimate, lower, upper)
+        found = self.read[leaf] = self.sketches.read(leaf, self.kept.places[undecided])
+        sketched = self.sketched[leaf].take(undecided)
+        today = self.live.take(undecided).bring_to_today(found.selectivity, sketched)
+        estimate[undecided], lower[undecided], upper[undecided] = today.estimate, today.lower, today.upper
+        off = _error(sketched.row_counts, found.selectivity)
+        reasons = found.selectivity.reasons
+        if leaf.values.points and off and float((sketched.row_counts * found.selectivity.estimate).sum()) <= off:
+            estimate[undecided] = np.nan
+            reasons = (f"{leaf.text}: too rare for the sketches, at most {off:,.0f} rows",)
+        return build_selectivity(estimate, lower, upper, reasons)
 
 
 def estimate_by_sketches(
-    source: str, question: Question, evidence: GroupedEvidence, read_sketches: ReadSketches
+    source: str, question: Question, evidence: GroupedEvidence, sketches: PartitionSketches
 ) -> SourceEstimate:
     """Estimate each partition by its own sketch, and add up.
 
@@ -231,57 +340,44 @@ def estimate_by_sketches(
         The filter.
     evidence : GroupedEvidence
         The partitions.
-    read_sketches : callable
+    sketches : PartitionSketches
         Reads the sketches of partitions that partition values do not decide.
 
     Notes
     -----
-    The sketches of partitions err independently of each other: where one predicate alone is left to them, the bound of
-    the sum is the root of the sum of their squared bounds, at the same confidence.
+    The sketches of partitions err independently of each other: where one predicate alone is left to them, and they are
+    of this snapshot, the bound of the sum is the root of the sum of their squared bounds, at the same confidence.
     """
     kept = keep_by_partition(question, evidence)
-    row_counts = kept.groups.row_counts
-    read: list[Sketched] = []
-
-    def estimate_leaf(leaf: Leaf) -> Selectivity:
-        ranges = kept.leaves[leaf]
-        undecided = np.flatnonzero(ranges.may & ~ranges.must)
-        if not len(undecided):
-            decided = ranges.must.astype(np.float64)
-            return Selectivity(decided, decided, decided)
-        read.append(read_sketches(leaf, kept.places[undecided]))
-        return _among(kept, leaf, undecided, read[-1].selectivity)
-
-    selectivity = combine_leaves(question.predicate, len(row_counts), estimate_leaf)
+    partitions = _Partitions(kept, sketches)
+    selectivity = combine_leaves(question.predicate, len(kept.places), partitions.estimate)
+    read = list(partitions.read.items())
+    notes = tuple(dict.fromkeys(note for leaf, _ in read for note in partitions.sketched[leaf].notes))
     basis = Basis(
         assumes="ranks of each partition's sketch, partition values where they decide; columns independent within it",
-        bound="99 % confidence (the sketches' rank errors), Fréchet's inequalities",
-        values_read=count_values(question, evidence, 0) + sum(one.values_read for one in read),
-        bytes_read=sum(one.bytes_read for one in read),
-        of_live_rows=True,
+        bound=f"99 % confidence (the sketches' rank errors), Fréchet's inequalities{WIDENED if notes else ''}",
+        values_read=count_values(question, evidence, 0) + sum(one.values_read for _, one in read),
+        bytes_read=sum(one.bytes_read for _, one in read),
+        notes=notes,
+        rows=partitions.live.rows,
     )
     found = build_source_estimate(source, question, kept, selectivity, basis)
-    if len(read) > 1 or found.rows is None:
+    if len(read) != 1 or found.rows is None or not partitions.are_current:
         return found
-    error = _error(row_counts, selectivity)
+    ((leaf, one),) = read
+    ranges = kept.leaves[leaf]
+    error = _error(partitions.live.rows.most[ranges.may & ~ranges.must], one.selectivity)
+    lower, upper = round_bounds(found.rows - error, found.rows + error)
     return replace(
         found,
-        rows_lower=round(max(0.0, found.rows - error), 6),
-        rows_upper=round(found.rows + error, 6),
+        rows_lower=max(found.rows_lower or 0.0, lower),
+        rows_upper=min(found.rows_upper or 0.0, upper),
         bound="99 % confidence: the rank errors of partitions' sketches, which err independently",
     )
 
 
-def _among(kept: KeptGroups, leaf: Leaf, undecided: Longs, found: Selectivity) -> Selectivity:
-    """Put what sketches say of some groups among what partition values say of the others."""
-    estimate, lower, upper = (kept.leaves[leaf].must.astype(np.float64) for _ in range(3))
-    estimate[undecided], lower[undecided], upper[undecided] = found.estimate, found.lower, found.upper
-    row_counts, reasons = kept.groups.row_counts[undecided], found.reasons
-    off = _error(row_counts, found)
-    if leaf.values.points and off and float((row_counts * found.estimate).sum()) <= off:
-        estimate[undecided] = np.nan
-        reasons = (f"{leaf.text}: too rare for the sketches, at most {off:,.0f} rows",)
-    return build_selectivity(estimate, lower, upper, reasons)
+WIDENED = "; at the earlier snapshots of sketches, less the rows removed since and plus those added since"
+"""What the bounds of sketches promise that are not of the snapshot which is asked about."""
 
 
 def _error(row_counts: Floats, selectivity: Selectivity) -> float:
@@ -290,14 +386,29 @@ def _error(row_counts: Floats, selectivity: Selectivity) -> float:
     return float(np.sqrt(((row_counts * off) ** 2).sum()))
 
 
+@dataclass(frozen=True, slots=True)
+class TableSketches:
+    """What the table's own sketches say of a predicate."""
+
+    ranks: Selectivity
+    """By KLL: of the rows that are asked about, one group."""
+    values: Selectivity
+    """By the number of distinct values, else by the table's bounds: one group."""
+    rows: RowCounts
+    """The rows that `ranks` are shares of."""
+    notes: tuple[str, ...]
+    """What a reader must know of their age."""
+
+
 def estimate_combined(
     source: str,
     question: Question,
     evidence: GroupedEvidence,
-    read_sketches: ReadSketches,
-    of_table: Callable[[Leaf], Selectivity],
+    parts: tuple[GroupedEvidence, Longs] | None,
+    sketches: PartitionSketches,
+    of_table: Callable[[Leaf], TableSketches],
 ) -> SourceEstimate:
-    """Estimate with the best that is known of each predicate.
+    """Estimate each data file with the best that is known of each predicate.
 
     Parameters
     ----------
@@ -307,31 +418,57 @@ def estimate_combined(
         The filter.
     evidence : GroupedEvidence
         The partitions.
-    read_sketches : callable
+    parts : tuple of GroupedEvidence and numpy.ndarray of int64, or None
+        The data files, and which partition each is in; None: they are not asked.
+    sketches : PartitionSketches
         Reads the sketches of partitions.
     of_table : callable
-        Gives the estimate over the whole table (one group) where partitions have no sketches.
+        Gives what the table's sketches say.
+
+    Notes
+    -----
+    What a sketch says of a table or partition is spread over its data files as evenly as their own bounds allow, so
+    columns that are correlated by file are not taken for independent. It is asked only where it leaves fewer rows
+    undecided than the files' bounds do.
     """
     kept = keep_by_partition(question, evidence)
+    partitions, fine, parents = _Partitions(kept, sketches), kept, np.arange(len(kept.places))
+    notes: list[str] = []
+    if parts is not None:
+        fine = keep_by_partition(question, parts[0])
+        parents = np.searchsorted(kept.places, parts[1][fine.places])
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
-        ranges = kept.leaves[leaf]
-        bounds = apply_partitions(leaf, estimate_uniform(leaf, kept.groups), ranges)
-        undecided = np.flatnonzero(ranges.may & ~ranges.must)
-        if not len(undecided):
-            return bounds
-        found = _among(kept, leaf, undecided, read_sketches(leaf, kept.places[undecided]).selectivity)
-        if not np.isnan(found.estimate).any():
-            return build_selectivity(found.estimate, bounds.lower, bounds.upper)
-        if ranges.is_used.all() and not np.isnan(bounds.estimate).any():
-            return bounds
-        return _as_in_table(leaf, of_table(leaf), kept)
+        own = apply_partitions(leaf, estimate_uniform(leaf, fine.groups), fine.leaves[leaf])
+        undecided = float((fine.groups.row_counts * (own.upper - own.lower)).sum())
+        if not undecided:
+            return own
+        table, found, rows = of_table(leaf), partitions.estimate(leaf), partitions.live.rows
+        used = partitions.sketched[leaf].notes
+        if np.isnan(found.estimate).any():
+            found, rows, used = table.ranks, table.rows, table.notes
+        is_known, width = not np.isnan(own.estimate).any(), float((rows.most * (found.upper - found.lower)).sum())
+        if np.isnan(found.estimate).any() or (is_known and width >= undecided):
+            found, used = table.values, table.notes
+            has_points = bool(leaf.values.points) and not leaf.values.ranges
+            if is_known and (not has_points or np.isnan(found.estimate).any()):
+                return own
+            if is_known:
+                # Values between a file's bounds are no more than the table has distinct ones.
+                notes.extend(used)
+                return build_selectivity(np.maximum(own.estimate, found.estimate), own.lower, own.upper)
+        notes.extend(used)
+        if found is table.ranks or found is table.values:
+            found = _as_in_table(leaf, found, kept)
+        spread = spread_evenly(found.estimate, parents, fine.groups.row_counts, own.lower, own.upper)
+        return build_selectivity(spread, own.lower, own.upper, found.reasons)
 
     assumes = (
-        "partition values where they decide, else KLL of partitions, KLL, NDV and bounds of the table, in this order; "
-        "columns independent"
+        f"of each predicate what leaves the fewest rows undecided: bounds of each {fine.groups.unit}, or KLL of "
+        f"partitions, KLL or NDV of the table, spread over {fine.groups.unit}s as their bounds allow; columns "
+        f"independent within each"
     )
-    return estimate_kept(source, kept, estimate_leaf, assumes=assumes)
+    return estimate_kept(source, fine, estimate_leaf, assumes=assumes, notes=notes)
 
 
 def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:
@@ -339,28 +476,26 @@ def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivit
     every = kept.evidence.groups
     ranges = judge_leaf(leaf, kept.evidence.by_spec, len(every.row_counts), kept.question.row_filter.schema)
     own = apply_partitions(leaf, estimate_uniform(leaf, every), ranges)
-    spread = spread_evenly(float(table.estimate[0]), every.row_counts, own.lower, own.upper)[kept.places]
+    one = np.zeros(len(every.row_counts), np.int64)
+    spread = spread_evenly(table.estimate, one, every.row_counts, own.lower, own.upper)[kept.places]
     return build_selectivity(spread, own.lower[kept.places], own.upper[kept.places], table.reasons)
 
 
-def spread_evenly(share: float, row_counts: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Return a share for each group, the same as far as its bounds allow, that makes up a share of all rows.
+def spread_evenly(shares: Floats, parents: Longs, row_counts: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return a share for each group, the same within each parent as far as bounds allow, that makes up the parent's.
 
     Examples
     --------
-    >>> shares = spread_evenly(0.5, np.array([100.0, 100.0]), np.array([0.8, 0.0]), np.array([1.0, 1.0]))
+    >>> one = np.zeros(2, np.int64)
+    >>> half = np.array([0.5])
+    >>> shares = spread_evenly(half, one, np.array([100.0, 100.0]), np.array([0.8, 0.0]), np.array([1.0, 1.0]))
     >>> shares.round(2).tolist()
     [0.8, 0.2]
     """
-    if np.isnan(share):
-        return np.full(len(row_counts), np.nan)
-    wanted = share * float(row_counts.sum())
-    low, high = 0.0, 1.0
+    wanted = shares * np.bincount(parents, row_counts, minlength=len(shares))
+    low, high = np.zeros(len(shares)), np.ones(len(shares))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        if float((row_counts * np.clip(middle, lower, upper)).sum()) < wanted:
-            low = middle
-        else:
-            high = middle
-    shares: Floats = np.clip(high, lower, upper)
-    return shares
+        made = np.bincount(parents, row_counts * np.clip(middle[parents], lower, upper), minlength=len(shares))
+        low, high = np.where(made < wanted, middle, low), np.where(made < wanted, high, middle)
+    return np.where(np.isnan(shares)[parents], np.nan, np.clip(high[parents], lower, upper))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 DELETES = ("deduct", "positions", "ignore")
@@ -45,6 +45,17 @@ class SourceEstimate:
     def with_actual(self, actual: int) -> SourceEstimate:
         """Return it with its q-error."""
         return replace(self, q_error=q_error(self.rows, actual))
+
+
+def keep_within(found: SourceEstimate, proven: Iterable[SourceEstimate]) -> SourceEstimate:
+    """Return an estimate within all bounds that some sources prove of the same question."""
+    known = [(one.rows_lower, one.rows_upper) for one in proven]
+    upper = min(high for _, high in known if high is not None)
+    lower = min(upper, max(low for low, _ in known if low is not None))
+    rows = None if found.rows is None else min(max(found.rows, lower), upper)
+    if found.rows is None and lower == upper:
+        return replace(found, rows=lower, rows_lower=lower, rows_upper=upper, reason="")
+    return replace(found, rows=rows, rows_lower=lower, rows_upper=upper)
 
 
 def q_error(estimate: float | None, actual: float) -> float | None:

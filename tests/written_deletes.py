@@ -1,0 +1,99 @@
+"""Row-level deletes and compactions, which PyIceberg reads but does not write."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.conversions import to_bytes
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
+from pyiceberg.typedef import EMPTY_DICT
+from pyiceberg.types import StringType
+
+PATH_ID, POSITION_ID = 2_147_483_546, 2_147_483_545
+
+
+class _DeletesWriter(ManifestWriterV2):
+    """Writes manifests of delete files."""
+
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
+class _AddDeletes(_FastAppendFiles):
+    """Appends delete files."""
+
+    def new_manifest_writer(self, spec: Any) -> _DeletesWriter:
+        schema = self._transaction.table_metadata.schema()
+        return _DeletesWriter(spec, schema, self.new_manifest_output(), self._snapshot_id, self._compression)
+
+
+class _ReplaceFiles(_OverwriteFiles):
+    """Overwrites files, and says that no row has changed."""
+
+    def _summary(self, snapshot_properties: Any = EMPTY_DICT) -> Summary:
+        return Summary(Operation.REPLACE, **super()._summary(snapshot_properties).additional_properties)
+
+
+def list_data_files(table: Table) -> list[DataFile]:
+    """Return the live data files; PyIceberg plans no table with equality deletes."""
+    snapshot = table.refresh().current_snapshot()
+    manifests = [] if snapshot is None else snapshot.manifests(table.io)
+    entries = [entry for manifest in manifests for entry in manifest.fetch_manifest_entry(table.io)]
+    return [entry.data_file for entry in entries if entry.data_file.content == DataFileContent.DATA]
+
+
+def delete_positions(table: Table, positions: Sequence[tuple[DataFile, int]]) -> None:
+    """Commit one position delete file; its data files are in one partition."""
+    paths = sorted((file.file_path, position) for file, position in positions)
+    schema = pa.schema([_field("file_path", pa.string(), PATH_ID), _field("pos", pa.int64(), POSITION_ID)])
+    rows = pa.table(list(map(list, zip(*paths, strict=True))), schema)
+    ends = (to_bytes(StringType(), paths[place][0]) for place in (0, -1))
+    bounds = {f"{side}_bounds": {PATH_ID: end} for side, end in zip(("lower", "upper"), ends, strict=True)}
+    _commit(table, rows, positions[0][0].partition, content=DataFileContent.POSITION_DELETES, **bounds)
+
+
+def delete_equal(table: Table, rows: pa.Table, partition: Any) -> None:
+    """Commit one equality delete file: rows whose columns have one of these values."""
+    ids = [table.schema().find_field(name).field_id for name in rows.column_names]
+    fields = [_field(f.name, f.type, i) for f, i in zip(rows.schema, ids, strict=True)]
+    rows = rows.cast(pa.schema(fields))
+    _commit(table, rows, partition, content=DataFileContent.EQUALITY_DELETES, equality_ids=ids)
+
+
+def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
+    return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
+
+
+def _commit(table: Table, rows: pa.Table, partition: Any, **members: Any) -> None:
+    path = f"{table.location()}/data/deletes-{uuid.uuid4()}.parquet"
+    with table.io.new_output(path).create() as file:
+        pq.write_table(rows, file)
+    size = len(table.io.new_input(path))
+    file_ = DataFile.from_args(
+        file_path=path, file_format=FileFormat.PARQUET, partition=partition, record_count=len(rows),
+        file_size_in_bytes=size, **members,
+    )  # fmt: skip
+    file_.spec_id = table.spec().spec_id
+    with table.transaction() as transaction, _AddDeletes(Operation.OVERWRITE, transaction, table.io) as append:
+        append.append_data_file(file_)
+
+
+def compact(table: Table, files: Sequence[DataFile], rows: pa.Table) -> None:
+    """Replace data files by the rows that are live in them."""
+    with table.transaction() as transaction, _ReplaceFiles(Operation.OVERWRITE, transaction, table.io) as rewrite:
+        for file in files:
+            rewrite.delete_data_file(file)
+        for file in _dataframe_to_data_files(table_metadata=table.metadata, df=rows, io=table.io):
+            rewrite.append_data_file(file)
