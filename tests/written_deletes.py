@@ -35,8 +35,9 @@ class _AddDeletes(_FastAppendFiles):
     """Appends delete files."""
 
     def new_manifest_writer(self, spec: Any) -> _DeletesWriter:
-        schema = self._transaction.table_metadata.schema()
-        return _DeletesWriter(spec, schema, self.new_manifest_output(), self._snapshot_id, self._compression)
+        metadata = self._transaction.table_metadata
+        spec = metadata.specs()[self._added_data_files[0].spec_id]
+        return _DeletesWriter(spec, metadata.schema(), self.new_manifest_output(), self._snapshot_id, self._compression)
 
 
 class _ReplaceFiles(_OverwriteFiles):
@@ -61,31 +62,31 @@ def delete_positions(table: Table, positions: Sequence[tuple[DataFile, int]]) ->
     rows = pa.table(list(map(list, zip(*paths, strict=True))), schema)
     ends = (to_bytes(StringType(), paths[place][0]) for place in (0, -1))
     bounds = {f"{side}_bounds": {PATH_ID: end} for side, end in zip(("lower", "upper"), ends, strict=True)}
-    _commit(table, rows, positions[0][0].partition, content=DataFileContent.POSITION_DELETES, **bounds)
+    _commit(table, rows, positions[0][0], content=DataFileContent.POSITION_DELETES, **bounds)
 
 
-def delete_equal(table: Table, rows: pa.Table, partition: Any) -> None:
-    """Commit one equality delete file: rows whose columns have one of these values."""
+def delete_equal(table: Table, rows: pa.Table, file: DataFile) -> None:
+    """Commit one equality delete file: rows whose columns have one of these values, in the partition of a data file."""
     ids = [table.schema().find_field(name).field_id for name in rows.column_names]
     fields = [_field(f.name, f.type, i) for f, i in zip(rows.schema, ids, strict=True)]
     rows = rows.cast(pa.schema(fields))
-    _commit(table, rows, partition, content=DataFileContent.EQUALITY_DELETES, equality_ids=ids)
+    _commit(table, rows, file, content=DataFileContent.EQUALITY_DELETES, equality_ids=ids)
 
 
 def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
 
 
-def _commit(table: Table, rows: pa.Table, partition: Any, **members: Any) -> None:
+def _commit(table: Table, rows: pa.Table, of: DataFile, **members: Any) -> None:
     path = f"{table.location()}/data/deletes-{uuid.uuid4()}.parquet"
     with table.io.new_output(path).create() as file:
         pq.write_table(rows, file)
     size = len(table.io.new_input(path))
     file_ = DataFile.from_args(
-        file_path=path, file_format=FileFormat.PARQUET, partition=partition, record_count=len(rows),
+        file_path=path, file_format=FileFormat.PARQUET, partition=of.partition, record_count=len(rows),
         file_size_in_bytes=size, **members,
     )  # fmt: skip
-    file_.spec_id = table.spec().spec_id
+    file_.spec_id = of.spec_id
     with table.transaction() as transaction, _AddDeletes(Operation.OVERWRITE, transaction, table.io) as append:
         append.append_data_file(file_)
 

@@ -304,7 +304,7 @@ class _Partitions:
     def are_current(self) -> bool:
         """Whether sketches are of exactly the rows that are asked about."""
         rows = self.live.rows
-        changed = (one.added + one.removed for one in self.sketched.values())
+        changed = (self.live.deleted, *(one.added + one.removed for one in self.sketched.values()))
         return np.array_equal(rows.least, rows.most) and not any(one.any() for one in changed)
 
     def estimate(self, leaf: Leaf) -> Selectivity:
