@@ -437,12 +437,13 @@ ESTIMATES = pa.schema(
     + _required(pa.float64(), "duration_ms")
 )
 """One row per source. `rows` is the estimated number of rows that match a filter, with row-level deletes treated as
-asked. `rows_lower` and `rows_upper` are its bounds; `bound` says what they rest on. `bytes` is the size of these rows
-in the projected columns, and `scan_bytes` the size of the files that cannot be skipped, both on disk. The next three
-columns are rows with all deletes ignored, with position deletes deducted, and with equality deletes deducted as well,
-each read as a filter. `q_error` compares `rows` with the counted rows; both count as at least one row. `assumes` says
-what the estimate assumes, and `reason` why it is unknown. `values_read` counts the statistics used, `bytes_read` the
-metadata bytes that hold them, and `duration_ms` is the computing time once they are read. Null is unknown."""
+asked. `rows_lower` and `rows_upper` are its bounds, whole numbers; `bound` says what they rest on. `bytes` is the size
+of these rows in the projected columns, and `scan_bytes` the size of the files that cannot be skipped, both on disk. The
+next three columns are rows with all deletes ignored, with position deletes deducted, and with equality deletes deducted
+as well, each read as a filter. `q_error` compares `rows` with the counted rows; both count as at least one row.
+`assumes` says what the estimate assumes, and `reason` why it is unknown. `values_read` counts the statistics used,
+`bytes_read` the metadata bytes that hold them, and `duration_ms` is the computing time once they are read. Null is
+unknown."""
 
 WORKLOAD = pa.schema(
     _required(pa.string(), "row_filter")

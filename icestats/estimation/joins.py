@@ -32,30 +32,38 @@ class JoinSide:
     theta_size_bytes: int = 0
     value_count: float = math.inf
     """Values of the key that are not null, filtered out or not, as far as known."""
+    age_notes: tuple[str, ...] = ()
+    """What a reader must know of the sketch's age."""
 
     @property
     def distinct(self) -> float:
         """The number of distinct keys, no more than there are values; NaN without a sketch."""
         return math.nan if self.theta is None else min(self.theta.estimate(), self.value_count)
 
-    def describe(self) -> str:
-        """Say what the number of distinct keys leaves out, and whether it is cut; nothing where neither."""
-        empty = f"; the NDV of {self.name} does not count an empty value" if self.type in LEAVES_OUT_EMPTY else ""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sketch's age, what the number of distinct keys leaves out, and whether it is cut."""
         is_cut = self.theta is not None and self.distinct < self.theta.estimate()
-        return empty + (f"; that of {self.name} is cut to the number of values that are not null" if is_cut else "")
+        return (
+            *self.age_notes,
+            *([f"the NDV of {self.name} does not count an empty value"] if self.type in LEAVES_OUT_EMPTY else []),
+            *([f"that of {self.name} is cut to the number of values that are not null"] if is_cut else []),
+        )
 
 
 def build_side(evidence: Evidence, question: Question, key: Field, name: str) -> JoinSide:
     """Build a side of a join: rows as `combined` estimates them, less the key's nulls; the key's Theta sketch."""
-    combined = ask_sources(evidence, question, ["combined"], double_filtering=False)[0]
+    combined = ask_sources(evidence, question, ["data-files", "combined"], double_filtering=False)[1]
     table = evidence.read_table([key.field_id]).groups
     column = table.columns.get(key.field_id)
     nulls = 0.0 if column is None else float(np.nan_to_num(column.null_share[0]))
     rows = None if combined.rows is None else combined.rows * (1.0 - nulls)
     distinct = evidence.read_distinct(key)
-    theta, size_bytes = (None, 0) if distinct is None else (distinct.theta, distinct.size_bytes)
+    if distinct is None:
+        return JoinSide(f"{name}.{key.name}", key.type, rows, None)
+    notes = tuple(f"{name}: {note}" for note in distinct.notes)
     value_count = float(table.row_counts.sum()) * (1.0 - nulls)
-    return JoinSide(f"{name}.{key.name}", key.type, rows, theta, size_bytes, value_count)
+    return JoinSide(f"{name}.{key.name}", key.type, rows, distinct.theta, distinct.size_bytes, value_count, notes)
 
 
 def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
@@ -64,12 +72,11 @@ def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
     if reason:
         return SourceEstimate("join-ndv", reason=reason)
     keys = max(left.distinct, right.distinct)
+    assumes = "every key of the side with fewer is on the other, each with as many rows as another"
     return SourceEstimate(
         "join-ndv",
         rows=pairs / keys if keys else 0.0,
-        assumes="every key of the side with fewer is on the other, each with as many rows as another"
-        + left.describe()
-        + right.describe(),
+        assumes="; ".join((assumes, *_list_notes(left, right))),
         values_read=4,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
     )
@@ -90,14 +97,21 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
         return SourceEstimate("join-theta", reason=reason)
     common = estimate_common_values(*thetas)
     distinct = left.distinct * right.distinct
+    assumes = (
+        f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4 % confidence) are on both "
+        "sides, each with as many rows as another of its side"
+    )
     return SourceEstimate(
         "join-theta",
         rows=pairs / distinct * common.estimate if distinct else 0.0,
-        assumes=f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4 % confidence) are on "
-        f"both sides, each with as many rows as another of its side{left.describe()}{right.describe()}",
+        assumes="; ".join((assumes, *_list_notes(left, right))),
         values_read=sum(len(theta.hashes) for theta in thetas) + 2,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
     )
+
+
+def _list_notes(left: JoinSide, right: JoinSide) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*left.notes, *right.notes)))
 
 
 def _known(left: JoinSide, right: JoinSide) -> tuple[float, list[ThetaSketch], str]:

@@ -35,6 +35,7 @@ class Histogram:
     source: str
     """Where the figures come from: `kll`."""
     snapshot_id: int | None
+    """The snapshot whose live rows these figures are about; rows that were added or removed since are not in them."""
     n: int
     """Values that are neither null nor NaN; exact."""
     null_count: int | None

@@ -77,7 +77,8 @@ class StatisticsFiles(Contents):
 
         Notes
         -----
-        Ranks are within `rank_error` at 99 % confidence; each count within twice that times `n`.
+        Ranks are within `rank_error` at 99 % confidence; each count within twice that times `n`. All figures are of the
+        rows that were live at the result's `snapshot_id`, `commits_behind` commits before this snapshot.
         """
         field = self.schema.find(column)
         if bins < 1:

@@ -154,6 +154,17 @@ def test_manifest_estimates_hold_where_double_filtering_does_not(events):
     assert estimates["partitions"].q_error == 1.0
 
 
+def test_columns_that_are_correlated_by_file_are_not_taken_for_independent(events):
+    """A burst of one device fills files of its own: `combined` is no further off than what the files' bounds prove."""
+    estimates = events.estimate("device_id = 74 and event_time >= '2026-09-01T10:00:00'", actual=True)
+    assert estimates.actual == 2_244
+    found, proven = estimates["combined"], estimates["data-files"]
+    assert proven.rows_lower == 1_100
+    assert proven.rows_lower <= found.rows_lower <= found.rows <= found.rows_upper <= proven.rows_upper
+    assert found.q_error <= 1.01 * min(one.q_error for one in estimates if one.q_error and one.source != "actual")
+    assert found.bound.startswith("certain: what data-files, manifests")
+
+
 def test_position_deletes_are_deducted_by_partition(events):
     """The three results differ by the partition's own deletes; certain bounds hold for the rows that are left."""
     row_filter = "event_time >= '2026-09-03' and event_time < '2026-09-06'"

@@ -281,6 +281,11 @@ def test_a_sketch_of_an_earlier_snapshot_promises_what_manifests_prove(
     low = table.estimate("v < 15000", actual=True)
     assert low.actual == 5_000
     assert 4_000 < low["kll"].rows_lower < 6_000
+    histogram = table.histogram("v")
+    assert (histogram.n, histogram.snapshot_id, histogram.commits_behind) == (30_000, early, 2)
+    assert histogram.to_json()["commits_behind"] == 2
+    printed = CliRunner().invoke(cli, ["histogram", days.refresh().metadata_location, "v"], catch_exceptions=False)
+    assert f"of snapshot {early}, 2 commits behind" in printed.output
     unknown = table.estimate("v = 15000")["kll"]
     assert unknown.rows is None
     assert said in unknown.reason

@@ -126,7 +126,9 @@ def _about_nulls(row: Mapping[str, Any], provenance: Mapping[str, str]) -> str:
 def _estimate(count: int | None, provenance: str) -> str:
     if count is None:
         return UNKNOWN
-    exact = not provenance.startswith("estimate") or "still holds every value" in provenance
+    exact = not provenance.startswith("estimate") or (
+        "still holds every value" in provenance and provenance.endswith("this snapshot")
+    )
     return f"{count:,}" if exact else f"≈ {count:,}"
 
 

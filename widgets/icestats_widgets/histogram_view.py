@@ -92,8 +92,9 @@ class HistogramView(View):
 def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
     """Return what a reader must know about a histogram: its source, age and error, and what is not drawn."""
     histogram = part.histogram
-    error = "every count is exact" if histogram.rank_error == 0 else (
-        f"band: each count ± {histogram.count_error:,.0f} (rank error {histogram.rank_error:.2%} at 99 %)"
+    then = " for that snapshot" if histogram.commits_behind else ""
+    error = f"every count is exact{then}" if histogram.rank_error == 0 else (
+        f"band: each count ± {histogram.count_error:,.0f} (rank error {histogram.rank_error:.2%} at 99 %){then}"
     )  # fmt: skip
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
     texts = [
