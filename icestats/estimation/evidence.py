@@ -80,6 +80,7 @@ class Evidence:
         self.reader = reader
         self._committed: dict[tuple[str, int], Any] = {}
         self._files: dict[tuple[object, ...], tuple[GroupedEvidence, pa.Table]] = {}
+        self._owners: dict[tuple[object, ...], Longs] = {}
         self._changed: dict[int, ChangedRows | None] = {}
 
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
@@ -158,28 +159,24 @@ class Evidence:
 
     def read_files(self, question: Question) -> GroupedEvidence:
         """Return the data files, with their statistics, of the manifests that partition summaries leave."""
-        return self._read_files_once(question)[0]
+        return self._files[self._fill_files(question)][0]
 
     def read_parts(self, question: Question) -> tuple[GroupedEvidence, Longs]:
         """Return the same, and which of `read_partitions` each data file is in."""
-        found, files = self._read_files_once(question)
-        every = [self._partitions[0], files]
-        values = pa.concat_arrays([combine_chunks(one["partition"]) for one in every])
-        spec_ids = np.concatenate([to_numpy(one["spec_id"]) for one in every])
-        places = [to_numpy(value.dictionary_encode().indices, null=-1) for value in values.flatten()]
-        _, groups = np.unique(np.column_stack([spec_ids, *places]), axis=0, return_inverse=True)
-        count = len(every[0])
-        owner = np.zeros(len(values), np.int64)
-        owner[groups.reshape(-1)[:count]] = np.arange(count)
-        return found, owner[groups.reshape(-1)[count:]]
+        key = self._fill_files(question)
+        found, files = self._files[key]
+        if key not in self._owners:
+            self._owners[key] = _find_owners(files, self._partitions[0])
+        return found, self._owners[key]
 
-    def _read_files_once(self, question: Question) -> tuple[GroupedEvidence, pa.Table]:
+    def _fill_files(self, question: Question) -> tuple[object, ...]:
+        """Read the data files of a question unless that has been done, and return the key that they go by."""
         kept = keep_by_partition(question, self.read_manifests(()))
         key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
         if key not in self._files:
             manifests = self._data_manifests.take(pa.array(kept.places))
             self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
-        return self._files[key]
+        return key
 
     def _read_files(
         self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool
@@ -335,6 +332,19 @@ class Evidence:
         partitions = self._partitions[0]
         values, spec_ids = combine_chunks(partitions["partition"]), to_numpy(partitions["spec_id"])
         return build_partition_keys(values, spec_ids, self.reader.source.metadata, self.reader.schema)
+
+
+def _find_owners(files: pa.Table, partitions: pa.Table) -> Longs:
+    """Return which partition each data file is in."""
+    both, count = (partitions, files), len(partitions)
+    values = pa.concat_arrays([combine_chunks(one["partition"]) for one in both])
+    spec_ids = np.concatenate([to_numpy(one["spec_id"]) for one in both])
+    places = [to_numpy(value.dictionary_encode().indices, null=-1) for value in values.flatten()]
+    _, groups = np.unique(np.column_stack([spec_ids, *places]), axis=0, return_inverse=True)
+    groups, owners = groups.reshape(-1), np.zeros(len(values), np.int64)
+    owners[groups[:count]] = np.arange(count)
+    found: Longs = owners[groups[count:]]
+    return found
 
 
 def _choose(groups: pa.Table, cells: pa.Table, chosen: Mask, width: int) -> tuple[pa.Table, pa.Table]:

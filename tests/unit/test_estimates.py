@@ -72,6 +72,14 @@ def test_bytes_are_of_the_projected_columns(table: icestats.Table) -> None:
     assert found.scan_bytes == sizes["id"] + sizes["price"]
 
 
+def test_combined_reads_data_files_where_they_are_asked(table: icestats.Table) -> None:
+    """Else it estimates partitions: no source is slower than those that were chosen."""
+    coarse = table.estimate("id = 5 and price < 3", sources=["partitions", "combined"])["combined"]
+    assert "bounds of each partition" in coarse.assumes
+    assert coarse.bound == "certain: what manifests, manifests-each, partitions, table prove together"
+    assert "bounds of each data file" in table.estimate("id = 5 and price < 3")["combined"].assumes
+
+
 def test_a_wrong_call_is_said_in_one_line(table: icestats.Table) -> None:
     """An unknown source, column or treatment of deletes names what is expected."""
     with pytest.raises(icestats.CallError, match="no source 'hms': expected some of data-files"):

@@ -74,6 +74,19 @@ class DistinctValues:
     notes: tuple[str, ...] = ()
     """What a reader must know of its age."""
 
+    def count(self, table: GroupEvidence, field_id: int) -> float:
+        """Return how many there are, no more than the table has values that are not null."""
+        column, estimate = table.columns.get(field_id), self.theta.estimate()
+        values = np.nan if column is None else float((table.row_counts * (1.0 - column.null_share)).sum())
+        return estimate if np.isnan(values) else min(estimate, values)
+
+    def describe(self, table: GroupEvidence, leaf: Leaf) -> Iterator[str]:
+        """Say what the number of distinct values of a predicate's column leaves out, and whether it is cut."""
+        if leaf.type in LEAVES_OUT_EMPTY:
+            yield f"the NDV of {leaf.column} does not count an empty value"
+        if self.count(table, leaf.field_id) < self.theta.estimate():
+            yield f"the NDV of {leaf.column} is cut to the number of values that are not null"
+
 
 @dataclass(frozen=True, slots=True)
 class SketchedRows:
@@ -126,19 +139,6 @@ def count_live(evidence: GroupedEvidence | KeptGroups, how: str, sketched: Seque
         return LiveRows(RowCounts(least, most, np.clip(live.estimate, least, most)), np.zeros(len(least)))
     rows = count_rows(evidence.groups, evidence.deletes, how)
     return LiveRows(rows, np.maximum(rows.most - least, 0.0))
-
-    def count(self, table: GroupEvidence, field_id: int) -> float:
-        """Return how many there are, no more than the table has values that are not null."""
-        column, estimate = table.columns.get(field_id), self.theta.estimate()
-        values = np.nan if column is None else float((table.row_counts * (1.0 - column.null_share)).sum())
-        return estimate if np.isnan(values) else min(estimate, values)
-
-    def describe(self, table: GroupEvidence, leaf: Leaf) -> Iterator[str]:
-        """Say what the number of distinct values of a predicate's column leaves out, and whether it is cut."""
-        if leaf.type in LEAVES_OUT_EMPTY:
-            yield f"the NDV of {leaf.column} does not count an empty value"
-        if self.count(table, leaf.field_id) < self.theta.estimate():
-            yield f"the NDV of {leaf.column} is cut to the number of values that are not null"
 
 
 def estimate_kll(
