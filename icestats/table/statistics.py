@@ -395,13 +395,13 @@ def _commit(
 def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
     """Build the report of a Puffin file: of a plan, or of what has been committed."""
     blobs = [{**_blob_document(b.blob), "columns": list(b.columns), "listed": b.listed} for b in plan.blobs]
-    lines = [plan.describe(), *_explain_running_spark(plan), *([] if warning is None else [warning])]
+    told = [*_explain_running_spark(plan), *([] if warning is None else [warning])]
     return CommitReport(
         committed=plan.attempts > 0,
         files=({"path": plan.statistics_path, "bytes": len(plan.puffin.data), "blobs": blobs},),
         kept_blobs=tuple(document for document, b in zip(blobs, plan.blobs, strict=True) if b.kept),
         replaced=tuple(_blob_document(blob) for blob in plan.replaced),
-        text="\n".join(lines),
+        text=printable_lines([*plan.describe().split("\n"), *told]),
     )
 
 

@@ -134,7 +134,7 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
     nearest: dict[tuple[str, tuple[int, ...]], CommittedBlob] = {}
     for found in sorted((b for b in blobs if b.commits_behind is not None), key=lambda b: b.commits_behind or 0):
         if found.blob.type in _OWN_USE:
-            nearest.setdefault((found.blob.type, found.blob.field_ids), found)
+            nearest.setdefault(_key(found), found)
     rows = [
         {
             "type": found.blob.type,
@@ -144,7 +144,7 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
             "commits_behind": found.commits_behind,
             "files_behind": found.files_behind,
             "rows_behind": found.rows_behind,
-            "used_by": [*found.engines, *(["icestats"] if any(found is one for one in nearest.values()) else [])],
+            "used_by": [*found.engines, *(["icestats"] if nearest.get(_key(found)) is found else [])],
             "ndv": found.ndv,
             "properties": list(found.blob.properties.items()),
             "length": found.blob.length,
@@ -154,6 +154,10 @@ def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
         for found in blobs
     ]
     return pa.Table.from_pylist(rows, SKETCHES)
+
+
+def _key(found: CommittedBlob) -> tuple[str, tuple[int, ...]]:
+    return found.blob.type, found.blob.field_ids
 
 
 def _column_name(schema: Schema, field_id: int) -> str:
