@@ -29,6 +29,7 @@ from icestats.errors import CallError, CommitError, PuffinFormatError
 from icestats.iceberg.confined_io import metadata_folder
 from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.reach import check_reach, is_below
+from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer
 
 if TYPE_CHECKING:
@@ -243,7 +244,11 @@ def _list_folder(table: Table, folder: str | None) -> Iterator[_Candidate]:
     check_reach(folder, table.metadata_location, io.properties)
     scheme, netloc, path = io.parse_location(folder, io.properties)
     file_system = io.fs_by_scheme(scheme, netloc)
-    for info in file_system.get_file_info(FileSelector(path, allow_not_found=True)):
+    try:
+        listed = file_system.get_file_info(FileSelector(path, allow_not_found=True))
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    for info in listed:
         if info.type == FileType.File:
             yield _Candidate(f"{folder}/{info.base_name}", _kind(info.base_name), info.size, info.mtime)
 

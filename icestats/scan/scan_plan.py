@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.errors import CallError, ColumnNotFoundError, IcestatsError, SnapshotNotFoundError, UnsupportedError
+from icestats.errors import (
+    CallError,
+    ColumnNotFoundError,
+    IcestatsError,
+    MetadataError,
+    SnapshotNotFoundError,
+    UnsupportedError,
+)
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.types import encode_value
@@ -129,7 +136,7 @@ def prepare_scan(
     scan = open_scan(source, snapshot, schema)
     fallback: str | None = None
     if tasks is None:
-        tasks, fallback = _plan_tasks(scan)
+        tasks, fallback = _plan_tasks(source, scan)
     elif (reason := _find_unreadable(tasks)) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
     files = _read_data_files(source, snapshot) if by_partition or fallback is not None else None
@@ -221,13 +228,15 @@ def _gone(source: Source, what: str) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(f"{source.name} has no {what} any more: load the table anew, or refresh() it")
 
 
-def _plan_tasks(scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
+def _plan_tasks(source: Source, scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
     try:
         tasks: list[FileScanTask] = list(scan.plan_files())
     except (NotImplementedError, ValueError) as error:
         if "equality deletes" in str(error):
             return (), "the table has equality deletes, which PyIceberg cannot apply"
         return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
+    except OSError as error:
+        raise MetadataError(f"its manifests cannot be read: {one_line(error)}", source.metadata_location) from error
     reason = _find_unreadable(tasks)
     return (tasks, None) if reason is None else ((), reason)
 

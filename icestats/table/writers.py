@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.errors import CommitError, IcestatsError
-from icestats.iceberg.catalog import load_writable_table
+from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
 from icestats.table.table import Table
 
@@ -64,7 +64,7 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     Raises
     ------
     CommitError
-        The rows were not written.
+        The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
     return _write(table, lambda target: target.append(rows, snapshot_properties=dict(snapshot_properties or {})))
 
@@ -84,7 +84,7 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
     Raises
     ------
     CommitError
-        Nothing was written.
+        Nothing was written; or that is unknown, as for `append`.
     """
     if row_filter is None:
         return _write(table, lambda target: target.overwrite(rows))
@@ -97,7 +97,7 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
     Raises
     ------
     CommitError
-        Nothing was deleted.
+        Nothing was deleted; or that is unknown, as for `append`.
     """
     return _write(table, lambda target: target.delete(row_filter))
 
@@ -132,8 +132,21 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     except IcestatsError:
         raise
     except Exception as error:
-        raise CommitError(f"{table.name} took no rows: {one_line(error)}") from error
+        raise CommitError(_explain_failure(table, before, error)) from error
     return _register(table.refresh(), before)
+
+
+def _explain_failure(table: Table, before: int | None, error: Exception) -> str:
+    """Say what is known of a write that failed: its answer may be lost, and its rows written."""
+    try:
+        current = load_iceberg_table(table._source).metadata.current_snapshot_id
+    except IcestatsError as unseen:
+        reason = f"whether its rows were written is unknown ({one_line(unseen)})"
+    else:
+        if current == before:
+            return f"{table.name} took no rows: {one_line(error)}"
+        reason = f"its snapshot is {current} now, before it was {before}: whether these are its rows is unknown"
+    return f"no answer to the write to {table.name}: {one_line(error)}; {reason}, look before you write again"
 
 
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:

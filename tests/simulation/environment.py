@@ -1,0 +1,89 @@
+"""What a simulation takes from the machine: time, randomness, threads and Spark; replaced as long as it runs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import sys
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+import icestats.commit.orphans
+import icestats.commit.statistics_commit
+import icestats.commit.statistics_removal
+import icestats.read.manifests.manifest_pool
+import icestats.spark.session
+import icestats.spark.statistics_refresh
+import icestats.spark.statistics_scan
+import icestats.table.writers
+from icestats.scan.scan_plan import scan_here
+from tests.simulation.turns import Turns
+
+
+class _Inline(Executor):
+    """Does each task at once, in the thread that hands it in."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - as an executor does; the death of an actor goes through
+            future.set_exception(error)
+        return future
+
+
+class _AnyDatetime(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, dt.datetime)
+
+
+def _scan(spark: object, plan: Any, sizes: Any, *, progress: object = None) -> Any:
+    """Do here what Spark's executors do."""
+    return scan_here(plan, sizes)
+
+
+@contextmanager
+def controlled(turns: Turns) -> Iterator[None]:
+    """Let a simulation have its own time and randomness, no threads, no caches of earlier ones, and no Spark."""
+
+    class Now(dt.datetime, metaclass=_AnyDatetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+            return dt.datetime.fromtimestamp(turns.now_ms / 1000, tz)
+
+    replaced = {
+        id(dt.datetime): Now,
+        id(ThreadPoolExecutor): _Inline,
+        id(as_completed): list,
+        id(icestats.spark.statistics_scan.run_scan): _scan,
+        id(icestats.spark.session.get_session): lambda: None,
+    }
+    clear_manifest_cache()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setenv("ICESTATS_CACHE", "off")
+        patch.setattr(uuid, "uuid4", turns.uuid4)
+        patch.setattr(time, "time", lambda: turns.now_ms / 1000)
+        patch.setattr(time, "sleep", turns.sleep)
+        patch.setattr(random, "uniform", turns.random.uniform)
+        patch.setattr(ExecutorFactory, "_instance", _Inline())
+        patch.setattr(ExecutorFactory, "_instance_pid", os.getpid())
+        modules = [m for name, m in sys.modules.items() if name.startswith(("icestats.", "pyiceberg.table"))]
+        for module, name, own in [
+            (m, k, replaced[id(v)]) for m in modules for k, v in vars(m).items() if id(v) in replaced
+        ]:
+            patch.setattr(module, name, own)
+        yield

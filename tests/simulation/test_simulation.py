@@ -1,0 +1,36 @@
+"""Seeds of the simulation: none breaks a rule, and each does the same every time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.__main__ import replay
+from tests.simulation.simulation import run_seed
+
+CHUNK = 20
+
+
+@pytest.mark.parametrize("first", range(0, 200, CHUNK))
+def test_no_seed_breaks_a_rule(first):
+    broken = [outcome for seed in range(first, first + CHUNK) if (outcome := run_seed(seed)).violations]
+    said = [f"seed {outcome.seed}: {outcome.violations[0]}\n  {replay(outcome.seed)}" for outcome in broken]
+    assert not broken, "\n".join(said)
+
+
+def test_a_seed_is_the_same_each_time_whatever_the_order_of_hashes():
+    code = "from tests.simulation.simulation import run_seed; print([run_seed(s).trace_hash for s in range(8)])"
+    hashes = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert hashes == [f"{[run_seed(seed).trace_hash for seed in range(8)]}\n"] * 2
