@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import os
 import random
 import sys
@@ -14,9 +15,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from contextlib import contextmanager
 from typing import Any
 
+import pyiceberg.catalog.sql
 import pytest
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.utils.concurrent import ExecutorFactory
+from sqlalchemy import create_engine
 
 import icestats.commit.orphans
 import icestats.commit.statistics_commit
@@ -78,6 +81,8 @@ def controlled(turns: Turns) -> Iterator[None]:
         patch.setattr(uuid, "uuid4", turns.uuid4)
         patch.setattr(time, "time", lambda: turns.now_ms / 1000)
         patch.setattr(time, "sleep", turns.sleep)
+        # Each opening of a catalog would compile its SQL anew.
+        patch.setattr(pyiceberg.catalog.sql, "create_engine", functools.cache(create_engine))
         patch.setattr(random, "uniform", turns.random.uniform)
         patch.setattr(ExecutorFactory, "_instance", _Inline())
         patch.setattr(ExecutorFactory, "_instance_pid", os.getpid())

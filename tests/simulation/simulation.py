@@ -7,7 +7,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ from tests.simulation.turns import DAY_MS, Actor, Death, Turns
 
 _Result = TypeVar("_Result")
 ACTORS = ("writer", "keeper 1", "keeper 2", "others", "reader")
-OPERATIONS = 14
+OPERATIONS = 10
 """How many of them a seed begins."""
 _SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -261,4 +261,6 @@ def _take_in(sim: Simulation, operation: Operation | None, version: Version, upd
     made = sim.model.add(version, updates, change, lambda i: sim.files.rows_of(version.metadata, i))
     if operation is not None:
         operation.commits.append(version)
+        if made:
+            operation.change = replace(operation.change, added=())
     invariants.check_commit(sim, operation, before, version, made)
