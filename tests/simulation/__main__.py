@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import platform
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from importlib.metadata import version
 from multiprocessing import get_context
 
 from benchmarks.published import DOCS, publish
-from tests.simulation.simulation import Outcome, run_seed
+from tests.simulation.simulation import Outcome, run_seeds
 from tests.simulation.turns import FAULTS
 
 PAGE = DOCS / "reliability.md"
@@ -40,7 +38,7 @@ def main() -> int:
     outcomes, started = [], time.monotonic()
     tasks = [range(i, min(i + _SEEDS_A_TASK, end)) for i in range(first, end, _SEEDS_A_TASK)]
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
-        for done in pool.map(_run, tasks, [options.trace] * len(tasks)):
+        for done in pool.map(run_seeds, tasks, [options.trace] * len(tasks)):
             outcomes += done
             for outcome in done:
                 _show(outcome, trace=options.trace)
@@ -50,12 +48,6 @@ def main() -> int:
     if options.write:
         publish("soak", text, PAGE)
     return int(any(outcome.violations for outcome in outcomes))
-
-
-def _run(seeds: range, trace: bool) -> list[Outcome]:
-    logging.disable()
-    outcomes = [run_seed(seed) for seed in seeds]
-    return outcomes if trace else [replace(outcome, trace=()) for outcome in outcomes]
 
 
 def _show(outcome: Outcome, *, trace: bool) -> None:

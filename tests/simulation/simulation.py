@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import traceback
@@ -72,6 +73,13 @@ def run_seed(seed: int) -> Outcome:
     finally:
         storage.RUNNING.pop()
         shutil.rmtree(folder)
+
+
+def run_seeds(seeds: range, keep_trace: bool) -> list[Outcome]:
+    """Run some seeds in a process of their own."""
+    logging.disable()
+    outcomes = [run_seed(seed) for seed in seeds]
+    return outcomes if keep_trace else [replace(outcome, trace=()) for outcome in outcomes]
 
 
 class Simulation:
