@@ -17,6 +17,7 @@ from typing import Any
 
 import pyiceberg.catalog.sql
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.utils.concurrent import ExecutorFactory
 from sqlalchemy import create_engine
@@ -30,6 +31,7 @@ import icestats.spark.statistics_refresh
 import icestats.spark.statistics_scan
 import icestats.table.writers
 from icestats.scan.scan_plan import scan_here
+from tests.simulation.storage import SimulatedFileIO
 from tests.simulation.turns import Turns
 
 
@@ -71,6 +73,7 @@ def controlled(turns: Turns) -> Iterator[None]:
         id(dt.datetime): Now,
         id(ThreadPoolExecutor): _Inline,
         id(as_completed): list,
+        id(PyArrowFileIO): SimulatedFileIO,
         id(icestats.spark.statistics_scan.run_scan): _scan,
         id(icestats.spark.session.get_session): lambda: None,
     }
