@@ -335,13 +335,15 @@ class Evidence:
 
 
 def _find_owners(files: pa.Table, partitions: pa.Table) -> Longs:
-    """Return which partition each data file is in."""
+    """Return which partition each data file is in; -1: none that is known."""
     both, count = (partitions, files), len(partitions)
+    if partitions["partition"].type != files["partition"].type:
+        return np.full(len(files), -1)
     values = pa.concat_arrays([combine_chunks(one["partition"]) for one in both])
     spec_ids = np.concatenate([to_numpy(one["spec_id"]) for one in both])
     places = [to_numpy(value.dictionary_encode().indices, null=-1) for value in values.flatten()]
     _, groups = np.unique(np.column_stack([spec_ids, *places]), axis=0, return_inverse=True)
-    groups, owners = groups.reshape(-1), np.zeros(len(values), np.int64)
+    groups, owners = groups.reshape(-1), np.full(len(values), -1)
     owners[groups[:count]] = np.arange(count)
     found: Longs = owners[groups[count:]]
     return found

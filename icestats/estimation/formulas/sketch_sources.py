@@ -419,7 +419,7 @@ def estimate_combined(
     evidence : GroupedEvidence
         The partitions.
     parts : tuple of GroupedEvidence and numpy.ndarray of int64, or None
-        The data files, and which partition each is in; None: they are not asked.
+        The data files, and which partition each is in, -1 if none is known; None: they are not asked.
     sketches : PartitionSketches
         Reads the sketches of partitions.
     of_table : callable
@@ -435,8 +435,10 @@ def estimate_combined(
     partitions, fine, parents = _Partitions(kept, sketches), kept, np.arange(len(kept.places))
     notes: list[str] = []
     if parts is not None:
-        fine = keep_by_partition(question, parts[0])
-        parents = np.searchsorted(kept.places, parts[1][fine.places])
+        files = keep_by_partition(question, parts[0])
+        owners = parts[1][files.places]
+        if np.isin(owners, kept.places).all():
+            fine, parents = files, np.searchsorted(kept.places, owners)
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         own = apply_partitions(leaf, estimate_uniform(leaf, fine.groups), fine.leaves[leaf])
