@@ -72,10 +72,10 @@ class Computation:
         """Find out what a commit would change."""
         if self._state.statistics is None or self.is_busy:
             return
-        statistics = self._state.statistics
+        statistics, table = self._state.statistics, self._state.table
         self._state.set_note("compute", None)
         self._state.phase = "previewing"
-        self._background.run("commit", lambda: statistics.commit(dry_run=True), self._previewed, self._refused)
+        self._background.run("commit", lambda: self._preview(statistics, table), self._previewed, self._refused)
 
     def commit(self) -> None:
         """Make the previewed commit, and reload the table."""
@@ -84,6 +84,10 @@ class Computation:
         statistics, table = self._state.statistics, self._state.table
         self._state.phase = "committing"
         self._background.run("commit", lambda: self._commit(statistics, table), self._committed, self._refused)
+
+    def _preview(self, statistics: Statistics, table: Table) -> CommitReport:
+        table.check_commit()
+        return statistics.commit(dry_run=True)
 
     def _scan(self, table: Table, request: ComputeRequest, cancelled: threading.Event) -> Statistics:
         arguments = request.arguments()
