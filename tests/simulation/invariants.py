@@ -174,10 +174,9 @@ def _find_wrong(sim: Simulation, version: Version, blob: Any, payload: bytes) ->
         counts = (len(known), str(len(known)), str(len(values) - len(known)))
         return None if found == counts else f"counts {found}, expected {counts}"
     if blob.type == COLUMN_STATISTICS:
-        document = read_column_statistics(payload)[blob.field_ids[0]]
-        bounds = [document.get(f"{side}-bound") for side in ("lower", "upper")]
-        decoded = [None if b is None else decode_value(document["type"], bytes.fromhex(b)) for b in bounds]
-        found = (document["value-count"], document["null-value-count"], *decoded)
+        column = read_column_statistics(payload)[blob.field_ids[0]]
+        decoded = [None if b is None else decode_value(column.type, b) for b in (column.min_value, column.max_value)]
+        found = (column.value_count, column.null_value_count, *decoded)
         limits = (min(known), max(known)) if known else (None, None)
         wanted = (len(values), len(values) - len(known), *limits)
         return None if found == wanted else f"{found}, expected {wanted}"

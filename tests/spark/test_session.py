@@ -161,15 +161,15 @@ def test_secrets_of_catalogs_are_hidden_where_spark_shows_its_settings(spark, tm
         "s3.endpoint": "http://shown",
     }
     properties = spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}
-    session = get_session({"secretive": {**properties, **own, **named}})
-    assert session.conf.get("spark.sql.catalog.secretive.credential") == "hidden-2"
+    session = get_session({"hiding": {**properties, **own, **named}})
+    assert session.conf.get("spark.sql.catalog.hiding.credential") == "hidden-2"
     listed = str(session.sql("set").collect())
-    session.sql("show namespaces in secretive").collect()
+    session.sql("show namespaces in hiding").collect()
     events = session._jsparkSession.sharedState().statusStore().executionsList()
     modified = str(events.last().modifiedConfigs())
     settings = SparkConf(loadDefaults=False, _jvm=spark.sparkContext._jvm).setAll(
         [("spark.redaction.regex", spark.conf.get("spark.redaction.regex"))]
-        + [(f"spark.sql.catalog.secretive.{name}", value) for name, value in (own | named).items()]
+        + [(f"spark.sql.catalog.hiding.{name}", value) for name, value in (own | named).items()]
     )
     for text in (listed, modified, settings.toDebugString()):
         assert "http://shown" in text
