@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import FileScanTask
 
+from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.storage import unreadable
 
@@ -112,9 +113,14 @@ def _read_entries(io: FileIO, manifests: Iterable[ManifestFile], content: Manife
     for manifest in manifests:
         if manifest.content == content:
             try:
-                found += manifest.fetch_manifest_entry(io, discard_deleted=False)
+                entries = manifest.fetch_manifest_entry(io, discard_deleted=False)
             except (OSError, ValueError, EOFError, AssertionError) as error:
                 raise unreadable(manifest.manifest_path, error) from error
+            counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+            # PyIceberg 0.12 takes the place where a manifest is cut for its end.
+            if None not in counts and len(entries) < sum(count or 0 for count in counts):
+                raise MetadataError(f"{len(entries):,} entries, the manifest list counts more", manifest.manifest_path)
+            found += entries
     return found
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.answers.text import one_line
 from icestats.errors import (
@@ -136,7 +137,7 @@ def prepare_scan(
     scan = open_scan(source, snapshot, schema)
     fallback: str | None = None
     if tasks is None:
-        tasks, fallback = _plan_tasks(source, scan)
+        tasks, fallback = _plan_tasks(source, snapshot, scan)
     elif (reason := _find_unreadable(tasks)) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
     files = _read_data_files(source, snapshot) if by_partition or fallback is not None else None
@@ -228,7 +229,7 @@ def _gone(source: Source, what: str) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(f"{source.name} has no {what} any more: load the table anew, or refresh() it")
 
 
-def _plan_tasks(source: Source, scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
+def _plan_tasks(source: Source, snapshot: Snapshot, scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
     try:
         tasks: list[FileScanTask] = list(scan.plan_files())
     except (NotImplementedError, ValueError) as error:
@@ -237,8 +238,25 @@ def _plan_tasks(source: Source, scan: DataScan) -> tuple[Sequence[FileScanTask],
         return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
     except OSError as error:
         raise MetadataError(f"its manifests cannot be read: {one_line(error)}", source.metadata_location) from error
+    _check_count(source, snapshot, len(tasks))
     reason = _find_unreadable(tasks)
     return (tasks, None) if reason is None else ((), reason)
+
+
+def _check_count(source: Source, snapshot: Snapshot, task_count: int) -> None:
+    """Refuse a plan that lacks files: PyIceberg 0.12 takes the place where a manifest is cut for its end."""
+    manifests = read_manifest_list(source.storage, snapshot)
+    data = manifests.filter(pc.equal(manifests["content"], "data"))
+    counts = pc.add(data["added_files_count"], data["existing_files_count"])
+    if counts.null_count == 0 and (pc.sum(counts).as_py() or 0) == task_count:
+        return
+    file_count = _read_data_files(source, snapshot).num_rows
+    if file_count != task_count:
+        raise MetadataError(
+            f"its manifests have {file_count:,} data files, of which {task_count:,} were found: one of them was cut "
+            "while it was read, try again",
+            source.metadata_location,
+        )
 
 
 def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:

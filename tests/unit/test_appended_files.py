@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
+import icestats
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.storage import Storage, local_path
+from icestats.read.avro.avro_file import read_header
 from icestats.scan.appended_files import find_appended_files
 
 ROWS = pa.table({"a": pa.array([1, 2, 3], pa.int64())})
@@ -107,3 +109,26 @@ def test_a_missing_manifest_is_an_error_and_no_empty_answer(table):
         Path(local_path(manifest.manifest_path)).unlink()
     with pytest.raises(MetadataError, match="no such file"):
         find(table, base_id)
+
+
+def cut_manifest(table):
+    """Cut the newest manifest behind its header, where PyIceberg sees no entries and no damage."""
+    manifest = table.current_snapshot().manifests(table.io)[0]
+    path = local_path(manifest.manifest_path)
+    data = path.read_bytes()
+    path.write_bytes(data[: read_header(data, str(path)).size_bytes])
+    assert manifest.fetch_manifest_entry(table.io) == []
+
+
+def test_a_manifest_that_ends_behind_its_header_is_no_empty_one(table):
+    base_id = table.current_snapshot().snapshot_id
+    table.append(ROWS)
+    cut_manifest(table)
+    with pytest.raises(MetadataError, match="0 entries, the manifest list counts more"):
+        find(table, base_id)
+
+
+def test_no_statistics_are_made_of_a_scan_that_lacks_files(table, catalog_properties):
+    cut_manifest(table)
+    with pytest.raises(MetadataError, match="bytes long, the manifest list says"):
+        icestats.load("db.t", catalog={**catalog_properties, "name": "catalog"}).compute(table=True)

@@ -129,7 +129,7 @@ class RowCounts:
         return RowCounts(self.least[groups], self.most[groups], self.estimate[groups])
 
 
-def count_rows(groups: GroupEvidence, deletes: DeleteShares, how: str) -> RowCounts:
+def count_live_rows(groups: GroupEvidence, deletes: DeleteShares, how: str) -> RowCounts:
     """Count the rows of groups, deletes treated as `source_estimates.DELETES` says."""
     rows = groups.row_counts
     if how == "ignore":
@@ -224,7 +224,7 @@ def build_source_estimate(
         What it rests on.
     """
     groups, deletes, columns, how_deletes = evidence.groups, evidence.deletes, question.columns, question.deletes
-    counts = {how: count_rows(groups, deletes, how).estimate for how in DELETES}
+    counts = {how: count_live_rows(groups, deletes, how).estimate for how in DELETES}
     if basis.rows is not None:
         counts[how_deletes] = basis.rows.estimate
         if how_deletes != "ignore" and not deletes.equality.any():

@@ -15,7 +15,7 @@ from icestats.estimation.formulas.grouped_sources import (
     RowCounts,
     apply_partitions,
     build_source_estimate,
-    count_rows,
+    count_live_rows,
     count_values,
     estimate_kept,
     keep_by_partition,
@@ -129,7 +129,7 @@ class LiveRows:
 
 def count_live(evidence: GroupedEvidence | KeptGroups, how: str, sketched: Sequence[SketchedRows]) -> LiveRows:
     """Count the rows of groups: what deletes leave for certain, and what the sketches of columns have counted."""
-    live = count_rows(evidence.groups, evidence.deletes, "deduct")
+    live = count_live_rows(evidence.groups, evidence.deletes, "deduct")
     least, most = live.least, live.most
     for one in sketched:
         least = np.fmax(least, one.row_counts - one.removed)
@@ -137,7 +137,7 @@ def count_live(evidence: GroupedEvidence | KeptGroups, how: str, sketched: Seque
     least = np.minimum(least, most)
     if how == "deduct":
         return LiveRows(RowCounts(least, most, np.clip(live.estimate, least, most)), np.zeros(len(least)))
-    rows = count_rows(evidence.groups, evidence.deletes, how)
+    rows = count_live_rows(evidence.groups, evidence.deletes, how)
     return LiveRows(rows, np.maximum(rows.most - least, 0.0))
 
 
