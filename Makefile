@@ -9,7 +9,7 @@ LICENCE_UNNAMED := atheris axe-playwright-python
 WORKERS := -n logical --maxprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help python java java+chromium install demo lab app docs pictures test test-quick soak fuzz oldest lock audit lint format bench clean
+.PHONY: help python java java+chromium+libatomic install demo lab app docs pictures test test-quick soak fuzz oldest lock audit lint format bench clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -19,7 +19,7 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: $$($(PYTHON) --version) is too old: Python 3.11 or newer is needed; name one with PYTHON=python3.12" >&2; exit 1; }
 
-java java+chromium: python
+java java+chromium+libatomic: python
 	@$(PYTHON) scripts/prerequisites.py venv $(subst +, ,$@)
 
 install: $(VENV)/.installed ## make .venv and install the kit into it
@@ -47,7 +47,7 @@ docs: install ## build the documentation site into site/, warnings are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
-test: java+chromium install lint ## lint and run all the tests
+test: java+chromium+libatomic install lint ## lint and run all the tests
 	@$(BIN)/python -m pytest $(WORKERS)
 
 test-quick: install ## the tests that need neither Spark nor a browser
@@ -60,7 +60,7 @@ fuzz: install ## properties on new examples; damaged files; readers of bytes und
 	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property tests/widgets $$(grep -l "@given" tests/unit/*.py)
 	@$(BIN)/python -m tests.fuzz
 
-oldest: java+chromium install ## the tests that need no browser, with the oldest versions that pyproject.toml allows
+oldest: java+chromium+libatomic install ## the tests that need no browser, with the oldest versions that pyproject.toml allows
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-oldest
 	@$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[dev]'
 	@.venv-oldest/bin/python -m pytest $(WORKERS) -m 'not browser' --ignore=tests/fuzz
@@ -73,7 +73,7 @@ audit: install ## known vulnerabilities and the licences of what is locked
 	@$(BIN)/pip-audit --strict --require-hashes --disable-pip --progress-spinner off --requirement requirements.lock
 	@$(BIN)/pip-licenses --from=mixed --partial-match --allow-only='$(LICENCES)' --ignore-packages $(LICENCE_UNNAMED)
 
-pictures: java+chromium install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
+pictures: java+chromium+libatomic install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
 	@ICESTATS_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser
 	@$(BIN)/python docs/animation.py
 
@@ -91,7 +91,7 @@ format: install ## mend what lint can mend
 	@$(BIN)/nbstripout notebooks/*.ipynb
 	@$(BIN)/jupytext --sync notebooks/*.ipynb
 
-bench: java+chromium install ## the figures of README and docs/
+bench: java+chromium+libatomic install ## the figures of README and docs/
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv and caches

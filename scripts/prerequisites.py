@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib.util
 import os
 import shutil
@@ -181,6 +182,14 @@ PREREQUISITES = {
         ("chromium",),
         None,
         "playwright install --with-deps chromium",
+    ),
+    "libatomic": Prerequisite(
+        "libatomic",
+        # What Playwright drives Chromium with is a Node.js that was built with it.
+        lambda: sys.platform != "linux" or ctypes.util.find_library("atomic") is not None,
+        ("libatomic1",),
+        None,
+        "install the package that has libatomic.so.1",
     ),
 }
 

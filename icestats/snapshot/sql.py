@@ -30,6 +30,7 @@ _UNSAFE_TYPES = frozenset({"uuid"})
 _READING_WORDS = ("explain", "from", "pivot", "select", "with")
 _SETTINGS = {
     "timezone": "UTC",
+    "enable_progress_bar": "false",
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

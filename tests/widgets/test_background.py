@@ -87,6 +87,7 @@ started = threading.Event()
 
 def work():
     started.set()
+    duckdb.execute("set enable_progress_bar = false")
     return duckdb.sql("select count(*) from range(200000000) t(a) where a % 7 = 3").fetchall()
 
 Background().run("count", work, print, print)
