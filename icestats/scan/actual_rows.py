@@ -50,8 +50,9 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
     with _explained_errors(source):
         try:
             return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
-        except TypeError:
-            # PyIceberg compares null partition values of truncate with literals: read without planning by the filter.
+        except (TypeError, OverflowError):
+            # PyIceberg compares null partition values of truncate with literals, and knows no day after 9999-12-31:
+            # read without planning by the filter.
             return count_rows_of_many(source, snapshot, schema, [row_filter])[0]
 
 

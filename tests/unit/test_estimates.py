@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
 from collections.abc import Callable
@@ -8,12 +9,20 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.statistics import StatisticsFile
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StructType, UUIDType
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    YearTransform,
+)
+from pyiceberg.types import DateType, LongType, NestedField, PrimitiveType, StructType, TimestampType, UUIDType
 
 import icestats
 from icestats.cli.command_line import cli
@@ -32,6 +41,8 @@ from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
 from tests.written_deletes import compact, delete_equal, list_data_files
+
+END = "T23:59:59.999999"
 
 
 @pytest.fixture
@@ -321,6 +332,49 @@ def test_a_sketch_of_no_ancestor_promises_nothing(
     found = icestats.load("db.days", snapshot=early, catalog=catalog_properties).estimate("v < 15000")["kll"]
     assert (found.rows, found.rows_lower, found.rows_upper) == (None, 0, 20_000)
     assert "no KLL sketch of v is committed for this snapshot or an ancestor of it" in found.reason
+
+
+def test_a_partition_value_that_decides_needs_no_sketch(
+    days: IcebergTable, load: Callable[..., icestats.Table]
+) -> None:
+    """Of a predicate that nothing is known of, the other side of an `or` may settle the answer all the same."""
+    found = load("db.days").estimate("v < 5 or day is not null", sources=["kll-by-partition"])["kll-by-partition"]
+    assert (found.rows, found.rows_lower, found.rows_upper) == (30_000, 30_000, 30_000)
+
+
+def test_what_manifests_prove_together_is_not_said_of_each(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """Four of nine values are null: all of them in the manifest that partition values do not decide."""
+    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(2), "bucket"))
+    made = catalog.create_table("db.buckets", Schema(NestedField(1, "v", LongType())), partition_spec=spec)
+    for values in ([1, 2, 3, 4], [5, None, None, None, None]):
+        made.append(pa.table({"v": pa.array(values, pa.int64())}))
+    for row_filter, truth in (("v is not null", 5), ("v is null", 4)):
+        found = load("db.buckets").estimate(row_filter)
+        for source in ("manifests", "combined"):
+            assert (found[source].rows, found[source].rows_lower, found[source].rows_upper) == (truth, truth, truth)
+
+
+@pytest.mark.parametrize("transform", [YearTransform(), MonthTransform(), DayTransform()], ids=str)
+@pytest.mark.parametrize(("kind", "time"), [(DateType(), ""), (TimestampType(), "T00:00:00"), (TimestampType(), END)])
+def test_the_last_and_the_first_day_that_python_knows_are_values_like_others(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], transform: Transform, kind: PrimitiveType, time: str
+) -> None:
+    """9999-12-31 often stands for `still valid`; the year of the day after it is 10000."""
+    ends = [f"{day}{time}" for day in ("0001-01-01", "2026-01-01", "9999-12-31")]
+    values = [(dt.datetime if time else dt.date).fromisoformat(end) for end in ends]
+    spec = PartitionSpec(PartitionField(1, 1000, transform, "part"))
+    made = catalog.create_table("db.ends", Schema(NestedField(1, "t", kind)), partition_spec=spec)
+    made.append(pa.table({"t": pa.array(values, schema_to_pyarrow(made.schema()).field("t").type)}))
+    for end in (0, 2):
+        for operator, truth in {"<": end, "<=": end + 1, "=": 1, "!=": 2, ">=": 3 - end, ">": 2 - end}.items():
+            row_filter = f"t {operator} '{ends[end]}'"
+            found = load("db.ends").estimate(row_filter, actual=True)
+            assert found.actual == truth, row_filter
+            assert all(one.rows_lower <= truth <= one.rows_upper for one in found), found
+            steps = load("db.ends").plan(row_filter, rows=True).steps
+            assert steps[-1].unit == "file" or steps[-1].kept == truth, steps
 
 
 def test_a_compaction_changes_no_row(days: IcebergTable, load: Callable[..., icestats.Table]) -> None:

@@ -21,7 +21,7 @@ from icestats.estimation.formulas.selectivity import (
     combine_leaves,
     estimate_uniform,
 )
-from icestats.estimation.formulas.source_estimates import DELETES, SourceEstimate
+from icestats.estimation.formulas.source_estimates import DELETES, SourceEstimate, keep_within
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.value_order import Floats, Longs
 from icestats.plan.evaluation.partition_groups import SpecGroups
@@ -388,12 +388,8 @@ def estimate_together(
         one, ranges = estimate_uniform(leaf, together), kept.leaves[leaf]
         # So the proposal: a predicate that drops groups holds for all rows of those that are left.
         holds = np.zeros(len(ranges.may), np.bool_) if double_filtering else ranges.is_used
-        spread = Selectivity(
-            np.where(holds, 1.0, one.estimate),
-            np.where(holds, 0.0, one.lower),
-            np.where(holds, 1.0, one.upper),
-            one.reasons,
-        )
+        nothing, every = np.zeros(len(ranges.may)), np.ones(len(ranges.may))
+        spread = Selectivity(np.where(holds, 1.0, one.estimate), nothing, every, one.reasons)
         return spread if double_filtering else apply_partitions(leaf, spread, ranges)
 
     again = "applied again to the rest (double filtering)" if double_filtering else "not applied again"
@@ -401,7 +397,14 @@ def estimate_together(
         f"partition filters drop {evidence.groups.unit}s and are {again}; "
         "values spread evenly between the bounds of the rest together; columns independent"
     )
-    return estimate_kept(source, kept, estimate_leaf, assumes=assumes)
+    found = estimate_kept(source, kept, estimate_leaf, assumes=assumes)
+    if not len(kept.places):
+        return found
+    # What holds for the groups together says nothing of one of them, so that these bounds are apart.
+    first = np.zeros(1, np.int64)
+    whole = replace(kept, groups=together, places=kept.places[first], deletes=kept.deletes.take(first))
+    proven = estimate_kept(source, whole, lambda leaf: estimate_uniform(leaf, together), assumes=assumes)
+    return keep_within(found, (found, proven))
 
 
 def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -> Selectivity:

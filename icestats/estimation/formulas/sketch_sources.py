@@ -367,6 +367,8 @@ def estimate_by_sketches(
     ((leaf, one),) = read
     ranges = kept.leaves[leaf]
     error = _error(partitions.live.rows.most[ranges.may & ~ranges.must], one.selectivity)
+    if np.isnan(error):
+        return found
     lower, upper = round_bounds(found.rows - error, found.rows + error)
     return replace(
         found,

@@ -101,7 +101,11 @@ class RowFilter:
         return build_condition(_exclude_null(rewrite_not(self.expression)), self.schema)
 
     def _project(self, spec: IcebergSpec) -> Condition:
-        projected = inclusive_projection(self.schema, spec)(self.expression)
+        try:
+            projected = inclusive_projection(self.schema, spec)(self.expression)
+        except OverflowError:
+            # PyIceberg looks for the year of the day before the first that Python knows, or after the last.
+            return Constant(True)
         transforms = {field.field_id: str(field.transform) for field in spec.fields}
         return _with_transforms(build_condition(projected, _partition_schema(spec, self.schema)), transforms)
 
