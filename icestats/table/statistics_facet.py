@@ -172,6 +172,8 @@ class StatisticsFiles(Contents):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
         if with_column_stats and not partitions:
             raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
+        if max_size_bytes is not None and max_size_bytes < 0:
+            raise CallError(f"max_size_bytes is {max_size_bytes}: expected 0 or more")
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
         if table or (table is None and (by is not None or not (partitions or manifests))):

@@ -51,6 +51,11 @@ def load(table, catalog_properties):
     return lambda: icestats.load("db.t", catalog=catalog_properties)
 
 
+def test_a_budget_below_nothing_is_refused(load):
+    with pytest.raises(icestats.CallError, match="max_size_bytes is -1: expected 0 or more"):
+        load().compute(by="partition", max_size_bytes=-1)
+
+
 def scan(opened, sizes=SIZES):
     """What a scan by partition finds, here and without Spark."""
     plan = prepare_scan(opened._source, opened.snapshot, opened.schema, by_partition=True)

@@ -170,10 +170,11 @@ def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Call
         width = _truncate_width(field)
         return lambda value: value - value % width
     if field.transform in _CALENDAR:
-        unit = "D" if leaf.type == "date" else "us"
-        per_unit = 1_000 if leaf.type.endswith("_ns") else 1
+        unit, per_unit = "D" if leaf.type == "date" else "us", 1_000 if leaf.type.endswith("_ns") else 1
         # Python, and so PyIceberg, knows no day before the year 1 and after 9999.
-        return lambda value: int(np.datetime64(value // per_unit, unit).astype(_CALENDAR[field.transform]).astype(int))
+        return lambda value: int(
+            np.array(value // per_unit, f"datetime64[{unit}]").astype(_CALENDAR[field.transform]).astype(np.int64)
+        )
     apply = parse_transform(field.transform).transform(schema.find_field(leaf.field_id).field_type)
     is_decimal = leaf.type.startswith("decimal")
     return lambda value: apply(item_value(leaf.type, value) if is_decimal else value)

@@ -173,6 +173,10 @@ def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Map
             message = f"a column of type {type_text} is compared with {match.group(4)} bytes; give {match.group(3)}"
         elif re.match(r"binary|fixed", type_text):
             message += "; give bytes, in Python: pyiceberg.expressions.EqualTo('column', b'...')"
+    if isinstance(error, InvalidOperation):
+        message = "a decimal column is compared with text that is no number"
+    elif message.startswith("Could not find accessor"):
+        message = "values in lists and maps cannot be filtered by; expected top-level columns or fields of structs"
     return f"the filter {_shown(text)} does not fit the schema: {message}"
 
 
