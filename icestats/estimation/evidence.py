@@ -46,7 +46,14 @@ from icestats.plan.filters.value_sets import Leaf
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
-from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA, find_nearest, read_kll
+from icestats.read.puffin.statistics_files import (
+    KLL,
+    PARTITION_SKETCHES,
+    THETA,
+    find_nearest,
+    find_stated_type,
+    read_kll,
+)
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
@@ -266,7 +273,16 @@ class Evidence:
             message = f"the Theta sketch of column {field.name!r}: {error}"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset) from error
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind).describe(field.name)
-        return DistinctValues(theta, found.blob.length, notes)
+        return DistinctValues(theta, found.blob.length, notes, self._find_earlier_type(field, found.blob.snapshot_id))
+
+    def _find_earlier_type(self, field: Field, snapshot_id: int) -> str:
+        """Return another type that a column's sketch of a snapshot may be of; nothing where there is none."""
+        source = self.reader.source
+        stated = find_stated_type(source.storage, self.reader.blobs, field, snapshot_id)
+        known = [schema.get(field.field_id) for schema in source.metadata.schemas.values()]
+        types = {one.type for one in known if one is not None} if stated is None else {stated}
+        now = field.type.partition("(")[0]
+        return min((one for one in types if one.partition("(")[0] != now), default="")
 
     def _read_ndv(self, field_id: int) -> float | None:
         """Return the number of distinct values of a column; None: unknown, or its statistics file is damaged."""

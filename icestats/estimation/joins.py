@@ -34,6 +34,8 @@ class JoinSide:
     """Values of the key that are not null, filtered out or not, as far as known."""
     age_notes: tuple[str, ...] = ()
     """What a reader must know of the sketch's age."""
+    earlier_type: str = ""
+    """Another type of the key that the sketch may be of; nothing: there is none."""
 
     @property
     def distinct(self) -> float:
@@ -63,7 +65,16 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         return JoinSide(f"{name}.{key.name}", key.type, rows, None)
     notes = tuple(f"{name}: {note}" for note in distinct.notes)
     value_count = float(table.row_counts.sum()) * (1.0 - nulls)
-    return JoinSide(f"{name}.{key.name}", key.type, rows, distinct.theta, distinct.size_bytes, value_count, notes)
+    return JoinSide(
+        f"{name}.{key.name}",
+        key.type,
+        rows,
+        distinct.theta,
+        distinct.size_bytes,
+        value_count,
+        notes,
+        distinct.earlier_type,
+    )
 
 
 def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
@@ -93,6 +104,12 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
         reason = (
             f"{left.name} is {left.type} and {right.name} {right.type}: Theta hashes values of each type its own way"
         )
+    for side in (left, right):
+        if not reason and side.earlier_type:
+            made = (
+                f"the sketch of {side.name} may be of when its type was {side.earlier_type}, and it is {side.type} now"
+            )
+            reason = f"{made}: Theta hashes values of each type its own way"
     if reason:
         return SourceEstimate("join-theta", reason=reason)
     common = estimate_common_values(*thetas)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 from decimal import Decimal
@@ -15,9 +16,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 
 import icestats
+from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
+from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch, estimate_common_values
+from icestats.table.statistics import Statistics
 
 
 def theta(values: range, type_text: str = "long") -> ThetaSketch:
@@ -56,6 +62,50 @@ def test_keys_of_different_types_are_not_compared() -> None:
     found = estimate_join_by_theta(side(range(100)), side(range(100), type_text="int"))
     assert found.rows is None
     assert "Theta hashes values of each type its own way" in found.reason
+
+
+def test_a_sketch_of_before_a_promotion_shares_no_hashes(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """Of 100 common keys an int's sketch and a long's have none in common: unknown until it is computed again."""
+    for name, kind, arrow in (("db.a", t.IntegerType(), pa.int32()), ("db.b", t.LongType(), pa.int64())):
+        made = catalog.create_table(name, Schema(t.NestedField(1, "id", kind, required=False)))
+        made.append(pa.table({"id": pa.array(range(100), arrow)}))
+        commit_sketches(icestats.load(name, catalog=catalog_properties))
+    with catalog.load_table("db.a").update_schema() as update:
+        update.update_column("id", t.LongType())
+
+    def join() -> SourceEstimate:
+        left, right = (icestats.load(name, catalog=catalog_properties) for name in ("db.a", "db.b"))
+        return left.estimate_join(right, "id")["join-theta"]
+
+    assert join().rows is None
+    assert "the sketch of db.a.id may be of when its type was int, and it is long now" in join().reason
+    commit_sketches(icestats.load("db.a", catalog=catalog_properties))
+    assert join().rows == 100
+
+
+def commit_sketches(opened: icestats.Table) -> None:
+    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+
+
+def test_a_sketch_of_days_is_not_one_of_timestamps(catalog: SqlCatalog) -> None:
+    """Format version 3 lets a date become a timestamp: the sketch's days would be microseconds."""
+    made = catalog.create_table("db.days", Schema(t.NestedField(1, "at", t.DateType(), required=False)))
+    made.append(pa.table({"at": pa.array(range(1_000), pa.int32()).cast(pa.date32())}))
+    commit_sketches(icestats.load("db.days", catalog=dict(catalog.properties)))
+    path = local_path(catalog.load_table("db.days").metadata_location)
+    document = json.loads(path.read_text())
+    document["schemas"][0]["fields"][0]["type"] = "timestamp"
+    promoted = path.with_name("promoted.metadata.json")
+    promoted.write_text(json.dumps(document | {"format-version": 3}))
+    table = icestats.load(str(promoted))
+    found = table.estimate("at >= '1971-01-01T00:00:00'")
+    assert (found["kll"].rows, found["kll"].rows_lower, found["kll"].rows_upper) == (None, 0, 1_000)
+    assert found["combined"].rows == pytest.approx(635, abs=2)
+    with pytest.raises(icestats.StatisticsMissingError, match="of when its type was date, and it is timestamp now"):
+        table.histogram("at")
 
 
 def test_a_join_of_a_table_without_sketches_is_unknown_but_can_be_counted(

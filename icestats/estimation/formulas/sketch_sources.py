@@ -73,6 +73,8 @@ class DistinctValues:
     """Of the committed blob."""
     notes: tuple[str, ...] = ()
     """What a reader must know of its age."""
+    earlier_type: str = ""
+    """Another type that the column has had, if the sketch may be of values of that: they have other hashes."""
 
     def count(self, table: GroupEvidence, field_id: int) -> float:
         """Return how many there are, no more than the table has values that are not null."""

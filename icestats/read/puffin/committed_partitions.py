@@ -9,7 +9,13 @@ from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import damage_at
-from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob, CommittedKll, find_nearest
+from icestats.read.puffin.statistics_files import (
+    PARTITION_SKETCHES,
+    CommittedBlob,
+    CommittedKll,
+    check_unit,
+    find_nearest,
+)
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
@@ -95,6 +101,7 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
         index = parse_index(stored, blob.length - end)
         if index.field_id != field.field_id:
             raise ValueError(f"the sketches are of field {index.field_id}, expected {field.field_id}")
+    check_unit(field, index.type)
     return CommittedPartitions(index, blob.snapshot_id, found.commits_behind, path, blob.offset + end)
 
 

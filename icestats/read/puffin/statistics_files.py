@@ -196,6 +196,39 @@ def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -
     return min(found, key=lambda one: one.commits_behind)
 
 
+def find_stated_type(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field, snapshot_id: int) -> str | None:
+    """Return the type of a column's values as its statistics of a snapshot state it; None: they do not.
+
+    Raises
+    ------
+    PuffinFormatError
+        The blob is damaged.
+    """
+    for found in blobs:
+        own = found.blob.field_ids == (field.field_id,) and found.blob.snapshot_id == snapshot_id
+        if own and found.blob.type == COLUMN_STATISTICS:
+            data = read_blob(storage, found.blob, found.statistics_path)
+            with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
+                column = read_column_statistics(data).get(field.field_id)
+            return None if column is None else column.type
+    return None
+
+
+def check_unit(field: Field, type_then: str | None) -> None:
+    """Refuse sketches of days for a column that has been promoted to a timestamp since.
+
+    Raises
+    ------
+    StatisticsMissingError
+        They are.
+    """
+    if type_then == "date" and field.type != "date":
+        raise StatisticsMissingError(
+            f"the sketches of column {field.name!r} are of when its type was date, and it is {field.type} now: "
+            f"run {_COMPUTE.format(repr(field.name))}"
+        )
+
+
 def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedKll:
     """Read the nearest committed KLL sketch of a column.
 
@@ -211,11 +244,14 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     Raises
     ------
     StatisticsMissingError
-        No KLL sketch of the column has been committed for the snapshot or an ancestor of it.
+        No KLL sketch of the column has been committed for the snapshot or an ancestor of it, or one of days alone for
+        what are timestamps now.
     PuffinFormatError
         The blob is damaged.
     """
     found = find_nearest(blobs, KLL, field)
+    if field.type.startswith("timestamp"):
+        check_unit(field, find_stated_type(storage, blobs, field, found.blob.snapshot_id))
     data = read_blob(storage, found.blob, found.statistics_path)
     properties = found.blob.properties
     with damage_at(found.statistics_path, found.blob.offset, f"the KLL sketch of column {field.name!r}"):
