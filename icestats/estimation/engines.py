@@ -72,9 +72,7 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
         return SourceEstimate("duckdb", rows=0.0, assumes="no file is left to be opened")
     condition = build_sql(question.predicate, "duckdb")
     query = f"explain (format json) select * from read_parquet($paths, union_by_name = true) where {condition}"  # noqa: S608 - names and literals are quoted
-    with duckdb.connect(
-        ":memory:", config={"autoinstall_known_extensions": "false", "enable_progress_bar": "false"}
-    ) as connection:
+    with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as connection:
         try:
             connection.execute("set enable_progress_bar = false")
             found = connection.execute(query, {"paths": paths}).fetchall()
