@@ -7,6 +7,7 @@ import functools
 import os
 import random
 import sys
+import threading
 import time
 import uuid
 import warnings
@@ -60,6 +61,16 @@ def _scan(spark: object, plan: Any, sizes: Any, *, progress: object = None) -> A
     return scan_here(plan, sizes)
 
 
+def _patch_here(patch: pytest.MonkeyPatch, module: Any, name: str, replacement: Callable[..., Any]) -> None:
+    """Replace a function for this thread: py4j's and others' of the process go on with their own."""
+    own, thread = getattr(module, name), threading.get_ident()
+    patch.setattr(
+        module,
+        name,
+        lambda *arguments: (replacement if threading.get_ident() == thread else own)(*arguments),
+    )
+
+
 @contextmanager
 def controlled(turns: Turns) -> Iterator[None]:
     """Let a simulation have its own time and randomness, no threads, no caches of earlier ones, and no Spark."""
@@ -81,12 +92,12 @@ def controlled(turns: Turns) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("ICESTATS_CACHE", "off")
-        patch.setattr(uuid, "uuid4", turns.uuid4)
-        patch.setattr(time, "time", lambda: turns.now_ms / 1000)
-        patch.setattr(time, "sleep", turns.sleep)
+        _patch_here(patch, uuid, "uuid4", turns.uuid4)
+        _patch_here(patch, time, "time", lambda: turns.now_ms / 1000)
+        _patch_here(patch, time, "sleep", turns.sleep)
         # Each opening of a catalog would compile its SQL anew.
         patch.setattr(pyiceberg.catalog.sql, "create_engine", functools.cache(create_engine))
-        patch.setattr(random, "uniform", turns.random.uniform)
+        _patch_here(patch, random, "uniform", turns.random.uniform)
         patch.setattr(ExecutorFactory, "_instance", _Inline())
         patch.setattr(ExecutorFactory, "_instance_pid", os.getpid())
         modules = [m for name, m in sys.modules.items() if name.startswith(("icestats.", "pyiceberg.table"))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -34,3 +36,22 @@ def test_a_seed_is_the_same_each_time_whatever_the_order_of_hashes():
         for seed in ("1", "2")
     ]
     assert hashes == [f"{[run_seed(seed).trace_hash for seed in range(8)]}\n"] * 2
+
+
+def test_other_threads_keep_their_own_time():
+    """py4j's among them, which sleeps for as long as the process lives."""
+    ended, errors = threading.Event(), []
+
+    def wait():
+        try:
+            while not ended.is_set():
+                time.sleep(0.001)
+        except BaseException as error:  # noqa: BLE001 - whatever it is
+            errors.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    outcome = run_seed(0)
+    ended.set()
+    thread.join()
+    assert (errors, outcome.trace_hash) == ([], run_seed(0).trace_hash)
