@@ -15,6 +15,7 @@ from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, checks_requirements, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
+from icestats.iceberg.catalog import explain_invalid
 from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
 from icestats.iceberg.metadata import (
     BlobMetadata,
@@ -23,7 +24,7 @@ from icestats.iceberg.metadata import (
     TableMetadata,
     read_metadata,
 )
-from icestats.iceberg.storage import check_regular, local_path, read_range, unreadable
+from icestats.iceberg.storage import read_range, unreadable
 from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ class TableFiles:
     def size(self, location: str) -> int:
         """Return the length of a file in bytes."""
         try:
-            _check_local(location)
             return len(self._io.new_input(location))
         except (OSError, ValueError) as error:
             raise unreadable(location, error) from error
@@ -75,17 +75,10 @@ class TableFiles:
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`, all of them or at most `length`."""
         try:
-            _check_local(location)
             with self._io.new_input(location).open() as stream:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError) as error:
             raise unreadable(location, error) from error
-
-
-def _check_local(location: str) -> None:
-    path = local_path(location)
-    if path is not None:
-        check_regular(path.stat(), location)
 
 
 def table_name(table: Table) -> str:
@@ -131,8 +124,10 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
     except (ValidationError, PydanticValidationError) as error:
         raise UnsupportedError(
             f"PyIceberg cannot load {table_name(table)}, perhaps for a type of statistics blob that it does not know: "
-            f"{one_line(error)}"
-        ) from error
+            f"{explain_invalid(error)}"
+        ) from None
+    except IcestatsError:
+        raise
     except Exception as error:
         raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {one_line(error)}") from error
     if fresh.metadata.table_uuid != table.metadata.table_uuid:

@@ -115,15 +115,24 @@ def load_iceberg_table(source: Source) -> IcebergTable:
             return open_static_table(source.metadata_location, source.storage.properties)
         except (ValidationError, ValueError) as error:
             raise UnsupportedError(
-                f"PyIceberg, which reads rows, cannot read {source.name}: {_explain_invalid(error)}; "
+                f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "
                 "plans, estimates and roll-ups, from metadata alone, can be had"
-            ) from error
+            ) from None
     return _load(source.catalog_name, source.catalog_properties, source.identifier)
 
 
-def _explain_invalid(error: Exception) -> str:
-    unknown = re.search(r"Unsupported field type: '([^']+)'", str(error))
-    return f"it does not know the type {unknown[1]}" if unknown else one_line(error, 160)
+def explain_invalid(error: Exception) -> str:
+    """Say why PyIceberg refuses a metadata.json, without what pydantic shows of the file."""
+    from pydantic import ValidationError as PydanticValidationError
+
+    if unknown := re.search(r"Unsupported field type: '([^']+)'", str(error)):
+        return f"it does not know the type {unknown[1]}"
+    # PyIceberg passes pydantic's error on as text of its own.
+    invalid = error.__cause__ or error
+    if not isinstance(invalid, PydanticValidationError):
+        return one_line(error, 160)
+    said = invalid.errors(include_url=False, include_context=False, include_input=False)
+    return one_line("; ".join(" ".join((*map(str, one["loc"]), one["msg"])) for one in said[:5]), 160)
 
 
 def load_writable_table(source: Source) -> IcebergTable:
@@ -265,14 +274,16 @@ def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[st
     catalog = _open_catalog(catalog_name, properties)
     try:
         return catalog.load_table(identifier)
+    except IcestatsError:
+        raise
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError) as error:
         raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
     except (ValidationError, PydanticValidationError) as error:
         raise MetadataError(
-            f"PyIceberg cannot read the metadata: {_explain_invalid(error)}; give the location of its "
+            f"PyIceberg cannot read the metadata: {explain_invalid(error)}; give the location of its "
             "metadata.json instead",
             full_name,
-        ) from error
+        ) from None
     except FileNotFoundError as error:
         raise MetadataError(
             f"the catalog points to a metadata file that is gone: {one_line(error)}", full_name

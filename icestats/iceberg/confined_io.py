@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
-from pyiceberg.serializers import FromInputFile
+from pyiceberg.serializers import Compressor, FromInputFile, GzipCompressor
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 
-from icestats.errors import CommitError
+from icestats.errors import CommitError, MetadataError
+from icestats.iceberg.metadata import inflate
 from icestats.iceberg.reach import check_reach, folder_of, is_below
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, check_local
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
 
@@ -41,9 +43,13 @@ class ConfinedFileIO(FileIO):
         self._home = home
 
     def new_input(self, location: str) -> InputFile:
-        """Give a file to read."""
+        """Give a file to read; the table's metadata.json only where it is within the limits."""
         check_reach(location, self._home, self.properties)
-        return self._io.new_input(location)
+        check_local(location)
+        found = self._io.new_input(location)
+        if location == self._home:
+            _check_metadata(found)
+        return found
 
     def new_output(self, location: str) -> OutputFile:
         """Give a file to write."""
@@ -103,6 +109,14 @@ def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_loca
     )
 
 
+def _check_metadata(file: InputFile) -> None:
+    if (size_bytes := len(file)) > MAX_FILE_SIZE_BYTES:
+        raise MetadataError(f"{size_bytes:,} bytes, expected {MAX_FILE_SIZE_BYTES:,} at most", file.location)
+    if isinstance(Compressor.get_compressor(file.location), GzipCompressor):
+        with file.open() as stream:
+            inflate(stream.read(), file.location)
+
+
 class _Confined(Catalog):
     _is_server: ClassVar[bool] = False
     """Whether the properties that come with a table are the catalog's, not those of the table's metadata."""
@@ -111,6 +125,12 @@ class _Confined(Catalog):
         given = (properties or {}) if self._is_server else {}
         io = super()._load_file_io({k: v for k, v in given.items() if not k.endswith("impl")}, location)
         return io if location is None else ConfinedFileIO(io, location)
+
+    def _convert_orm_to_iceberg(self, row: Any) -> Table:
+        # A SQL catalog opens the metadata.json by itself.
+        self._load_file_io(location=row.metadata_location).new_input(row.metadata_location)
+        table: Table = super()._convert_orm_to_iceberg(row)  # type: ignore[misc]  # of SQL catalogs
+        return table
 
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
         if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:

@@ -319,7 +319,7 @@ def read_document(storage: FileReader, location: str) -> Any:
     """
     data = storage.read(location)
     if data[:2] == b"\x1f\x8b":
-        data = _inflate(data, location)
+        data = inflate(data, location)
     try:
         document = json.loads(data)
         if b"\\u" in data:
@@ -331,7 +331,14 @@ def read_document(storage: FileReader, location: str) -> Any:
         raise MetadataError(f"not a metadata.json: {one_line(error)}", location, offset) from error
 
 
-def _inflate(data: bytes, location: str) -> bytes:
+def inflate(data: bytes, location: str) -> bytes:
+    """Return what the bytes of a gzipped metadata.json are.
+
+    Raises
+    ------
+    MetadataError
+        They are damaged, cut, or more than the limits allow.
+    """
     inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     limit = min(MAX_FILE_SIZE_BYTES, expanded_limit(len(data)))
     try:

@@ -125,6 +125,13 @@ def check_regular(found: os.stat_result, location: str) -> os.stat_result:
     return found
 
 
+def check_local(location: str) -> None:
+    """Raise MetadataError if there is something at a local location that is no regular file."""
+    path = local_path(location)
+    if path is not None and path.exists():
+        check_regular(path.stat(), location)
+
+
 def _open_regular(path: Path, location: str) -> BinaryIO:
     # To open a device may do something; and what is opened may be another file than the one that was looked at.
     check_regular(path.stat(), location)

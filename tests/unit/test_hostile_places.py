@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import socket
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from icestats.iceberg import storage
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from tests.added_rows import numbers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -84,6 +87,51 @@ def test_what_is_no_regular_file_is_refused_without_waiting_for_it(kind, tmp_pat
     refused(lambda: table.histogram("id"), what)
     snapshot["manifest-list"] = str(place.absolute())
     refused(icestats.load(changed()).manifest_files, what)
+
+
+@pytest.mark.parametrize("part", ["manifest list", "manifest", "data file"])
+def test_what_is_read_of_rows_is_no_pipe(part, small_table, load):
+    """PyIceberg, which reads these, would wait for ever."""
+    snapshot = small_table.current_snapshot()
+    manifest = snapshot.manifests(small_table.io)[0]
+    data_file = manifest.fetch_manifest_entry(small_table.io)[0].data_file.file_path
+    path = {"manifest list": snapshot.manifest_list, "manifest": manifest.manifest_path, "data file": data_file}[part]
+    local_path(path).unlink()
+    os.mkfifo(local_path(path))
+    for table in (load(), icestats.load(small_table.metadata_location)):
+        source = table._source
+
+        def scan(source=source) -> object:
+            plan = prepare_scan(source, source.metadata.find_snapshot(), source.metadata.schema)
+            return scan_here(plan, Sizes(200, 12, 200, 12))
+
+        refused(scan, path, "a pipe, expected a regular file")
+        refused(lambda table=table: table.estimate("id >= 0", actual=True), path, "a pipe, expected a regular file")
+
+
+def test_what_a_catalog_says_is_metadata_has_the_same_limits(small_table, load):
+    path = local_path(small_table.metadata_location)
+    path.write_bytes(SECRET * 10)
+    refused(load, "expected value at line 1")
+    with pytest.raises(IcestatsError) as caught:
+        load()
+    assert not any(part in "".join(traceback.format_exception(caught.value)) for part in ("mallory", "hidden", ":x:"))
+    with path.open("wb") as file:
+        file.truncate(storage.MAX_FILE_SIZE_BYTES + 1)
+    refused(load, "268,435,457 bytes, expected 268,435,456 at most")
+    path.unlink()
+    os.mkfifo(path)
+    refused(load, "a pipe, expected a regular file")
+
+
+def test_gzipped_metadata_of_a_catalog_does_not_inflate_without_end(small_table, catalog, load, document):
+    path = local_path(small_table.metadata_location).with_name("1.gz.metadata.json")
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    catalog.drop_table("db.small")
+    catalog.register_table("db.small", path.as_uri())
+    assert load().manifest_files().num_rows == 2
+    path.write_bytes(gzip.compress(bytes(80 << 20)))
+    refused(load, "inflate to more than 67,108,864")
 
 
 def test_a_whole_file_has_a_limit(tmp_path):
