@@ -25,7 +25,7 @@ from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
-from icestats.read.manifests.manifests import manifests_to_read, read_files
+from icestats.read.manifests.manifests import ManifestToRead, manifests_to_read, read_files
 from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
 from icestats.stats.table_statistics import PartitionKey, TableStatistics
@@ -134,7 +134,7 @@ def prepare_scan(
     is_whole = tasks is None
     if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
         raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
-    scan = open_scan(source, snapshot, schema)
+    scan = open_scan(source, snapshot, schema, reads_manifests=is_whole)
     fallback: str | None = None
     if tasks is None:
         tasks, fallback = _plan_tasks(source, snapshot, scan)
@@ -165,7 +165,7 @@ def prepare_scan(
     )
 
 
-def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
+def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_manifests: bool = True) -> DataScan:
     """Open PyIceberg's scan of a snapshot's live rows with a schema: PyIceberg itself takes the snapshot's own.
 
     Parameters
@@ -176,11 +176,15 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
         The snapshot.
     schema : Schema
         The schema to read it with: see `TableMetadata.find_schema`.
+    reads_manifests : bool
+        Whether the scan will be planned: PyIceberg reads manifests without limits, so that they are read here first.
 
     Raises
     ------
     SnapshotNotFoundError
         The table no longer has the snapshot or the schema.
+    MetadataError
+        A manifest cannot be read, or is beyond the limits.
 
     Notes
     -----
@@ -190,6 +194,8 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
     """
     from pyiceberg.table import DataScan
 
+    if reads_manifests:
+        check_manifests(source, manifests_to_read(read_manifest_list(source.storage, snapshot)))
     table = load_iceberg_table(source)
     metadata = table.metadata
     known = metadata.snapshot_by_id(snapshot.snapshot_id)
@@ -203,6 +209,11 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
         "current_schema_id": schema.schema_id,
     }
     return DataScan(metadata.model_copy(update=pinned), table.io)
+
+
+def check_manifests(source: Source, manifests: Sequence[ManifestToRead]) -> None:
+    """Raise MetadataError where PyIceberg, which inflates without limits, is not to read one of these manifests."""
+    read_files(manifests, source.metadata, source.storage)
 
 
 @cache

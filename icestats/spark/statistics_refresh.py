@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING
 from icestats.errors import MetadataError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
+from icestats.read.manifests.manifests import manifests_to_read
 from icestats.read.puffin.committed_columns import CommittedColumn, read_committed_column
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.scan.appended_files import find_appended_files
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import is_small, prepare_scan, scan_here
+from icestats.scan.scan_plan import check_manifests, is_small, prepare_scan, scan_here
 from icestats.spark.session import get_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
@@ -129,8 +132,16 @@ class Refresh:
                 bases[one.name] = found
         return bases
 
+    def _check_manifests(self, base_id: int) -> None:
+        metadata = self.source.metadata
+        snapshots = [one for one in (metadata.snapshots.get(base_id), self.snapshot) if one is not None]
+        listed = [manifests_to_read(read_manifest_list(self.source.storage, one)) for one in snapshots]
+        times = Counter(manifest for manifests in listed for manifest in set(manifests))
+        check_manifests(self.source, [manifest for manifest, count in times.items() if count < len(listed)])
+
     def _add(self, base_id: int, columns: Mapping[str, ColumnStatistics], sizes: Sizes) -> None:
         """Add the new files to the statistics of some columns; or leave these to a full scan, and say why."""
+        self._check_manifests(base_id)
         appended = find_appended_files(load_iceberg_table(self.source), self.source.metadata, base_id, self.snapshot)
         if appended.reason is not None:
             self.scanned.update(dict.fromkeys(columns, appended.reason))

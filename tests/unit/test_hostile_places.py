@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import traceback
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 from pyiceberg.expressions import And, In, LessThan, Not, Or
+from pyiceberg.manifest import write_manifest_list
 
 import icestats
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
@@ -107,6 +109,27 @@ def test_what_is_read_of_rows_is_no_pipe(part, small_table, load):
 
         refused(scan, path, "a pipe, expected a regular file")
         refused(lambda table=table: table.estimate("id >= 0", actual=True), path, "a pipe, expected a regular file")
+
+
+@pytest.mark.parametrize("part", ["manifest list", "manifest"])
+def test_avro_blocks_that_pyiceberg_reads_do_not_inflate_without_end(part, small_table, load):
+    snapshot = small_table.current_snapshot()
+    manifests = snapshot.manifests(small_table.io)
+    path = local_path(snapshot.manifest_list if part == "manifest list" else manifests[0].manifest_path)
+    stored, body = path.read_bytes(), zlib.compress(bytes(80 << 20), wbits=-15)
+    assert b"\x0edeflate" in stored
+    sync = stored[-16:]
+    data = stored[: stored.index(sync) + 16] + long(2) + long(len(body)) + body + sync
+    path.write_bytes(data)
+    if part == "manifest":
+        manifests[0]._data[1] = len(data)
+        local_path(snapshot.manifest_list).unlink()
+        with write_manifest_list(
+            2, small_table.io.new_output(snapshot.manifest_list), snapshot.snapshot_id, None, 1, "null"
+        ) as writer:
+            writer.add_manifests(manifests)
+    source = load()._source
+    refused(lambda: prepare_scan(source, source.metadata.find_snapshot(), source.metadata.schema), "inflates to more")
 
 
 def test_what_a_catalog_says_is_metadata_has_the_same_limits(small_table, load):
@@ -279,15 +302,15 @@ def test_what_a_commit_reads_is_no_pipe_either(small_table, load, tmp_path):
     assert isinstance(load().manifest_files(), pa.Table)
 
 
+def long(number: int) -> bytes:
+    out, left = b"", number << 1
+    while left > 0x7F:
+        out, left = out + bytes([left & 0x7F | 0x80]), left >> 7
+    return out + bytes([left])
+
+
 def container(schema: dict, body: bytes, count: int) -> bytes:
     """An Avro container of one block; `count` records."""
-
-    def long(number: int) -> bytes:
-        out, left = b"", number << 1
-        while left > 0x7F:
-            out, left = out + bytes([left & 0x7F | 0x80]), left >> 7
-        return out + bytes([left])
-
     text = json.dumps(schema).encode()
     head = long(1) + long(11) + b"avro.schema" + long(len(text)) + text + long(0)
     return b"Obj\x01" + head + bytes(16) + long(count) + long(len(body)) + body + bytes(16)
