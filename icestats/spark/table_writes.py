@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from icestats.answers.text import quote_name
 from icestats.errors import CommitError, UnsupportedError
-from icestats.iceberg.catalog import Source
+from icestats.iceberg.catalog import Source, load_writable_table
+from icestats.iceberg.reach import folder_of
 from icestats.spark.jobs import explained_errors
 from icestats.spark.session import get_session, spark_catalog_properties
 from icestats.spark.spark_scan import refuse_code
@@ -42,7 +43,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
-    refuse_code(source)
+    _refuse_unsafe(source)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     failed = f"Spark could not write to {source.name}"
@@ -88,7 +89,7 @@ def run_rewrite_manifests(
         raise CommitError(
             f"{source.metadata_location} is a metadata file: open the table through its catalog to rewrite"
         )
-    refuse_code(source)
+    _refuse_unsafe(source)
     session = spark
     if session is None:
         properties = spark_catalog_properties(source.catalog_properties)
@@ -102,3 +103,17 @@ def run_rewrite_manifests(
             if statement.startswith("CALL"):
                 counts = (int(rows[0][0]), int(rows[0][1]))
     return counts
+
+
+def _refuse_unsafe(source: Source) -> None:
+    """Refuse a table whose own metadata would let Iceberg's Java library run code, or write or delete anywhere."""
+    refuse_code(source)
+    table = load_writable_table(source)
+    deletes = table.metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() == "true"
+    home = folder_of(table.metadata_location)
+    elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
+    if deletes and elsewhere:
+        raise CommitError(
+            f"{source.name} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and Spark "
+            "would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
+        )

@@ -233,6 +233,18 @@ def test_a_commit_deletes_no_file_that_a_metadata_log_names_elsewhere(rewrite, l
     assert treasure.exists()
 
 
+@pytest.mark.parametrize("what", ["deletes", "writes"])
+def test_spark_commits_nothing_where_it_would_write_or_delete_elsewhere(what, rewrite, load, tmp_path):
+    elsewhere = str(tmp_path / "treasure.metadata.json")
+    if what == "writes":
+        rewrite({"write.metadata.path": elsewhere})
+    else:
+        log = [{"metadata-file": elsewhere, "timestamp-ms": 1}]
+        rewrite({"write.metadata.delete-after-commit.enabled": "true"}, **{"metadata-log": log})
+    with pytest.raises(icestats.CommitError, match=r"treasure\.metadata\.json.*nothing is committed"):
+        load().rewrite_manifests(dry_run=False)
+
+
 HERE, S3 = "/data/t/metadata/v1.metadata.json", "s3://bucket/t/metadata/v1.metadata.json"
 AZURE, HDFS = "abfss://c@mine.dfs.core.windows.net/t/v1.metadata.json", "hdfs://mine:8020/t/v1.metadata.json"
 
