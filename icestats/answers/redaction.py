@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 HIDDEN_NAMES = (
     r"secret|passw|token|credential|access[-._]?key|account[-._]?key|shared[-._]?key|(en|de)cryption[-._]?key|"
-    r"sse\.key|private[-._]?key|api[-._]?key|connection[-._]string|authorization|assertion|kerb"
+    r"sse\.key|private[-._]?key|api[-._]?key|connection[-._]string|authorization|assertion|kerb|"
+    r"header\.|\bugi\b"
 )
 """Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
 HIDDEN_IN_URLS = r"://[^/?#\s@]*:[^/\s]*@"
