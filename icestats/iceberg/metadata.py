@@ -7,6 +7,7 @@ Source: Iceberg spec, "Table Metadata" and "Appendix C: JSON serialization".
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -474,11 +475,18 @@ def _spec(spec_id: int, fields: list[Mapping[str, Any]]) -> PartitionSpec:
                 _int(f.get("field-id", 1000 + i)),
                 _int(f["source-id"] if "source-id" in f else f["source-ids"][0]),
                 str(f["name"]),
-                str(f["transform"]),
+                _transform(f["transform"]),
             )
             for i, f in enumerate(fields)
         ),
     )
+
+
+def _transform(value: Any) -> str:
+    text = str(value)
+    if re.fullmatch(r"(bucket|truncate)\[0+\]", text):
+        raise ValueError(f"{text:.40} divides by 0")
+    return text
 
 
 def _snapshot(doc: Mapping[str, Any]) -> Snapshot:

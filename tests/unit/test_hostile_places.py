@@ -347,6 +347,7 @@ IMPOSSIBLE = {
     "an endless number": lambda d: d["snapshots"][0].update({"sequence-number": float("inf")}),
     "half a character": lambda d: d["properties"].update(a="\ud800"),
     "an unknown type": lambda d: d["schemas"][0]["fields"][0].update(type="truncate[0]"),
+    "a transform by 0": lambda d: d["partition-specs"][0]["fields"][1].update(transform="bucket[0]"),
     "digits beyond a decimal's": lambda d: d["schemas"][0]["fields"][0].update(type="decimal(99,2)"),
     "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
 }
