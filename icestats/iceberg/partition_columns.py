@@ -61,8 +61,9 @@ def find_partition_columns(
                     f"partition field {field.field_id} is {before.transform} of column {before.source_id} in one spec, "
                     f"and {field.transform} of column {field.source_id} in another: such tables cannot be read"
                 )
+    newest = {names[field_id]: field_id for field_id in sorted(names)}
     return tuple(
-        PartitionColumn(field_id, _unique_name(field_id, names), _value_type(found[field_id], known))
+        PartitionColumn(field_id, _unique_name(field_id, names[field_id], newest), _value_type(found[field_id], known))
         for field_id in sorted(found)
     )
 
@@ -108,10 +109,8 @@ def _are_compatible(first: PartitionField, second: PartitionField) -> bool:
     return (first.source_id, first.transform) == (second.source_id, second.transform)
 
 
-def _unique_name(field_id: int, names: Mapping[int, str]) -> str:
-    name = names[field_id]
-    newest = max(i for i, other in names.items() if other == name)
-    return name if field_id == newest else f"{name}_{field_id}"
+def _unique_name(field_id: int, name: str, newest: Mapping[str, int]) -> str:
+    return name if field_id == newest[name] else f"{name}_{field_id}"
 
 
 def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:
