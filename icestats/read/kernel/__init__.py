@@ -3,3 +3,13 @@
 Bytes and a decoding program come in; counts, bounds and rows as NumPy arrays go out. It never reads past its buffers,
 and knows neither files nor Arrow. To import it imports numba: only modules that decode manifests do.
 """
+
+from __future__ import annotations
+
+import importlib
+from threading import Thread
+
+# An interrupt reaches the main thread alone; numba that is interrupted while it is imported cannot be imported again.
+_importing = Thread(target=importlib.import_module, args=("numba",), daemon=True)
+_importing.start()
+_importing.join()
