@@ -38,13 +38,22 @@ def referred_names(metadata: TableMetadata) -> set[str]:
     return {name for path in paths for name in (posixpath.basename(path), unquote(posixpath.basename(path)))}
 
 
-def list_replaced_versions(metadata: TableMetadata) -> list[ReplacedVersion]:
-    """Return the earlier versions that the metadata log has, the newest first."""
-    times = [written_ms for written_ms, _ in metadata.metadata_log] + [metadata.last_updated_ms]
-    return [
-        ReplacedVersion(location, datetime.fromtimestamp(times[i + 1] / 1000, UTC))
-        for i, (_, location) in reversed(list(enumerate(metadata.metadata_log)))
-    ]
+def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterator[ReplacedVersion]:
+    """Yield the earlier versions of a table's metadata, the newest first.
+
+    The metadata log has the last few only; the log of the oldest of these reaches further back, and so on, as long as
+    the files are there. A file is read when the versions before it are asked for.
+    """
+    known: set[str] = set()
+    version: TableMetadata | None = metadata
+    while version is not None:
+        times = [written_ms for written_ms, _ in version.metadata_log] + [version.last_updated_ms]
+        log = [(location, times[i + 1]) for i, (_, location) in enumerate(version.metadata_log)]
+        log = [(location, replaced_ms) for location, replaced_ms in log if posixpath.basename(location) not in known]
+        known.update(posixpath.basename(location) for location, _ in log)
+        for location, replaced_ms in reversed(log):
+            yield ReplacedVersion(location, datetime.fromtimestamp(replaced_ms / 1000, UTC))
+        version = read_version(files, log[0][0]) if log else None
 
 
 def find_foreign_versions(
@@ -71,15 +80,9 @@ def find_foreign_versions(
     """
     unknown = {posixpath.basename(location): location for location in beside}
     unknown.pop(posixpath.basename(own_location), None)
-    log = [location for _, location in metadata.metadata_log]
-    while unknown and log:
-        for location in log:
-            unknown.pop(posixpath.basename(location), None)
-        # Each version's log reaches further back than that of the one before.
-        older = read_version(files, log[0]) if unknown else None
-        known = {posixpath.basename(location) for location in log}
-        log = [location for _, location in older.metadata_log] if older is not None else []
-        log = log if any(posixpath.basename(location) not in known for location in log) else []
+    versions = list_replaced_versions(files, metadata)
+    while unknown and (version := next(versions, None)) is not None:
+        unknown.pop(posixpath.basename(version.location), None)
     return sorted(unknown.values())
 
 

@@ -27,7 +27,7 @@ from icestats.commit.metadata_versions import (
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, PuffinFormatError
 from icestats.iceberg.confined_io import metadata_folder
-from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.reach import check_reach, is_below
 from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer
@@ -51,7 +51,7 @@ ORPHANS = pa.schema(
 )
 """One row a file, by path. `kind` is `table statistics` or `partition statistics`. `age_seconds` is since
 `modified_at`; both are null where the storage does not say. `last_referred_at` is when the last version of the metadata
-that refers to the file was replaced; null where none in the metadata log does. `referred_by` is a metadata file beside
+that refers to the file was replaced; null where none that can be read does. `referred_by` is a metadata file beside
 the table's own that refers to it and is no version of this table's metadata: a killed commit has left it, or another
 catalog has this table too; null where there is none."""
 
@@ -63,6 +63,9 @@ REMOVED_ORPHANS = ORPHANS.append(pa.field("removed", pa.bool_(), nullable=False)
 YOUNGEST = timedelta(days=1)
 """Least age of a file to delete, unless told: a running commit has a file that nothing refers to yet, and readers may
 still use a version of the metadata that has just been replaced."""
+
+_CLOCK_SKEW = timedelta(minutes=1)
+"""By how much the clocks of two writers may differ: Iceberg's own limit for the times in a metadata log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +134,7 @@ def find_orphans(table: Table) -> pa.Table:
     referred_by: dict[str, str] = {}
     for location, names in read_references(files, foreign):
         referred_by.update(dict.fromkeys(names & wanted, location))
-    replaced = {version.location: version.replaced_at for version in list_replaced_versions(metadata)}
-    last_referred: dict[str, datetime] = {}
-    for location, names in read_references(files, replaced):
-        for name in names & wanted:
-            last_referred.setdefault(name, replaced[location])
+    last_referred = _find_last_referred(files, metadata, {c.name: c.modified_at for c in found})
     rows = [
         {
             "path": c.path,
@@ -205,6 +204,22 @@ def remove_orphans(
             row["removed"] = remove_file(table, row["path"])
             row["kept_because"] = None if row["removed"] else "the storage did not delete it"
     return pa.Table.from_pylist(rows, schema=REMOVED_ORPHANS)
+
+
+def _find_last_referred(
+    files: TableFiles, metadata: TableMetadata, modified_at: Mapping[str, datetime | None]
+) -> dict[str, datetime]:
+    """Return when the last version that refers to each file was replaced, by the file's name."""
+    # A version that was replaced before a file was written cannot refer to it.
+    oldest = min((time for time in modified_at.values() if time is not None), default=None)
+    found: dict[str, datetime] = {}
+    for version in list_replaced_versions(files, metadata):
+        if len(found) == len(modified_at) or (oldest is not None and version.replaced_at < oldest - _CLOCK_SKEW):
+            break
+        for _, names in read_references(files, [version.location]):
+            for name in names & modified_at.keys():
+                found.setdefault(name, version.replaced_at)
+    return found
 
 
 def _reason_to_keep(

@@ -100,15 +100,20 @@ def test_statistics_that_were_replaced_or_removed_are_orphans(table):
 
 
 def test_versions_that_the_log_has_forgotten_are_still_earlier_ones(table):
-    """Their files stay: what they refer to is an orphan, and no other catalog's."""
+    """Their files stay: what they refer to is an orphan, no other catalog's, and its readers' time runs too."""
     table.transaction().set_properties({"write.metadata.previous-versions-max": "1"}).commit_transaction()
-    first = commit(table, b"1")
-    second = commit(table, b"2")
-    commit(table, b"3")
-    rows = find_orphans(table).to_pylist()
-    assert [row["path"] for row in rows] == sorted([first, second])
-    assert [row["referred_by"] for row in rows] == [None, None]
-    assert {row["path"]: row["last_referred_at"] is None for row in rows} == {first: True, second: False}
+    committed, replaced_ms = [], []
+    for payload in (b"1", b"2", b"3", b"4"):
+        committed.append(commit(table, payload))
+        replaced_ms.append(table.refresh().metadata.last_updated_ms)
+    rows = {row["path"]: row for row in find_orphans(table).to_pylist()}
+    assert list(rows) == sorted(committed[:-1])
+    assert [row["referred_by"] for row in rows.values()] == [None] * 3
+    found = [rows[path]["last_referred_at"].timestamp() * 1000 for path in committed[:-1]]
+    assert found == pytest.approx(replaced_ms[1:], abs=1)
+    age_everything(table)
+    kept = remove_orphans(table, dry_run=False).to_pylist()
+    assert ["replaced less than 1 day" in row["kept_because"] for row in kept] == [True] * 3
 
 
 def test_a_stale_table_finds_no_orphan_that_was_committed_since(catalog, table):
