@@ -12,9 +12,13 @@ import pytest
 
 import icestats
 from icestats.iceberg.storage import local_path
+from icestats.read.puffin.committed_columns import read_committed_column
+from icestats.read.puffin.statistics_files import read_committed_blobs
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, prepare_scan, scan_here
+from icestats.stats.theta import ThetaSketch
 from icestats.table.statistics import Statistics
+from tests.committed_statistics import THETA, blob, commit
 
 REFRESH = """
 import sys
@@ -102,6 +106,18 @@ def test_a_refresh_of_what_is_up_to_date_writes_nothing(appended, catalog_proper
         assert "nothing to commit" in str(report)
     assert (sorted(folder.iterdir()), load()._source.metadata_location) == (before, location)
     assert load().refresh_statistics().commit(list_ndv=["id"]).committed, "what is listed changes"
+
+
+def test_a_theta_sketch_that_its_ndv_contradicts_is_not_added_to(appended, catalog_properties):
+    """Another engine's, of the snapshot that the kit's own KLL sketch is of."""
+    earlier = appended.refresh().metadata.snapshots[0]
+    empty = blob(appended, THETA, 1, ThetaSketch().to_bytes(), earlier, ndv="1000")
+    commit(appended, empty, snapshot_id=earlier.snapshot_id)
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    blobs = tuple(read_committed_blobs(opened._source.storage, opened._source.metadata, opened.snapshot))
+    found = [read_committed_column(opened._source.storage, blobs, field) for field in opened.schema.columns]
+    assert found[0] == "its Theta sketch has 0 distinct values, and its ndv says 1000"
+    assert found[1].snapshot_id == earlier.snapshot_id
 
 
 def test_a_refresh_commits_where_the_snapshot_s_own_file_is_gone(appended, catalog_properties):
