@@ -58,7 +58,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     -------
     CommittedColumn or str
         The statistics; or in words why none can be added to: nothing was committed, only a Theta sketch was (as
-        Iceberg and Trino do), the column had another type then, or the Theta sketch is not the one that its `ndv` is of.
+        Iceberg and Trino do), the column had another type then, or the Theta sketch and its `ndv` contradict.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     if item_type is not None and whole[KLL].blob.properties.get("item-type") != item_type:
         return f"its KLL sketch has items of another type than {item_type}"
     theta = _read_sketch(storage, whole[THETA], None)
-    if lie := _contradiction(whole[THETA], theta):
+    if lie := _contradiction(whole[THETA], ThetaSketch.from_bytes(theta), figures):
         return lie
     kll = None if item_type is None else _read_sketch(storage, whole[KLL], item_type)
     return CommittedColumn(whole[THETA].blob.snapshot_id, replace(figures, theta=theta, kll=kll, item_type=item_type))
@@ -117,11 +117,11 @@ def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | Non
     return data
 
 
-def _contradiction(found: CommittedBlob, theta: bytes) -> str | None:
-    said, ndv = found.blob.properties.get("ndv"), ThetaSketch.from_bytes(theta).ndv
-    if said in (None, str(ndv)):
+def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:
+    said = found.blob.properties.get("ndv")
+    if said in (None, str(theta.ndv), str(figures.count_distinct(theta))):
         return None
-    return f"its Theta sketch has {ndv} distinct values, and its ndv says {said}"
+    return f"its Theta sketch has {theta.ndv} distinct values, and its ndv says {said}"
 
 
 def _read_figures(storage: FileReader, found: CommittedBlob, field: Field) -> ColumnStatistics:
