@@ -17,7 +17,7 @@ from icestats.estimation.sql_text import build_sql, quote_column
 from icestats.iceberg.storage import local_path
 from icestats.plan.filters.value_sets import Leaf
 from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
-from icestats.scan.actual_rows import count_rows
+from icestats.scan.actual_rows import count_rows, count_rows_of_many
 from icestats.snapshot.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -146,7 +146,8 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
             evidence += f"; Spark estimates {said.rows:,.0f} rows here"
         yield Finding(
             "warning",
-            f"with spark.sql.cbo.enabled, Spark estimates 0 rows for {hit[0].text} (SPARK-52868, SPARK-56485)",
+            f"Spark before 4.2 with spark.sql.cbo.enabled estimates 0 rows for {hit[0].text} (SPARK-52868; mended by "
+            "SPARK-56485)",
             evidence,
             "set spark.sql.iceberg.report-column-stats=false",
         )
@@ -157,25 +158,36 @@ def _is_zeroed(leaf: Leaf) -> bool:
 
 
 def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession | None) -> tuple[int, SourceEstimate]:
-    """Count the rows: by PyIceberg, or by Spark where PyIceberg cannot read the table.
+    """Count the rows: by PyIceberg, over the files that the filter leaves, or as `count_each`."""
+    begin = time.perf_counter()
+    by = "PyIceberg, over the files that the filter leaves"
+    try:
+        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.row_filter)
+    except UnsupportedError:
+        (rows,) = _count_with_spark(reader, [question], spark)
+        by = "Spark, as PyIceberg cannot read the table"
+    return rows, build_counted(rows, f"live rows counted by {by}; deletes applied", begin)
+
+
+def count_each(reader: SnapshotReader, questions: Sequence[Question], spark: SparkSession | None) -> list[int]:
+    """Count the rows of each question, reading the table once: by PyIceberg, or by Spark where that cannot read it.
 
     Raises
     ------
     UnsupportedError
         Neither can.
     """
-    begin = time.perf_counter()
-    by = "PyIceberg, over the files that the filter leaves"
     try:
-        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.row_filter)
+        return count_rows_of_many(reader.source, reader.snapshot, reader.schema, [one.row_filter for one in questions])
     except UnsupportedError:
-        from icestats.spark.optimizer import count_with_spark
-        from icestats.spark.session import get_session
+        return _count_with_spark(reader, questions, spark)
 
-        if reader.snapshot is None:
-            raise
-        condition = build_sql(question.predicate, "spark", exact=True)
-        session = spark or get_session()
-        rows = count_with_spark(session, reader.source, reader.snapshot, reader.schema, condition)
-        by = "Spark, as PyIceberg cannot read the table"
-    return rows, build_counted(rows, f"live rows counted by {by}; deletes applied", begin)
+
+def _count_with_spark(reader: SnapshotReader, questions: Sequence[Question], spark: SparkSession | None) -> list[int]:
+    from icestats.spark.optimizer import count_with_spark
+    from icestats.spark.session import get_session
+
+    if reader.snapshot is None:
+        return [0] * len(questions)
+    conditions = [build_sql(one.predicate, "spark", exact=True) for one in questions]
+    return count_with_spark(spark or get_session(), reader.source, reader.snapshot, reader.schema, conditions)

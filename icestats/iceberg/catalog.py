@@ -104,7 +104,7 @@ def load_iceberg_table(source: Source) -> IcebergTable:
     Raises
     ------
     UnsupportedError
-        PyIceberg refuses the metadata.json: a column is of a type that it does not know.
+        PyIceberg refuses the metadata.json.
     """
     if source.identifier is None or source.catalog_name is None:
         from pyiceberg.exceptions import ValidationError
@@ -112,7 +112,7 @@ def load_iceberg_table(source: Source) -> IcebergTable:
         from icestats.iceberg.confined_io import open_static_table
 
         try:
-            return open_static_table(source.metadata_location, source.storage.properties)
+            return open_static_table(source.metadata_location, source.storage)
         except (ValidationError, ValueError) as error:
             raise UnsupportedError(
                 f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "

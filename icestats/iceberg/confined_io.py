@@ -7,21 +7,25 @@ PyIceberg 0.12 adds a table's properties to those that a FileIO is made of: `py-
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
 from pyiceberg.serializers import Compressor, FromInputFile, GzipCompressor
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
+from pyiceberg.table.metadata import TableMetadataUtil
+from pyiceberg.types import NestedField
 
 from icestats.errors import CommitError, MetadataError
-from icestats.iceberg.metadata import inflate
+from icestats.iceberg.metadata import inflate, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, check_local
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
 
@@ -70,11 +74,26 @@ class ConfinedFileIO(FileIO):
         self._io.delete(path)
 
 
-def open_static_table(location: str, properties: Mapping[str, str]) -> StaticTable:
-    """Return PyIceberg's read-only table of a metadata.json."""
-    io = ConfinedFileIO(load_file_io(dict(properties), location), location)
-    metadata = FromInputFile.table_metadata(io.new_input(location))
+def open_static_table(location: str, storage: Storage) -> StaticTable:
+    """Return PyIceberg's read-only table of a metadata.json, without columns of types that PyIceberg does not know."""
+    io = ConfinedFileIO(load_file_io(dict(storage.properties), location), location)
+    try:
+        metadata = FromInputFile.table_metadata(io.new_input(location))
+    except (ValidationError, ValueError):
+        document = read_document(storage, location)
+        schemas = [leave_out_unknown(schema) for schema in document.get("schemas") or ()]
+        metadata = TableMetadataUtil.parse_obj({**document, "schemas": schemas})
     return StaticTable(("static-table", location), metadata, location, io, NoopCatalog("static-table"))
+
+
+def leave_out_unknown(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema's JSON without the columns whose types PyIceberg does not know: variant."""
+    known = []
+    for field in schema["fields"]:
+        with contextlib.suppress(ValueError):
+            NestedField.model_validate(field)
+            known.append(field)
+    return {**schema, "fields": known}
 
 
 def confine(catalog: Catalog) -> Catalog:

@@ -222,6 +222,5 @@ def _explained_errors(source: Source) -> Iterator[None]:
         yield
     except (NotImplementedError, ValueError, OSError) as error:
         raise UnsupportedError(
-            f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}; "
-            "Table.estimate(..., actual=True) counts them with Spark"
+            f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
         ) from error

@@ -131,41 +131,37 @@ def prepare_scan(
         `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
     """
     fields, skipped = select_columns(schema.top_level, columns)
-    is_whole = tasks is None
     if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
         raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
-    scan = open_scan(source, snapshot, schema, reads_manifests=is_whole)
-    fallback: str | None = None
-    if tasks is None:
-        tasks, fallback = _plan_tasks(source, snapshot, scan)
-    elif (reason := _find_unreadable(tasks)) is not None:
+    files = _read_data_files(source, snapshot) if tasks is None else None
+    scan = open_scan(source, snapshot, schema, reads_rows=False)
+    fallback = None
+    if files is not None:
+        tasks, fallback = _plan_tasks(source, scan, files.num_rows)
+    elif (reason := find_unread_column(source.metadata) or _find_unreadable(tasks or ())) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
-    files = _read_data_files(source, snapshot) if by_partition or fallback is not None else None
     partitions = _find_partitions(files, source.metadata) if files is not None and by_partition else None
     counts: Counter[PartitionKey] = Counter()
     if files is not None and partitions is not None:
         for path, row_count in zip(files["file_path"].to_pylist(), files["record_count"].to_pylist(), strict=True):
             counts[partitions[path]] += row_count
-    sizes = (
-        [task.file.file_size_in_bytes for task in tasks] if files is None else files["file_size_in_bytes"].to_pylist()
-    )
     return ScanPlan(
         source=source,
         snapshot=snapshot,
         read_schema=schema,
         fields=fields,
         skipped=skipped,
-        file_count=len(tasks) if fallback is None or files is None else files.num_rows,
-        tasks=tuple(tasks),
+        file_count=len(tasks or ()) if files is None else files.num_rows,
+        tasks=tuple(tasks or ()),
         fallback=fallback,
         reading=FileReading(scan.table_metadata, scan.io, scan.projection().select(*(field.name for field in fields))),
         partitions=partitions,
         partition_row_counts=counts,
-        table_size_bytes=sum(sizes) if is_whole else None,
+        table_size_bytes=None if files is None else int(pc.sum(files["file_size_in_bytes"]).as_py() or 0),
     )
 
 
-def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_manifests: bool = True) -> DataScan:
+def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows: bool = True) -> DataScan:
     """Open PyIceberg's scan of a snapshot's live rows with a schema: PyIceberg itself takes the snapshot's own.
 
     Parameters
@@ -176,11 +172,14 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_manif
         The snapshot.
     schema : Schema
         The schema to read it with: see `TableMetadata.find_schema`.
-    reads_manifests : bool
-        Whether the scan will be planned: PyIceberg reads manifests without limits, so that they are read here first.
+    reads_rows : bool
+        Whether PyIceberg will plan the scan and read files: it reads manifests without limits, so that they are read
+        here first.
 
     Raises
     ------
+    UnsupportedError
+        PyIceberg reads no data file of the table.
     SnapshotNotFoundError
         The table no longer has the snapshot or the schema.
     MetadataError
@@ -194,8 +193,10 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_manif
     """
     from pyiceberg.table import DataScan
 
-    if reads_manifests:
-        check_manifests(source, manifests_to_read(read_manifest_list(source.storage, snapshot)))
+    if reads_rows:
+        if (reason := find_unread_column(source.metadata)) is not None:
+            raise UnsupportedError(f"the rows of {source.name} cannot be read without Spark: {reason}")
+        _read_data_files(source, snapshot)
     table = load_iceberg_table(source)
     metadata = table.metadata
     known = metadata.snapshot_by_id(snapshot.snapshot_id)
@@ -240,7 +241,9 @@ def _gone(source: Source, what: str) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(f"{source.name} has no {what} any more: load the table anew, or refresh() it")
 
 
-def _plan_tasks(source: Source, snapshot: Snapshot, scan: DataScan) -> tuple[Sequence[FileScanTask], str | None]:
+def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequence[FileScanTask], str | None]:
+    if (reason := find_unread_column(source.metadata)) is not None:
+        return (), reason
     try:
         tasks: list[FileScanTask] = list(scan.plan_files())
     except (NotImplementedError, ValueError) as error:
@@ -249,25 +252,27 @@ def _plan_tasks(source: Source, snapshot: Snapshot, scan: DataScan) -> tuple[Seq
         return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
     except OSError as error:
         raise MetadataError(f"its manifests cannot be read: {one_line(error)}", source.metadata_location) from error
-    _check_count(source, snapshot, len(tasks))
+    if len(tasks) != file_count:
+        # PyIceberg 0.12 takes the place where a manifest is cut for its end.
+        raise MetadataError(
+            f"its manifests have {file_count:,} data files, of which {len(tasks):,} were found: one of them was cut "
+            "while it was read, try again",
+            source.metadata_location,
+        )
     reason = _find_unreadable(tasks)
     return (tasks, None) if reason is None else ((), reason)
 
 
-def _check_count(source: Source, snapshot: Snapshot, task_count: int) -> None:
-    """Refuse a plan that lacks files: PyIceberg 0.12 takes the place where a manifest is cut for its end."""
-    manifests = read_manifest_list(source.storage, snapshot)
-    data = manifests.filter(pc.equal(manifests["content"], "data"))
-    counts = pc.add(data["added_files_count"], data["existing_files_count"])
-    if counts.null_count == 0 and (pc.sum(counts).as_py() or 0) == task_count:
-        return
-    file_count = _read_data_files(source, snapshot).num_rows
-    if file_count != task_count:
-        raise MetadataError(
-            f"its manifests have {file_count:,} data files, of which {task_count:,} were found: one of them was cut "
-            "while it was read, try again",
-            source.metadata_location,
-        )
+def find_unread_column(metadata: TableMetadata) -> str | None:
+    """Return the column, of whatever schema, for which PyIceberg reads no data file of the table; None: there is none.
+
+    Notes
+    -----
+    The parts of a variant in a Parquet file have no field ids, which PyIceberg 0.12 wants of all that is in a file.
+    """
+    fields = (field for schema in metadata.schemas.values() for field in schema.fields)
+    found = next((field for field in fields if field.type == "variant"), None)
+    return None if found is None else f"its column {found.name} is of type variant, which PyIceberg cannot read"
 
 
 def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
@@ -276,9 +281,10 @@ def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
 
 
 def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:
+    """Read all manifests, so that those of deletes are within the limits too, and return the data files."""
     manifests = manifests_to_read(read_manifest_list(source.storage, snapshot))
-    data = [manifest for manifest in manifests if manifest.content == "data"]
-    return read_files(data, source.metadata, source.storage)
+    files = read_files(manifests, source.metadata, source.storage)
+    return files.filter(pc.equal(files["content"], "data"))
 
 
 def _find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:

@@ -34,7 +34,6 @@ from icestats.plan.pruning.funnel import (
 from icestats.plan.pruning.plan import Plan
 from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_file_metrics
-from icestats.scan.actual_rows import count_rows
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -50,10 +49,13 @@ def read_plan(
     row_filter: RowFilter,
     *,
     row_groups: bool = False,
-    rows: bool = False,
+    count_rows: Callable[[], int] | None = None,
     manifest_statistics: bool | None = None,
 ) -> Plan:
-    """Plan a scan: the steps of the funnel in their order; the parameters are those of `Table.plan`."""
+    """Plan a scan: the steps of the funnel in their order.
+
+    The parameters are those of `Table.plan`; `count_rows` counts the rows that match, where that is asked for.
+    """
     metadata, schema = reader.source.metadata, reader.schema
     manifests = select_live_data(reader.manifest_files)
     by_manifest = [judge_summaries(row_filter, manifests, metadata, schema, reader.manifest_list_bytes)]
@@ -70,7 +72,7 @@ def read_plan(
     funnel = Funnel(manifests, tuple(by_manifest), files, (by_tuple, by_bound))
     if row_groups:
         funnel = _with_row_groups(reader, row_filter, funnel, columns)
-    funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, read=rows))
+    funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, count_rows))
 
     def find_deletes(chosen: pa.Table) -> list[list[str]]:
         return DeleteIndex(_read_deletes(reader, row_filter), metadata.specs).find(chosen)
@@ -104,12 +106,14 @@ def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funn
     return replace(funnel, row_groups=groups, by_row_group=found)
 
 
-def _count_rows(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, *, read: bool) -> PlanStep | None:
+def _count_rows(
+    reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, count: Callable[[], int] | None
+) -> PlanStep | None:
     """Return the step of rows where their number is known: by reading them, or because every row left must match."""
     started = time.perf_counter()
     total = funnel.steps[-1].kept_rows or 0
-    if read:
-        kept: int | None = count_rows(reader.source, reader.snapshot, reader.schema, row_filter)
+    if count is not None:
+        kept: int | None = count()
         note = "counted in the data, row-level deletes applied"
     else:
         judged = funnel.by_file[-1].judgements[0]

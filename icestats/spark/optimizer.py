@@ -88,8 +88,10 @@ def explain_with_spark(
         return found
 
 
-def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, schema: Schema, condition: str) -> int:
-    """Count the live rows of a snapshot, read with a schema, that satisfy a condition of Spark's SQL.
+def count_with_spark(
+    spark: SparkSession, source: Source, snapshot: Snapshot, schema: Schema, conditions: Sequence[str]
+) -> list[int]:
+    """Count the live rows of a snapshot, read once with a schema, that satisfy each of some conditions of Spark's SQL.
 
     Raises
     ------
@@ -107,9 +109,10 @@ def count_with_spark(spark: SparkSession, source: Source, snapshot: Snapshot, sc
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
         _settings(session, {"spark.sql.session.timeZone": "UTC"}),
     ):
-        query = f"select count(*) from {version.select_all(name)} where {version.restrict(condition)}"  # noqa: S608 - names and literals are quoted
-        row = session.sql(query).first()
-    return int(row[0]) if row is not None else 0
+        counts = ", ".join(f"count_if({condition})" for condition in conditions)
+        some = version.restrict(" or ".join(f"({condition})" for condition in conditions))
+        query = f"select {counts} from {version.select_all(name)} where {some}"  # noqa: S608 - names and literals are quoted
+        return [int(count) for count in session.sql(query).collect()[0]]
 
 
 def _asked(spark: SparkSession, source: Source) -> AbstractContextManager[None]:

@@ -277,8 +277,9 @@ class Contents:
         row_groups : bool, optional
             Whether the footers of the files that are left are read too, for a step by row group.
         rows : bool, optional
-            Whether the files that are left are read too, for the number of rows that match. Without it there is a step
-            of rows only where the metadata proves that every row of the files that are left matches.
+            Whether the files that are left are read too, for the number of rows that match; by Spark where PyIceberg
+            cannot read them. Without it there is a step of rows only where the metadata proves that every row of the
+            files that are left matches.
         manifest_statistics : bool, optional
             Whether manifests are judged by their columns' bounds too. By default where statistics of manifests are
             committed and 64 MiB of manifests are left, whatever has been read before; True reads what is missing.
@@ -312,7 +313,20 @@ class Contents:
         from icestats.snapshot.plan_reader import read_plan
 
         bound = self._bind(row_filter)
-        return read_plan(self._reader, bound, row_groups=row_groups, rows=rows, manifest_statistics=manifest_statistics)
+
+        def count() -> int:
+            from icestats.estimation.engines import count_actual
+            from icestats.estimation.formulas.grouped_sources import build_question
+
+            return count_actual(self._reader, build_question(bound, self.schema, None, "deduct"), None)[0]
+
+        return read_plan(
+            self._reader,
+            bound,
+            row_groups=row_groups,
+            count_rows=count if rows else None,
+            manifest_statistics=manifest_statistics,
+        )
 
     def layout(self, *, columns: Sequence[str] | None = None) -> Layout:
         """Measure how well the metadata of this snapshot is clustered: what a lookup of one key opens.

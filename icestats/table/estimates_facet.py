@@ -163,22 +163,22 @@ class Estimating(Contents):
         StatisticsMissingError
             Filters are to be generated, and no sketch has been committed.
         UnsupportedError
-            PyIceberg cannot read the rows.
+            Neither PyIceberg nor Spark can read the rows.
 
         Notes
         -----
         The columns of the filters are read once, for all of them.
         """
+        from icestats.estimation.engines import count_each
         from icestats.estimation.estimates import Workload
         from icestats.estimation.generated_filters import generate_filters
-        from icestats.scan.actual_rows import count_rows_of_many
 
         if n < 1:
             raise CallError(f"n is {n}: expected a whole number from 1")
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
         questions = [self._ask(one) for one in chosen]
         answers = [self._estimate(one, sources, double_filtering, engines, spark) for one in questions]
-        counts = count_rows_of_many(self._source, self.snapshot, self.schema, [one.row_filter for one in questions])
+        counts = count_each(self._reader, questions, spark)
         counted = [answer.with_actual(count) for answer, count in zip(answers, counts, strict=True)]
         return Workload(self.name, None if filters is not None else seed, tuple(counted))
 

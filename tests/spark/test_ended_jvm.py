@@ -71,7 +71,7 @@ for call, doing in [
     (lambda: table.read_with_spark(dead), "the Spark job that reads the manifests"),
     (lambda: table.rewrite_manifests(dry_run=False, spark=dead), "the Spark job that rewrites manifests"),
     (
-        lambda: count_with_spark(dead, table._source, table.snapshot, table.schema, "x > 3"),
+        lambda: count_with_spark(dead, table._source, table.snapshot, table.schema, ["x > 3"]),
         f"counting the rows of {name}",
     ),
     (

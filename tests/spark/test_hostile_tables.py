@@ -55,5 +55,5 @@ def test_iceberg_in_java_makes_no_object_of_a_class_that_a_table_names(hostile, 
     home = Path(spark.sparkContext._jvm.java.lang.System.getProperty("user.home"))
     before = set(home.glob("java*.log"))
     with pytest.raises(icestats.UnsupportedError, match=r"names code to run in its property write\.location-provider"):
-        count_with_spark(spark, table._source, table.snapshot, table.schema, "id < 10")
+        count_with_spark(spark, table._source, table.snapshot, table.schema, ["id < 10"])
     assert set(home.glob("java*.log")) == before

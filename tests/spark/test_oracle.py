@@ -165,6 +165,6 @@ def test_a_manifest_that_the_list_names_twice_counts_once_in_spark(spark, catalo
     with path.open("wb") as file:
         fastavro.writer(file, schema, [*records, *records])
     table = icestats.load("db.repeated", catalog=catalog_properties)
-    assert count_with_spark(spark, table._source, table.snapshot, table.schema, "id < 100") == 10
+    assert count_with_spark(spark, table._source, table.snapshot, table.schema, ["id < 100", "id = 9"]) == [10, 1]
     assert table.columns()["value_count"].to_pylist() == [10]
     assert made.scan().count() == 20

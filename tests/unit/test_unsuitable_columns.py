@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, LongType, NestedField, StructType
 
 import icestats
+from icestats.scan.scan_plan import prepare_scan
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -54,24 +54,24 @@ def test_a_column_without_an_order_has_no_histogram_and_no_advice_to_compute_one
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda table: table.plan("id = 1", rows=True),
-        lambda table: table.estimate_workload(["id = 1"]),
-        lambda table: table.estimate_join(table, "id", actual=True),
-        lambda table: table.compute(columns=["id"]),
-        lambda table: table.orphans(),
-    ],
-)
-def test_what_needs_the_rows_of_a_table_with_a_variant_column_is_refused_in_one_line(
-    variant: icestats.Table, ask: Callable[[icestats.Table], object]
-) -> None:
-    with pytest.raises(
-        icestats.UnsupportedError, match="it does not know the type variant; plans, estimates"
-    ) as caught:
-        ask(variant)
+def test_a_join_of_a_table_with_a_variant_column_is_counted_by_nobody_and_says_so(variant: icestats.Table) -> None:
+    with pytest.raises(icestats.UnsupportedError, match="its column any is of type variant, which") as caught:
+        variant.estimate_join(variant, "id", actual=True)
     assert "\n" not in str(caught.value)
+
+
+def test_the_scan_of_a_table_with_a_variant_column_is_left_to_spark(variant: icestats.Table) -> None:
+    plan = prepare_scan(variant._source, variant.snapshot, variant.schema)
+    assert [field.name for field in plan.fields] == ["id", "raw"]
+    assert plan.skipped["any"] == "type variant has no single-value form to hash or to compare"
+    assert (plan.fallback or "").startswith("its column any is of type variant")
+    assert (plan.file_count, len(plan.tasks)) == (1, 0)
+
+
+def test_orphans_of_a_table_with_a_variant_column_are_found(variant: icestats.Table, location: str) -> None:
+    orphan = Path(location.removeprefix("file://")).with_name("1-a.stats")
+    orphan.write_bytes(b"PFA1")
+    assert [Path(path).name for path in variant.orphans()["path"].to_pylist()] == [orphan.name]
 
 
 def test_metadata_alone_answers_for_the_other_columns(variant: icestats.Table) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from pyiceberg.types import NestedField
 from icestats.answers.text import one_line
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
+from icestats.iceberg.confined_io import leave_out_unknown
 from icestats.iceberg.metadata import read_document
 from icestats.plan.filters.filter_parser import parse_row_filter
 from icestats.plan.filters.predicates import (
@@ -150,11 +150,7 @@ def _read_schema(document: dict[str, Any]) -> IcebergSchema:
     try:
         return IcebergSchema.model_validate(document)
     except ValueError:
-        known = []
-        for field in document["fields"]:
-            with contextlib.suppress(ValueError):
-                known.append(NestedField.model_validate(field))
-        return IcebergSchema(*known, schema_id=document.get("schema-id", 0))
+        return IcebergSchema.model_validate(leave_out_unknown(document))
 
 
 def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) -> RowFilter:
