@@ -19,6 +19,9 @@ Each message is one line: what failed, the value, what was expected, what to do.
 
 from __future__ import annotations
 
+import operator
+from typing import SupportsIndex
+
 __all__ = [
     "CallError",
     "CatalogError",
@@ -145,6 +148,16 @@ class SparkUnavailableError(IcestatsError):
 
 class CommitError(IcestatsError):
     """The catalog did not accept the commit; files written for it were removed, unless the message names them."""
+
+
+def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Raise CallError where an argument is no whole number from `least` to `most`, both included."""
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        number = operator.index(value)
+        if number >= least and (most is None or number <= most):
+            return
+    upto = "" if most is None else f" to {most:,}"
+    raise CallError(f"{name} is {value!r}: expected a whole number from {least}{upto}")
 
 
 def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:

@@ -191,6 +191,8 @@ def remove_orphans(
     MetadataError
         As for `find_orphans`.
     """
+    if not isinstance(older_than, timedelta):
+        raise CallError(f"older_than is {older_than!r:.80}: expected a datetime.timedelta")
     if older_than < YOUNGEST and not allow_recent:
         raise CallError(f"older_than is {older_than}, expected a day at least: allow_recent=True if nobody commits")
     if not dry_run and isinstance(table, StaticTable):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from icestats.answers.redaction import hide_secrets
 from icestats.answers.text import one_line
 from icestats.errors import (
+    CallError,
     CatalogError,
     CommitError,
     IcestatsError,
@@ -86,6 +87,8 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
         The metadata is missing, truncated or damaged.
     """
     name = str(name_or_location)
+    if not isinstance(catalog, str | Mapping | None):
+        raise CallError(f"catalog is {catalog!r:.80}: expected a catalog's name, or its properties")
     if _is_location(name) and (catalog is None or "/" in name):
         return _open_location(name, _location_properties(catalog))
     return _open_in_catalog(name, *_resolve(name, catalog))
@@ -183,8 +186,12 @@ def _open_location(location: str, properties: Mapping[str, str]) -> Source:
     path = local_path(location)
     if path is not None:
         path = path.expanduser().absolute()
-        location = str(_find_metadata(path) if path.is_dir() else path)
-        if not Path(location).exists():
+        try:
+            location = str(_find_metadata(path) if path.is_dir() else path)
+            exists = Path(location).exists()
+        except OSError as error:
+            raise TableNotFoundError(f"{location:.80} cannot be opened: {error.strerror}") from error
+        if not exists:
             raise TableNotFoundError(f"no file {location}: expected the location of an Iceberg metadata.json")
     storage = Storage(properties, location)
     return Source(location, None, None, properties, location, read_metadata(storage, location), storage)

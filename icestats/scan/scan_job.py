@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError
+from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
@@ -49,10 +49,8 @@ class Sizes:
     def check(self) -> None:
         """Raise CallError where no sketch has such a size."""
         for k, lg_k in ((self.k, self.lg_k), (self.partition_k, self.partition_lg_k)):
-            if not 8 <= k <= 65535:
-                raise CallError(f"k is {k}: a KLL sketch takes 8 to 65,535")
-            if not 4 <= lg_k <= 26:
-                raise CallError(f"lg_k is {lg_k}: a Theta sketch takes 4 to 26")
+            check_whole("k", k, 8, 65_535)
+            check_whole("lg_k", lg_k, 4, 26)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError
+from icestats.errors import CallError, check_whole
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -258,6 +258,8 @@ class Contents:
         # DuckDB and Arrow's datasets are slow to import: only a query needs them.
         from icestats.snapshot.sql import build_views, run_query
 
+        if not isinstance(query, str):
+            raise CallError(f"the query is {query!r:.80}: expected text, one SELECT")
         return run_query(query, build_views(self._reader))
 
     def plan(
@@ -411,6 +413,8 @@ class Contents:
         """
         from icestats.snapshot.plan_reader import rewrite_manifests
 
+        if manifest_size_bytes is not None:
+            check_whole("manifest_size_bytes", manifest_size_bytes, 1)
         if not dry_run and self._pin not in ((None, None), (None, "main")):
             raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
         return rewrite_manifests(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from icestats.errors import CallError
+from icestats.errors import CallError, check_whole
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ class Estimating(Contents):
         from icestats.estimation.estimates import Workload
         from icestats.estimation.generated_filters import generate_filters
 
-        if n < 1:
-            raise CallError(f"n is {n}: expected a whole number from 1")
+        check_whole("n", n, 1)
+        check_whole("seed", seed, 0)
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
         questions = [self._ask(one) for one in chosen]
         answers = [self._estimate(one, sources, double_filtering, engines, spark) for one in questions]
@@ -233,7 +233,11 @@ class Estimating(Contents):
         from icestats.estimation.joins import build_side, count_join, estimate_join_by_ndv, estimate_join_by_theta
         from icestats.scan.actual_rows import find_key_type
 
-        names = (on, on) if isinstance(on, str) else on
+        if not isinstance(other, Estimating):
+            raise CallError(f"other is {other!r:.80}: expected a table, such as icestats.load('demo.flights')")
+        names = (on, on) if isinstance(on, str) else tuple(on)
+        if len(names) != 2:
+            raise CallError(f"on is {on!r:.80}: expected a column of both tables, or one of each")
         keys = self.schema.find(names[0]), other.schema.find(names[1])
         find_key_type(*keys)
         questions = self._ask(row_filter), other._ask(other_filter)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError, StatisticsMissingError
+from icestats.errors import CallError, StatisticsMissingError, check_whole
 from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import Snapshot
 from icestats.table.contents_facet import Contents
@@ -81,8 +81,7 @@ class StatisticsFiles(Contents):
         rows that were live at the result's `snapshot_id`, `commits_behind` commits before this snapshot.
         """
         field = self.schema.find(column)
-        if bins < 1:
-            raise CallError(f"bins is {bins}: expected a whole number from 1")
+        check_whole("bins", bins, 1)
         chosen = None if where is None else self._bind(where)
         return self._reader.read_histogram(field, bins=bins, kind=kind, where=chosen, lower=lower, upper=upper)
 
@@ -172,8 +171,8 @@ class StatisticsFiles(Contents):
             raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
         if with_column_stats and not partitions:
             raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
-        if max_size_bytes is not None and max_size_bytes < 0:
-            raise CallError(f"max_size_bytes is {max_size_bytes}: expected 0 or more")
+        if max_size_bytes is not None:
+            check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
         if table or (table is None and (by is not None or not (partitions or manifests))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -114,12 +115,13 @@ def load(
     given = [f"{name} {value!r}" for name, value in pins.items() if value is not None]
     if len(given) > 1:
         raise CallError(f"{' and '.join(given)} were given: give one of them")
-    if isinstance(snapshot, str) and not snapshot.lstrip("-").isdecimal():
-        raise CallError(f"snapshot {snapshot!r} is no snapshot id: expected a whole number; branches and tags are refs")
+    if ref is not None and not isinstance(ref, str):
+        raise CallError(f"ref {ref!r:.80} is no name of a branch or tag: expected text")
+    snapshot_id = None if snapshot is None else _read_snapshot_id(snapshot)
+    timestamp_ms = None if as_of is None else _milliseconds(as_of)
     source = open_source(name_or_location, catalog)
-    snapshot_id = None if snapshot is None else int(snapshot)
-    if as_of is not None:
-        snapshot_id = source.metadata.find_snapshot_as_of(_milliseconds(as_of)).snapshot_id
+    if timestamp_ms is not None:
+        snapshot_id = source.metadata.find_snapshot_as_of(timestamp_ms).snapshot_id
     return Table(source, snapshot_id, ref)
 
 
@@ -155,10 +157,19 @@ def demo(table: str = "events", *, progress: Callable[[str], None] | None = None
     return load(f"{DEMO_NAMESPACE}.{table}")
 
 
+def _read_snapshot_id(snapshot: object) -> int:
+    if isinstance(snapshot, int) and not isinstance(snapshot, bool):
+        return snapshot
+    if isinstance(snapshot, str) and re.fullmatch(r"-?\d{1,20}", snapshot):
+        return int(snapshot)
+    raise CallError(f"snapshot {snapshot!r:.80} is no snapshot id: expected a whole number; branches and tags are refs")
+
+
 def _milliseconds(moment: str | dt.datetime) -> int:
     try:
         found = dt.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    except ValueError as error:
-        raise CallError(f"as_of {moment!r} is no point in time: expected ISO 8601, such as 2026-09-01T10:00") from error
-    zoned = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
-    return (zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+        zoned = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+        return (zoned.astimezone(dt.UTC) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+    except (ValueError, OverflowError, AttributeError) as error:
+        expected = "expected a datetime, or ISO 8601, such as 2026-09-01T10:00"
+        raise CallError(f"as_of {moment!r:.80} is no point in time: {expected}") from error

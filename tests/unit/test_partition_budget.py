@@ -52,7 +52,7 @@ def load(table, catalog_properties):
 
 
 def test_a_budget_below_nothing_is_refused(load):
-    with pytest.raises(icestats.CallError, match="max_size_bytes is -1: expected 0 or more"):
+    with pytest.raises(icestats.CallError, match="max_size_bytes is -1: expected a whole number from 0"):
         load().compute(by="partition", max_size_bytes=-1)
 
 

@@ -115,6 +115,10 @@ def parse_row_filter(
                 reason = f"true and false are whole filters, not parts of one; {_EXPECTED}"
             raise FilterError(f"the filter {_shown(text)} cannot be read: {reason}", text) from error
         _check_size(expression, text)
+    elif not isinstance(row_filter, BooleanExpression):
+        raise FilterError(
+            f"the filter {row_filter!r:.80} is neither text nor an expression of PyIceberg's", str(row_filter)
+        )
     else:
         expression = row_filter
         _check_size(expression, type(expression).__name__)

@@ -1,0 +1,100 @@
+"""Arguments of other types than are expected, or beyond all limits: one line says what is expected."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+
+
+@pytest.fixture
+def load(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Callable[..., icestats.Table]:
+    """Open a table of three rows, with arguments."""
+    made = catalog.create_table("db.t", pa.schema([("id", pa.int32())]))
+    made.append(pa.table({"id": pa.array([1, 2, 3], pa.int32())}))
+    return lambda **pins: icestats.load("db.t", **{"catalog": catalog_properties, **pins})
+
+
+@pytest.mark.parametrize(
+    ("pins", "expected"),
+    [
+        ({"snapshot": dt.datetime(2026, 1, 1)}, "is no snapshot id: expected a whole number"),
+        ({"snapshot": 1.5}, "snapshot 1.5 is no snapshot id"),
+        ({"snapshot": True}, "snapshot True is no snapshot id"),
+        ({"snapshot": "--1"}, "snapshot '--1' is no snapshot id"),
+        ({"snapshot": "9" * 5_000}, "is no snapshot id"),
+        ({"as_of": -1}, "as_of -1 is no point in time: expected a datetime, or ISO 8601"),
+        ({"as_of": dt.date(2026, 1, 1)}, "is no point in time"),
+        ({"as_of": "0001-01-01T00:00+14:00"}, "is no point in time"),
+        ({"ref": ["main"]}, "expected text"),
+        ({"catalog": 3}, "catalog is 3: expected a catalog's name, or its properties"),
+    ],
+)
+def test_a_table_is_not_opened_by_what_names_nothing(
+    load: Callable[..., icestats.Table], pins: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(icestats.CallError, match=expected) as caught:
+        load(**pins)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_location_that_no_file_can_have_is_not_found() -> None:
+    with pytest.raises(icestats.TableNotFoundError, match="cannot be opened: File name too long"):
+        icestats.load("/tmp/" + "a" * 5_000)
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        *(
+            (lambda table, odd=odd: table.plan(odd), "is neither text nor an expression of PyIceberg's")
+            for odd in (None, 3, True, ["id = 1"], b"id = 1")
+        ),
+        (lambda table: table.histogram("id", where=3), "is neither text nor an expression"),
+        (lambda table: table.histogram("id", bins="4"), "bins is '4': expected a whole number from 1"),
+        (lambda table: table.histogram("id", bins=4.5), "bins is 4.5: expected a whole number from 1"),
+        (lambda table: table.estimate_workload(n="3"), "n is '3': expected a whole number from 1"),
+        (lambda table: table.estimate_workload(n=1, seed=-1), "seed is -1: expected a whole number from 0"),
+        (lambda table: table.estimate_join(None, "id"), "other is None: expected a table"),
+        (lambda table: table.estimate_join("db.t", "id"), "other is 'db.t': expected a table"),
+        (lambda table: table.estimate_join(table, ("id", "id", "id")), "expected a column of both tables, or one of"),
+        (lambda table: table.sql(None), "the query is None: expected text"),
+        (lambda table: table.rewrite_manifests(manifest_size_bytes="8MB"), "manifest_size_bytes is '8MB'"),
+        (lambda table: table.compute(k="200"), "k is '200': expected a whole number from 8 to 65,535"),
+        (lambda table: table.compute(lg_k=27), "lg_k is 27: expected a whole number from 4 to 26"),
+        (lambda table: table.compute(max_size_bytes="1MB"), "max_size_bytes is '1MB': expected a whole number from 0"),
+        (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
+    ],
+)
+def test_a_call_with_another_type_is_refused_in_one_line(
+    load: Callable[..., icestats.Table], ask: Callable[[icestats.Table], object], expected: str
+) -> None:
+    with pytest.raises(icestats.CallError, match=expected) as caught:
+        ask(load())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "count"), [("id in (3, 9999999999)", 1), ("id not in (3, 9999999999)", 2), ("id in (9999999999)", 0)]
+)
+def test_values_beyond_a_columns_type_equal_no_row(
+    load: Callable[..., icestats.Table], row_filter: str, count: int
+) -> None:
+    table = load()
+    assert table.estimate(row_filter, actual=True).actual == count
+    assert table.estimate_workload([row_filter]).answers[0].actual == count
+    assert table.estimate_join(table, "id", row_filter=row_filter, actual=True).actual == count
+
+
+@pytest.mark.parametrize("row_filter", ["id = 1 or false", "true and id = 1", "not false", "not (id = 1 and true)"])
+def test_true_and_false_within_a_filter_are_refused_in_one_line(
+    load: Callable[..., icestats.Table], row_filter: str
+) -> None:
+    with pytest.raises(icestats.FilterError, match="true and false are whole filters, not parts of one"):
+        load().plan(row_filter)
