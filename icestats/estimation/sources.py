@@ -12,11 +12,14 @@ from icestats.errors import CallError, MetadataError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.grouped_sources import (
     Basis,
+    DeleteShares,
     GroupedEvidence,
     Question,
     build_source_estimate,
+    count_live_rows,
     estimate_each,
     estimate_together,
+    fit_equality_deletes,
 )
 from icestats.estimation.formulas.selectivity import Selectivity, combine_leaves, estimate_uniform
 from icestats.estimation.formulas.sketch_sources import (
@@ -24,6 +27,7 @@ from icestats.estimation.formulas.sketch_sources import (
     Distribution,
     LiveRows,
     PartitionSketches,
+    SketchedRows,
     TableSketches,
     count_live,
     estimate_by_sketches,
@@ -156,11 +160,19 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
 
     parts = evidence.read_parts(question) if with_files else None
     sketches = PartitionSketches(evidence.estimate_in_partitions, evidence.count_in_partitions)
-    found = estimate_combined(name, question, grouped, parts, sketches, sketch_table)
+    columns = [evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves]
+    fit_deletes = partial(_fit_deletes, table, [one.rows for one in columns if one and one.rows])
+    found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, fit_deletes)
     proving = _PROVING if with_files else _PROVING[1:]
     proven = [found, *(_ASKED[source](evidence, question, source) for source in proving)]
     bounds = f"certain: what {', '.join(proving)} prove together"
     return replace(keep_within(found, proven), bound=bounds, bytes_read=found.bytes_read + size)
+
+
+def _fit_deletes(table: GroupedEvidence, sketched: Sequence[SketchedRows], deletes: DeleteShares) -> DeleteShares:
+    live = count_live(table, "deduct", sketched).rows.estimate[0]
+    is_known = live != count_live_rows(table.groups, table.deletes, "deduct").estimate[0]
+    return fit_equality_deletes(deletes, table, live) if is_known and table.deletes.equality.any() else deletes
 
 
 def _find(evidence: Evidence, leaf: Leaf) -> Field:

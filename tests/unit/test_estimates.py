@@ -416,6 +416,34 @@ def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
         assert (ignored.rows_lower, ignored.rows_upper) == (truth, truth + 1)
 
 
+@pytest.mark.parametrize("absent", [0, 100])
+def test_combined_deducts_equality_deletes_as_sketches_have_counted_the_rows(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], absent: int
+) -> None:
+    """20 keys of one row each are deleted, and some that no row has; the NDV takes them for 222 rows, or for all."""
+    made = catalog.create_table("db.skewed", Schema(NestedField(1, "v", LongType()), NestedField(2, "key", LongType())))
+    keys = [v % 10 if v < 900 else v for v in range(1_000)]
+    rows = pa.table({"v": pa.array(range(1_000), pa.int64()), "key": pa.array(keys, pa.int64())})
+    made.append(rows.slice(0, 500))
+    made.append(rows.slice(500))
+    delete_equal(made, pa.table({"key": pa.array(range(980, 1_000 + absent), pa.int64())}), list_data_files(made)[0])
+    made.refresh()
+    opened, columns = load("db.skewed"), {}
+    for name in ("v", "key"):
+        accumulator = ColumnAccumulator(opened.schema.find(name), k=200, lg_k=12)
+        accumulator.update(rows[name].slice(0, 980).combine_chunks())
+        columns[name] = accumulator.result()
+    snapshot = opened.snapshot
+    found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, 980, 2, 0, columns, {})
+    Statistics(opened._source, found).commit()
+    combined = load("db.skewed").estimate("v is not null")["combined"]
+    assert round(combined.rows) == round(combined.rows_deletes_deducted) == 980
+    assert "equality deletes leave as many rows as sketches have counted" in combined.assumes
+    assert abs(load("db.skewed").estimate("v < 500")["combined"].rows - 500) < 20
+    ignored = load("db.skewed").estimate("v is not null", deletes="ignore")["combined"]
+    assert (ignored.rows, round(ignored.rows_deletes_deducted)) == (1_000, 980)
+
+
 @pytest.mark.parametrize(("transform", "expected"), [("void", False), ("identity", True)])
 def test_equality_deletes_of_a_spec_of_void_fields_are_about_all_partitions(transform: str, expected: bool) -> None:
     """A v1 spec whose field has been dropped has a `void` one, and divides nothing."""

@@ -152,6 +152,17 @@ class GroupedEvidence:
     bytes_read: int
 
 
+def fit_equality_deletes(deletes: DeleteShares, table: GroupedEvidence, live: float) -> DeleteShares:
+    """Return the deletes of groups of a table where equality deletes leave as many of its rows as sketches counted."""
+    left, expected = 1.0 - deletes.equality, count_live_rows(table.groups, table.deletes, "deduct").estimate[0]
+    if not expected:
+        left, expected = np.ones(len(left)), count_live_rows(table.groups, table.deletes, "positions").estimate[0]
+    equality = np.clip(1.0 - left * live / max(expected, 1.0), 0.0, 1.0)
+    return replace(
+        deletes, equality=equality, equality_assumes="equality deletes leave as many rows as sketches have counted"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class KeptGroups:
     """The groups that partition values leave, and what these say of each leaf."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from icestats.estimation.formulas.grouped_sources import (
     Basis,
+    DeleteShares,
     GroupedEvidence,
     KeptGroups,
     Question,
@@ -411,6 +412,7 @@ def estimate_combined(
     parts: tuple[GroupedEvidence, Longs] | None,
     sketches: PartitionSketches,
     of_table: Callable[[Leaf], TableSketches],
+    fit_deletes: Callable[[DeleteShares], DeleteShares],
 ) -> SourceEstimate:
     """Estimate each data file with the best that is known of each predicate.
 
@@ -428,6 +430,8 @@ def estimate_combined(
         Reads the sketches of partitions.
     of_table : callable
         Gives what the table's sketches say.
+    fit_deletes : callable
+        Gives deletes as the table's sketches prove them.
 
     Notes
     -----
@@ -443,6 +447,7 @@ def estimate_combined(
         owners = parts[1][files.places]
         if np.isin(owners, kept.places).all():
             fine, parents = files, np.searchsorted(kept.places, owners)
+    fine = replace(fine, deletes=fit_deletes(fine.deletes))
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         own = apply_partitions(leaf, estimate_uniform(leaf, fine.groups), fine.leaves[leaf])
