@@ -10,6 +10,7 @@ import numpy as np
 
 from icestats.errors import CallError, MetadataError
 from icestats.estimation.evidence import Evidence
+from icestats.estimation.formulas.combined import TableSketches, estimate_combined
 from icestats.estimation.formulas.grouped_sources import (
     Basis,
     DeleteShares,
@@ -28,10 +29,8 @@ from icestats.estimation.formulas.sketch_sources import (
     LiveRows,
     PartitionSketches,
     SketchedRows,
-    TableSketches,
     count_live,
     estimate_by_sketches,
-    estimate_combined,
     estimate_kll,
     estimate_ndv,
 )

@@ -1,4 +1,4 @@
-"""Estimates from sketches: of the table, of each partition by its own, and the best that is known of each predicate."""
+"""Estimates from sketches: of the table, and of each partition by its own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import numpy as np
 
 from icestats.estimation.formulas.grouped_sources import (
     Basis,
-    DeleteShares,
     GroupedEvidence,
     KeptGroups,
     Question,
     RowCounts,
-    apply_partitions,
     build_source_estimate,
     count_live_rows,
     count_values,
-    estimate_kept,
     keep_by_partition,
     round_bounds,
 )
@@ -31,7 +28,6 @@ from icestats.estimation.formulas.selectivity import (
 )
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.iceberg.value_order import Floats, Longs
-from icestats.plan.evaluation.partition_projection import judge_leaf
 from icestats.plan.filters.value_sets import (
     BOTTOM,
     TOP,
@@ -47,8 +43,6 @@ from icestats.plan.filters.value_sets import (
 )
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch
-
-_HALVINGS = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +287,7 @@ class PartitionSketches:
     """Gives the rows that the sketches of a predicate's column have counted in some partitions."""
 
 
-class _Partitions:
+class SketchedPartitions:
     """What the sketches of kept partitions say of predicates."""
 
     def __init__(self, kept: KeptGroups, sketches: PartitionSketches) -> None:
@@ -352,7 +346,7 @@ def estimate_by_sketches(
     of this snapshot, the bound of the sum is the root of the sum of their squared bounds, at the same confidence.
     """
     kept = keep_by_partition(question, evidence)
-    partitions = _Partitions(kept, sketches)
+    partitions = SketchedPartitions(kept, sketches)
     selectivity = combine_leaves(question.predicate, len(kept.places), partitions.estimate)
     read = list(partitions.read.items())
     notes = tuple(dict.fromkeys(note for leaf, _ in read for note in partitions.sketched[leaf].notes))
@@ -389,124 +383,3 @@ def _error(row_counts: Floats, selectivity: Selectivity) -> float:
     """How far the sum may be off where each group errs by itself."""
     off = np.maximum(selectivity.upper - selectivity.estimate, selectivity.estimate - selectivity.lower)
     return float(np.sqrt(((row_counts * off) ** 2).sum()))
-
-
-@dataclass(frozen=True, slots=True)
-class TableSketches:
-    """What the table's own sketches say of a predicate."""
-
-    ranks: Selectivity
-    """By KLL: of the rows that are asked about, one group."""
-    values: Selectivity
-    """By the number of distinct values, else by the table's bounds: one group."""
-    rows: RowCounts
-    """The rows that `ranks` are shares of."""
-    notes: tuple[str, ...]
-    """What a reader must know of their age."""
-
-
-def estimate_combined(
-    source: str,
-    question: Question,
-    evidence: GroupedEvidence,
-    parts: tuple[GroupedEvidence, Longs] | None,
-    sketches: PartitionSketches,
-    of_table: Callable[[Leaf], TableSketches],
-    fit_deletes: Callable[[DeleteShares], DeleteShares],
-) -> SourceEstimate:
-    """Estimate each data file with the best that is known of each predicate.
-
-    Parameters
-    ----------
-    source : str
-        The source's name.
-    question : Question
-        The filter.
-    evidence : GroupedEvidence
-        The partitions.
-    parts : tuple of GroupedEvidence and numpy.ndarray of int64, or None
-        The data files, and which partition each is in, -1 if none is known; None: they are not asked.
-    sketches : PartitionSketches
-        Reads the sketches of partitions.
-    of_table : callable
-        Gives what the table's sketches say.
-    fit_deletes : callable
-        Gives deletes as the table's sketches prove them.
-
-    Notes
-    -----
-    What a sketch says of a table or partition is spread over its data files as evenly as their own bounds allow, so
-    columns that are correlated by file are not taken for independent. It is asked only where it leaves fewer rows
-    undecided than the files' bounds do.
-    """
-    kept = keep_by_partition(question, evidence)
-    partitions, fine, parents = _Partitions(kept, sketches), kept, np.arange(len(kept.places))
-    notes: list[str] = []
-    if parts is not None:
-        files = keep_by_partition(question, parts[0])
-        owners = parts[1][files.places]
-        if np.isin(owners, kept.places).all():
-            fine, parents = files, np.searchsorted(kept.places, owners)
-    fine = replace(fine, deletes=fit_deletes(fine.deletes))
-
-    def estimate_leaf(leaf: Leaf) -> Selectivity:
-        own = apply_partitions(leaf, estimate_uniform(leaf, fine.groups), fine.leaves[leaf])
-        undecided = float((fine.groups.row_counts * (own.upper - own.lower)).sum())
-        if not undecided:
-            return own
-        table, found, rows = of_table(leaf), partitions.estimate(leaf), partitions.live.rows
-        used = partitions.sketched[leaf].notes
-        if np.isnan(found.estimate).any():
-            found, rows, used = table.ranks, table.rows, table.notes
-        is_known, width = not np.isnan(own.estimate).any(), float((rows.most * (found.upper - found.lower)).sum())
-        if np.isnan(found.estimate).any() or (is_known and width >= undecided):
-            found, used = table.values, table.notes
-            has_points = bool(leaf.values.points) and not leaf.values.ranges
-            if is_known and (not has_points or np.isnan(found.estimate).any()):
-                return own
-            if is_known:
-                # Values between a file's bounds are no more than the table has distinct ones.
-                notes.extend(used)
-                return build_selectivity(np.maximum(own.estimate, found.estimate), own.lower, own.upper)
-        notes.extend(used)
-        if found is table.ranks or found is table.values:
-            found = _as_in_table(leaf, found, kept)
-        spread = spread_evenly(found.estimate, parents, fine.groups.row_counts, own.lower, own.upper)
-        return build_selectivity(spread, own.lower, own.upper, found.reasons)
-
-    assumes = (
-        f"of each predicate what leaves the fewest rows undecided: bounds of each {fine.groups.unit}, or KLL of "
-        f"partitions, KLL or NDV of the table, spread over {fine.groups.unit}s as their bounds allow; columns "
-        f"independent within each"
-    )
-    return estimate_kept(source, fine, estimate_leaf, assumes=assumes, notes=notes)
-
-
-def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:
-    """The table's matching rows, spread over groups as evenly as each group's own bounds allow."""
-    every = kept.evidence.groups
-    ranges = judge_leaf(leaf, kept.evidence.by_spec, len(every.row_counts), kept.question.row_filter.schema)
-    own = apply_partitions(leaf, estimate_uniform(leaf, every), ranges)
-    one = np.zeros(len(every.row_counts), np.int64)
-    spread = spread_evenly(table.estimate, one, every.row_counts, own.lower, own.upper)[kept.places]
-    return build_selectivity(spread, own.lower[kept.places], own.upper[kept.places], table.reasons)
-
-
-def spread_evenly(shares: Floats, parents: Longs, row_counts: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Return a share for each group, the same within each parent as far as bounds allow, that makes up the parent's.
-
-    Examples
-    --------
-    >>> one = np.zeros(2, np.int64)
-    >>> half = np.array([0.5])
-    >>> shares = spread_evenly(half, one, np.array([100.0, 100.0]), np.array([0.8, 0.0]), np.array([1.0, 1.0]))
-    >>> shares.round(2).tolist()
-    [0.8, 0.2]
-    """
-    wanted = shares * np.bincount(parents, row_counts, minlength=len(shares))
-    low, high = np.zeros(len(shares)), np.ones(len(shares))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        made = np.bincount(parents, row_counts * np.clip(middle[parents], lower, upper), minlength=len(shares))
-        low, high = np.where(made < wanted, middle, low), np.where(made < wanted, high, middle)
-    return np.where(np.isnan(shares)[parents], np.nan, np.clip(high[parents], lower, upper))
