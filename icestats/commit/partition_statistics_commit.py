@@ -17,7 +17,8 @@ from icestats.commit.registration import (
     reload_with_snapshot,
     write_and_register,
 )
-from icestats.commit.table_state import new_metadata_path
+from icestats.commit.table_state import TableFiles, new_metadata_path
+from icestats.errors import MetadataError
 from icestats.iceberg.metadata import PartitionStatisticsFile
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class PartitionPlan:
     data: bytes = field(repr=False)
     replaced: str | None
     """The file that the snapshot has, or had; it stays on storage, as an orphan."""
+    is_new: bool = True
+    """Whether the file would differ from the one that the snapshot has."""
     warnings: tuple[str, ...] = ()
 
     def renew(self, table: Table, *, first: bool) -> PartitionPlan:
@@ -47,7 +50,15 @@ def prepare_partition_commit(table: Table, snapshot_id: int, data: bytes, file_f
     """Return what the commit of a snapshot's partition statistics file would do; nothing is written."""
     path = new_metadata_path(table, f"partition-stats-{snapshot_id}-", f".{file_format}")
     file = PartitionStatisticsFile(snapshot_id, path, len(data))
-    return PartitionPlan(file, data, find_path(table.metadata, file))
+    replaced = find_path(table.metadata, file)
+    return PartitionPlan(file, data, replaced, is_new=replaced is None or not _holds(table, replaced, data))
+
+
+def _holds(table: Table, path: str, data: bytes) -> bool:
+    try:
+        return TableFiles(table.io).read(path, 0, len(data) + 1) == data
+    except MetadataError:
+        return False
 
 
 def commit_partition_statistics(table: Table, plan: PartitionPlan, *, on_step: Step | None = None) -> PartitionPlan:

@@ -177,8 +177,8 @@ class Statistics:
         -------
         CommitReport
             `print` it to see each file, blob and entry, what engines will do differently, and warnings. The first line
-            of a dry run says what the statistics file costs, and how accurate the histograms are that it brings. Where
-            a refresh has found the statistics up to date, nothing is written, and `committed` is False.
+            of a dry run says what the statistics file costs, and how accurate the histograms are that it brings. A
+            file that the snapshot has already is not written again; where that is all, `committed` is False.
 
         Raises
         ------
@@ -193,11 +193,12 @@ class Statistics:
             if not dry_run or (isinstance(error, CallError) and not isinstance(error, SnapshotNotFoundError)):
                 raise
             return CommitReport(False, (), (), (), f"cannot be committed: {one_line(error)}")
-        if plan is not None and not plan.is_new and isinstance(self, RefreshedStatistics):
-            text = f"nothing to commit: snapshot {plan.snapshot_id} has exactly these statistics already"
-            return CommitReport(False, (), (), (), text)
+        is_made = plan is not None or partitions is not None
+        plan = plan if plan is not None and plan.is_new else None
+        partitions = partitions if partitions is not None and partitions.is_new else None
         if plan is None and partitions is None:
-            return CommitReport(False, (), (), (), "nothing to commit")
+            has = f": snapshot {self.found.snapshot_id} has exactly these statistics already" if is_made else ""
+            return CommitReport(False, (), (), (), f"nothing to commit{has}")
         if not dry_run:
             plan, partitions = _commit(table, plan, partitions, on_step)
         reports = []

@@ -186,6 +186,7 @@ def test_older_statistics_files_are_not_opened_where_the_nearest_answers(small_t
 
 def test_a_second_commit_replaces_the_blob(small_table, load):
     commit(load())
+    small_table.update_schema().add_column("more", LongType()).commit()
     report = load().compute(manifests=True).commit()
     assert [blob["type"] for blob in report.to_json()["replaced"]] == [MANIFEST_STATISTICS]
     entry = load().metadata.statistics

@@ -20,6 +20,7 @@ from pyiceberg.types import (
     BooleanType,
     DateType,
     DecimalType,
+    LongType,
     NestedField,
     StringType,
     TimestampType,
@@ -129,6 +130,7 @@ def test_one_commit_registers_all_that_was_made(small_table, load):
     assert steps == ["prepared", *["writing", "written"] * 2, "committing", "committed"]
     assert len(table.metadata.metadata_log) == versions + 1
     assert len(table.metadata.partition_statistics) == len(table.metadata.statistics) == 1
+    small_table.update_schema().add_column("more", LongType()).commit()
     again = make(load(), manifests=True).commit()
     assert [entry["type"] for entry in again.replaced] == ["partition-statistics", "icestats-manifest-stats-v1"]
 

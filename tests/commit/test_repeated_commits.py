@@ -1,0 +1,64 @@
+"""Statistics that the snapshot has already are not written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+import icestats
+from icestats.iceberg.storage import local_path
+
+SCHEMA = Schema(NestedField(1, "day", LongType()), NestedField(2, "v", LongType()))
+
+
+@pytest.fixture
+def load(catalog: SqlCatalog) -> Callable[[], icestats.Table]:
+    """Open a table of two days, which is loaded anew each time."""
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    made = catalog.create_table("db.days", SCHEMA, partition_spec=spec)
+    made.append(pa.table({"day": pa.array([1, 1, 2], pa.int64()), "v": pa.array([5, 6, 7], pa.int64())}))
+    return lambda: icestats.load("db.days", catalog={**catalog.properties, "name": catalog.name})
+
+
+def list_metadata(table: icestats.Table) -> list[Path]:
+    return sorted(Path(local_path(table._source.metadata_location)).parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options", [{"partitions": True}, {"manifests": True}, {"partitions": True, "manifests": True}], ids=str
+)
+def test_the_same_statistics_of_metadata_are_not_committed_again(
+    load: Callable[[], icestats.Table], options: dict[str, bool]
+) -> None:
+    assert load().compute(**options).commit().committed
+    files = list_metadata(load())
+    for dry_run in (True, False):
+        report = load().compute(**options).commit(dry_run=dry_run)
+        assert (report.committed, report.files) == (False, ())
+        assert str(report).endswith("has exactly these statistics already")
+    assert list_metadata(load()) == files
+    assert load().orphans().num_rows == 0
+
+
+def test_of_two_files_only_what_is_new_is_committed(load: Callable[[], icestats.Table]) -> None:
+    load().compute(partitions=True).commit()
+    report = load().compute(partitions=True, manifests=True).commit()
+    assert report.committed
+    assert [Path(file["path"]).suffix for file in report.files] == [".stats"]
+    report = load().compute(partitions=True, manifests=True, with_column_stats=True).commit()
+    assert [file["type"] for file in report.files] == ["partition-statistics"]
+
+
+def test_a_file_that_is_gone_is_written_again(load: Callable[[], icestats.Table]) -> None:
+    load().compute(partitions=True).commit()
+    Path(local_path(load().metadata.partition_statistics[0].statistics_path)).unlink()
+    assert load().compute(partitions=True).commit().committed
+    assert load().partition_statistics().num_rows == 2
