@@ -78,6 +78,9 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     if len(whole) == len(sizes):
         return statistics
     text = _describe_left_out(columns, limit_bytes, own + sum(sizes.values()))
+    if not whole:
+        name = min(sizes, key=lambda name: sizes[name])
+        text += f"; all those of {name} alone need max_size_bytes={own + sizes[name]:_}"
     return replace(statistics, by_partition=replace(found, columns=columns, left_out=text))
 
 

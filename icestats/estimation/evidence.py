@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.findings import Finding
 from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
@@ -43,7 +44,7 @@ from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.column_metrics import build_metrics
 from icestats.plan.evaluation.partition_groups import SpecGroups, build_partition_keys, group_manifests, group_values
 from icestats.plan.filters.value_sets import Leaf
-from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
+from icestats.read.manifests.manifests import find_repeated_files, manifests_to_read, read_file_metrics
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import (
@@ -89,6 +90,8 @@ class Evidence:
         self._files: dict[tuple[object, ...], tuple[GroupedEvidence, pa.Table]] = {}
         self._owners: dict[tuple[object, ...], Longs] = {}
         self._changed: dict[int, ChangedRows | None] = {}
+        self.findings: tuple[Finding, ...] = ()
+        """What is wrong with the data files whose paths have been read."""
 
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
         """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
@@ -201,6 +204,8 @@ class Evidence:
             )
         else:
             files = reader.read_files(field_ids, manifests)
+        if not whole or deletes is not None:
+            self.findings = find_repeated_files(files) or self.findings
         rows = as_floats(files["record_count"])
         columns = {}
         for field in fields:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.errors import (
     CallError,
@@ -25,7 +26,7 @@ from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
-from icestats.read.manifests.manifests import ManifestToRead, manifests_to_read, read_files
+from icestats.read.manifests.manifests import ManifestToRead, find_repeated_files, manifests_to_read, read_files
 from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
 from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
 from icestats.stats.table_statistics import PartitionKey, TableStatistics
@@ -67,6 +68,8 @@ class ScanPlan:
     """Rows of the data files of each partition, row-level deletes not deducted."""
     table_size_bytes: int | None
     """Bytes of all data files of the snapshot; None where some of them are to be read."""
+    findings: tuple[Finding, ...] = ()
+    """Data files that are in the table twice."""
 
 
 def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tuple[tuple[Field, ...], dict[str, str]]:
@@ -157,6 +160,7 @@ def prepare_scan(
         reading=FileReading(scan.table_metadata, scan.io, scan.projection().select(*(field.name for field in fields))),
         partitions=partitions,
         partition_row_counts=counts,
+        findings=() if files is None else find_repeated_files(files),
         table_size_bytes=None if files is None else int(pc.sum(files["file_size_in_bytes"]).as_py() or 0),
     )
 
@@ -329,6 +333,7 @@ def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], 
         columns=results,
         skipped=plan.skipped,
         table_size_bytes=plan.table_size_bytes,
+        findings=plan.findings,
     )
 
 

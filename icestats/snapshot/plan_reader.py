@@ -33,7 +33,7 @@ from icestats.plan.pruning.funnel import (
 )
 from icestats.plan.pruning.plan import Plan
 from icestats.plan.pruning.row_groups import read_row_groups
-from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_file_metrics
+from icestats.read.manifests.manifests import RollUps, find_repeated_files, manifests_to_read, read_file_metrics
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def read_plan(
         return DeleteIndex(_read_deletes(reader, row_filter), metadata.specs).find(chosen)
 
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
-    return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes)
+    return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes, find_repeated_files(files))
 
 
 def _read_rollups(

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError
 from icestats.iceberg.types import decode_value
@@ -104,6 +105,8 @@ class TableStatistics:
     """Columns without sketches, and the reason for each."""
     table_size_bytes: int | None = None
     """Bytes of the snapshot's data files; None where only some of them were read."""
+    findings: tuple[Finding, ...] = ()
+    """What is wrong with the table for the figures."""
     scanned_by: str = "PyIceberg"
     """What read the rows on the executors: PyIceberg, or Spark itself."""
     scan_reason: str | None = None

@@ -121,7 +121,7 @@ class Estimating(Contents):
             columns=None,
             deletes=question.deletes,
             estimates=tuple(found),
-            findings=tuple(find_traps(self._reader, question, found)),
+            findings=(*find_traps(self._reader, question, found), *self._evidence.findings),
         )
 
     def estimate_workload(

@@ -275,6 +275,7 @@ class Statistics:
         if found.scan_reason is not None:
             lines.append(f"  read by {found.scanned_by}'s own scan, the slower way: {found.scan_reason}")
         lines += [f"  skipped {name}: {reason}" for name, reason in found.skipped.items()]
+        lines += [f"  ! {finding}" for finding in found.findings]
         lines += [f"  {line}" for line in self.of_metadata.lines]
         return printable_lines(lines)
 

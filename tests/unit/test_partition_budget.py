@@ -95,8 +95,13 @@ def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
         for name in partial:
             days = [dict(key.values)[1000] for key, one in fitted.by_partition.columns[name].items() if one.theta]
             assert min(days) == (DAYS - counts[name]).to_bytes(8, "little")
+        left_out, _, advice = fitted.by_partition.left_out.partition("; all those of ")
         for name, count in counts.items():
-            assert (name in fitted.by_partition.left_out) == (count < DAYS)
+            assert (name in left_out) == (count < DAYS)
+        assert bool(advice) == all(count < DAYS for count in counts.values())
+        if advice:
+            name, _, needed = advice.partition(" alone need max_size_bytes=")
+            assert kept(fit_partition_sketches(found, int(needed)))[name] == DAYS
         assert all(
             replace(one, theta=b"", kll=None) == replace(other, theta=b"", kll=None)
             for name, parts in found.by_partition.columns.items()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
+from icestats.answers.findings import Finding
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
 from icestats.answers.text import printable_lines, render_bytes, render_count
@@ -41,6 +42,8 @@ class Plan:
     _funnel: Funnel = field(repr=False, compare=False)
     _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
     """Gives for data files (`file_metrics_schema`) the paths of the delete files that apply."""
+    findings: tuple[Finding, ...] = ()
+    """What is wrong with the files that the manifests left name."""
 
     @property
     def row_filter(self) -> str:
@@ -190,6 +193,7 @@ class Plan:
             "files": rows,
             "partition_filters": {str(spec_id): text for spec_id, text in self.partition_filters.items()},
             "unprojected": {str(spec_id): dict(found) for spec_id, found in self.unprojected.items()},
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
     def __repr__(self) -> str:
@@ -202,12 +206,13 @@ class Plan:
                 counts += [render_bytes(step.kept_bytes), f"{render_count(step.kept_rows)} records"]
             counts.append(f"{step.duration_ms:.1f} ms" + (f" ({step.note})" if step.note else ""))
             lines.append(f"  {step.step:<{width}}  {bar:<{_WIDTH}}  {', '.join(counts)}")
-        return printable_lines(lines)
+        return printable_lines([*lines, *(f"  ! {finding}" for finding in self.findings)])
 
     def _repr_html_(self) -> str:
         lines = [line.strip() for line in self._filter_lines()]
         table = build_table(_HEAD, map(_row, self.steps))
-        return build_answer(f"{self.table} where {self.row_filter}", table, about=lines)
+        findings = (element("p", str(finding)) for finding in self.findings)
+        return build_answer(f"{self.table} where {self.row_filter}", table, *findings, about=lines)
 
     def _filter_lines(self) -> list[str]:
         lines = []

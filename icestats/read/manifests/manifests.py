@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from icestats.answers.findings import Finding
+from icestats.answers.text import counted
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.partition_columns import (
@@ -31,6 +34,7 @@ __all__ = [
     "ManifestToRead",
     "RollUps",
     "find_partition_types",
+    "find_repeated_files",
     "manifests_to_read",
     "read_file_metrics",
     "read_files",
@@ -66,6 +70,18 @@ def manifests_to_read(manifest_files: pa.Table) -> list[ManifestToRead]:
     names = ("manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "added_snapshot_id")
     columns = [manifest_files[name].to_pylist() for name in (*names, "first_row_id")]
     return [ManifestToRead(*row) for row in zip(*columns, strict=True)]
+
+
+def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
+    """Return what is wrong with live entries, with their paths, of which several name one data file."""
+    paths = files.filter(pc.equal(files["content"], "data"))["file_path"]
+    repeated = len(paths) - pc.count_distinct(paths, mode="all").as_py()
+    if not repeated:
+        return ()
+    counts = pc.value_counts(paths)
+    first = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0].as_py()
+    what = f"{counted(repeated, 'live entry', 'live entries')} beside the first of its data file, such as {first}"
+    return (Finding("error", "data files are in the table twice: every reader reads their rows as often", what),)
 
 
 def read_rollups(

@@ -1,0 +1,57 @@
+"""A data file that two live entries name: every reader reads its rows twice, and each answer says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.answers.text import printable
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
+
+TITLE = "data files are in the table twice: every reader reads their rows as often"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = tmp_path / "once.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(10), pa.int64())}), path)
+    return str(path)
+
+
+@pytest.fixture
+def table(catalog: SqlCatalog, catalog_properties: dict[str, str], path: str) -> icestats.Table:
+    made = catalog.create_table("db.twice", pa.schema([("id", pa.int64())]))
+    made.append(pa.table({"id": pa.array([50], pa.int64())}))
+    made.add_files([path])
+    made.add_files([path], check_duplicate_files=False)
+    return icestats.load("db.twice", catalog=catalog_properties)
+
+
+def test_a_plan_names_a_file_that_is_in_the_table_twice(table: icestats.Table, path: str) -> None:
+    plan = table.plan("id < 20", rows=True)
+    (finding,) = plan.findings
+    assert (finding.severity, finding.title) == ("error", TITLE)
+    assert finding.evidence == f"1 live entry beside the first of its data file, such as {path}"
+    assert plan.steps[-1].kept == 20
+    assert TITLE in repr(plan)
+    assert TITLE in plan._repr_html_()
+    assert plan.to_json()["findings"][0]["title"] == TITLE
+
+
+def test_statistics_count_its_rows_twice_and_say_so(table: icestats.Table, path: str) -> None:
+    plan = prepare_scan(table._source, table.snapshot, table.schema, by_partition=False)
+    found = scan_here(plan, Sizes(200, 12, 200, 12))
+    assert (found.row_count, found.file_count) == (21, 3)
+    assert [finding.title for finding in found.findings] == [TITLE]
+    assert f"such as {printable(path)}" in repr(Statistics(table._source, found))
+
+
+def test_an_estimate_names_it_where_paths_are_read(table: icestats.Table) -> None:
+    assert TITLE in [finding.title for finding in table.estimate("id < 20", columns=["id"]).findings]
