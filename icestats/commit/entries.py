@@ -126,9 +126,15 @@ def _kind(entry: Entry) -> Kind:
     return "statistics" if isinstance(entry, StatisticsFile) else "partition statistics"
 
 
-def _find_path(metadata: IcebergMetadata | TableMetadata, snapshot_id: int, what: Kind) -> str | None:
+def find_listed(metadata: IcebergMetadata | TableMetadata, snapshot_id: int, what: Kind) -> Any:
+    """Return a snapshot's entry as the metadata has it; None: there is none."""
     entries: Any = metadata.statistics if what == "statistics" else metadata.partition_statistics
-    return next((entry.statistics_path for entry in entries if entry.snapshot_id == snapshot_id), None)
+    return next((entry for entry in entries if entry.snapshot_id == snapshot_id), None)
+
+
+def _find_path(metadata: IcebergMetadata | TableMetadata, snapshot_id: int, what: Kind) -> str | None:
+    entry = find_listed(metadata, snapshot_id, what)
+    return None if entry is None else entry.statistics_path
 
 
 class _AssertEntry(ValidatableTableRequirement):

@@ -12,7 +12,7 @@ from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 
 from icestats.answers.text import one_line
-from icestats.commit.entries import Entry, EntryChange, checks_requirements, find_path
+from icestats.commit.entries import Entry, EntryChange, checks_requirements, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
 from icestats.iceberg.catalog import explain_invalid
@@ -151,24 +151,23 @@ def current_columns(table: Table) -> dict[int, Column]:
 
 def find_statistics(table: Table, snapshot_id: int) -> StatisticsFile | None:
     """Return a snapshot's entry in metadata.json's `statistics`."""
-    for entry in table.metadata.statistics:
-        if entry.snapshot_id == snapshot_id:
-            blobs = tuple(
-                BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
-                for b in entry.blob_metadata
-            )
-            return StatisticsFile(
-                snapshot_id, entry.statistics_path, entry.file_size_in_bytes, entry.file_footer_size_in_bytes, blobs
-            )
-    return None
+    entry = find_listed(table.metadata, snapshot_id, "statistics")
+    if entry is None:
+        return None
+    blobs = tuple(
+        BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
+        for b in entry.blob_metadata
+    )
+    size_bytes, footer_size_bytes = entry.file_size_in_bytes, entry.file_footer_size_in_bytes
+    return StatisticsFile(snapshot_id, entry.statistics_path, size_bytes, footer_size_bytes, blobs)
 
 
 def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
     """Return a snapshot's entry in metadata.json's `partition-statistics`."""
-    for entry in table.metadata.partition_statistics:
-        if entry.snapshot_id == snapshot_id:
-            return PartitionStatisticsFile(snapshot_id, entry.statistics_path, entry.file_size_in_bytes)
-    return None
+    entry = find_listed(table.metadata, snapshot_id, "partition statistics")
+    if entry is None:
+        return None
+    return PartitionStatisticsFile(snapshot_id, entry.statistics_path, entry.file_size_in_bytes)
 
 
 def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
