@@ -78,7 +78,8 @@ def read_plan(
         return DeleteIndex(_read_deletes(reader, row_filter), metadata.specs).find(chosen)
 
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
-    return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes, find_repeated_files(files))
+    kept = files.select(["content", "file_path"]).take(pa.array(funnel.kept_files))
+    return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes, find_repeated_files(kept))
 
 
 def _read_rollups(

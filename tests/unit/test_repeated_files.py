@@ -43,6 +43,7 @@ def test_a_plan_names_a_file_that_is_in_the_table_twice(table: icestats.Table, p
     assert TITLE in repr(plan)
     assert TITLE in plan._repr_html_()
     assert plan.to_json()["findings"][0]["title"] == TITLE
+    assert table.plan("id > 40").findings == (), "it is not read"
 
 
 def test_statistics_count_its_rows_twice_and_say_so(table: icestats.Table, path: str) -> None:

@@ -43,7 +43,7 @@ class Plan:
     _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
     """Gives for data files (`file_metrics_schema`) the paths of the delete files that apply."""
     findings: tuple[Finding, ...] = ()
-    """What is wrong with the files that the manifests left name."""
+    """What is wrong with the files that are kept."""
 
     @property
     def row_filter(self) -> str:
