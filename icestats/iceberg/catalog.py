@@ -305,6 +305,7 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
     if is_demo and not (demo_home() / "catalog.db").exists():
         raise TableNotFoundError(f"the demo warehouse is not built in {demo_home()}: run `icestats demo`")
     from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NotInstalledError
 
     from icestats.iceberg.confined_io import confine
 
@@ -312,6 +313,9 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
         catalog = confine(load_catalog(catalog_name, **properties))
     except IcestatsError:
         raise
+    except NotInstalledError as error:
+        said = "pip install 'icestats[demo]'" if is_demo else one_line(error)
+        raise CatalogError(f"catalog {catalog_name!r} needs a package that is not installed: {said}") from error
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         failure = _catalog_error(f"catalog {catalog_name!r} cannot be opened", error, properties)
         raise failure from failure.__cause__

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from icestats.errors import SparkUnavailableError
@@ -68,9 +70,11 @@ def get_session(
     Raises
     ------
     SparkUnavailableError
-        There is no suitable Java, the jars are not available, Spark does not start, the active session has no Iceberg,
-        or somebody else started it and its JVM has ended.
+        PySpark is not installed, there is no suitable Java, the jars are not available, Spark does not start, the
+        active session has no Iceberg, or somebody else started it and its JVM has ended.
     """
+    if find_spec("pyspark") is None:
+        raise SparkUnavailableError("PySpark is not installed: pip install 'icestats[spark]'")
     with _lock:
         try:
             return _find_session(catalogs or {}, master, memory, conf or {})
@@ -198,6 +202,8 @@ def _find_session(
 
 
 def _active_context() -> SparkContext | None:
+    if "pyspark" not in sys.modules:
+        return None
     from pyspark import SparkContext
 
     return SparkContext._active_spark_context

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from icestats.errors import CallError
+from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import DEMO_NAMESPACE, demo_home, open_source, reopen_source
 from icestats.table.estimates_facet import Estimating
 from icestats.table.overview import Overview, build_overview, render_html, render_text
@@ -49,9 +49,15 @@ class Table(StatisticsFiles, Estimating):
         ------
         ColumnNotFoundError
             The table has no such column.
+        UnsupportedError
+            The explorer's packages are not installed.
         """
         # The notebook layer stands above the library: it is looked up when it is asked for.
-        return importlib.import_module("icestats_widgets").Explorer(self, column=column)
+        try:
+            explorer = importlib.import_module("icestats_widgets").Explorer
+        except ModuleNotFoundError as error:
+            raise UnsupportedError(f"the explorer needs {error.name}: pip install 'icestats[explorer]'") from error
+        return explorer(self, column=column)
 
     def overview(self) -> Overview:
         """Return the figures that the manifest list and metadata.json give: what a table draws of itself."""

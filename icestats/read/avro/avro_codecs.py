@@ -145,24 +145,35 @@ def _zstandard_stream(engine: Any, data: memoryview, limit: int) -> bytes:
 
 
 def _snappy() -> Inflate:
-    from cramjam import DecompressionError, snappy
+    import pyarrow as pa
+
+    codec = pa.Codec("snappy")
 
     def inflate(data: memoryview, limit: int) -> bytes:
-        if len(data) < 5:
-            raise ValueError("a block cannot be inflated: it is cut")
         # Avro appends the CRC-32 of the inflated bytes, big-endian.
-        body = bytes(data[:-4])
+        body = data[:-4]
+        size = _snappy_size(body)
+        if size > limit:
+            raise _too_large(limit)
         try:
-            if snappy.decompress_raw_len(body) > limit:
-                raise _too_large(limit)
-            out = bytes(snappy.decompress_raw(body))
-        except DecompressionError as error:
+            out: bytes = codec.decompress(body, decompressed_size=size, asbytes=True)
+        except OSError as error:
             raise ValueError(f"a block cannot be inflated: {error}") from error
         if zlib.crc32(out) != int.from_bytes(data[-4:], "big"):
             raise ValueError("a block's CRC-32 is wrong")
         return out
 
     return inflate
+
+
+def _snappy_size(body: memoryview) -> int:
+    # Snappy begins with the inflated size: 7 bits a byte, the lowest first, in 5 bytes at most.
+    size = 0
+    for i, byte in enumerate(body[:5]):
+        size |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return size
+    raise ValueError("a block cannot be inflated: it is cut")
 
 
 _CODECS: dict[str, Callable[[], Inflate]] = {

