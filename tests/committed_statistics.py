@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table.statistics import StatisticsFile
 
-from icestats.commit.puffin_writer import NewBlob, write_puffin
+from icestats.commit.puffin_writer import CarriedBlob, NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.iceberg.storage import Storage
-from icestats.read.puffin.puffin import read_blob, read_puffin_footer
+from icestats.read.puffin.puffin import PuffinBlob, read_blob, read_puffin_footer
 
 THETA = "apache-datasketches-theta-v1"
 KLL = "apache-datasketches-kll-v1"
@@ -90,6 +90,12 @@ def register(table, path, field_ids, ndv="5", size=None, snapshot_id=None, **mem
 
 
 def write_foreign(table, *blobs):
+    """Write a file as others do: whatever a blob is, the footer lists it."""
     path = f"{table.location()}/metadata/foreign-{len(statistics_files(table))}.stats"
-    Path(path[7:]).write_bytes(write_puffin(list(blobs)).data)
+    Path(path[7:]).write_bytes(write_puffin([as_of_others(blob) for blob in blobs]).data)
     return path
+
+
+def as_of_others(new: NewBlob) -> CarriedBlob:
+    ids = (new.field_ids, new.snapshot_id, new.sequence_number)
+    return CarriedBlob(PuffinBlob(new.type, *ids, 0, len(new.payload), None, new.properties), new.payload)

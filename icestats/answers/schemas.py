@@ -229,7 +229,8 @@ SKETCHES = pa.schema(
 left out, as they change no row; null: a snapshot's summary does not say). `used_by` names the engines that plan with
 the blob as it is now (`statistics_age.ENGINES` says with which settings; `icestats` is this kit). `length` is the
 blob's length in the file in bytes. `listed` says whether metadata.json lists the blob; if not, only the file's footer
-does. A column that was dropped is named `#<field id>`."""
+does, where engines look or, for large blobs and those of no single column, hidden from them. A column that was dropped
+is named `#<field id>`."""
 
 COMPUTED = pa.schema(
     _required(pa.int32(), "field_id")

@@ -1,4 +1,4 @@
-"""Puffin files, as bytes: new blobs, and those of others carried over as they are.
+"""Puffin files, as bytes: new blobs, and those of others carried over as they are; which of them engines see.
 
 Source: Iceberg's Puffin spec. Nothing here touches storage.
 """
@@ -15,8 +15,18 @@ import lz4.frame
 import zstandard
 
 from icestats.errors import CallError
-from icestats.read.puffin.puffin import COMPRESSED_FOOTER_FLAG, MAGIC, PuffinBlob
+from icestats.read.puffin.puffin import (
+    COMPRESSED_FOOTER_FLAG,
+    HIDDEN_BLOBS,
+    MAGIC,
+    MAX_HIDDEN_BLOBS_LENGTH,
+    PuffinBlob,
+)
 
+MAX_LISTED_BLOB_SIZE_BYTES = 256 * 2**10
+"""Largest blob, before compression, that the footer lists: 8 times the Theta sketch of a column as Iceberg writes it.
+Presto reads and inflates every listed blob when it plans."""
+_OWN_TYPES = "icestats-"
 _ZSTD_LEVEL = 3
 
 Codec = Literal["zstd", "lz4"]
@@ -77,7 +87,7 @@ def write_puffin(
     Parameters
     ----------
     blobs : sequence of NewBlob or CarriedBlob
-        In file order. Carried blobs keep their bytes, codec, properties, snapshot and sequence number.
+        Carried blobs keep their bytes, codec, properties, snapshot and sequence number.
     properties : mapping of str to str, optional
         The file's properties; `created-by` is always this package and its version.
     compress_footer : bool
@@ -86,15 +96,20 @@ def write_puffin(
     Returns
     -------
     PuffinBytes
-        The file's bytes, the size of its footer, and its blobs with their offsets and lengths in bytes.
+        The file's bytes, the size of its footer, and its blobs with their offsets and lengths in bytes, in file order:
+        those that the footer lists, as they were given, then those that are hidden from engines.
 
     Raises
     ------
     CallError
-        A blob has a codec other than none, zstd and lz4.
+        A blob has a codec other than none, zstd and lz4; or what describes the hidden ones is too long.
 
     Notes
     -----
+    Presto wants exactly one field in every blob that the footer lists, and plans without any statistics of the table
+    otherwise (`TableStatisticsMaker.loadStatisticsFile`). So a blob of no field or several, or of more than
+    `MAX_LISTED_BLOB_SIZE_BYTES`, is hidden: its bytes are in the file, and the file's property `HIDDEN_BLOBS` describes
+    it. Only blobs that others wrote stay listed as they are, whatever they are: their readers look there.
     zstd and LZ4 frames say their content size, as the spec asks, and have a checksum.
     Source: Puffin spec, "File structure", "Footer payload" and "Compression codecs".
 
@@ -108,13 +123,23 @@ def write_puffin(
     """
     data = bytearray(MAGIC)
     written: list[PuffinBlob] = []
-    for blob in blobs:
+    for blob in sorted(blobs, key=_hides):
         described, stored = _store(blob)
-        written.append(replace(described, offset=len(data), length=len(stored)))
+        written.append(replace(described, offset=len(data), length=len(stored), is_hidden=_hides(blob)))
         data += stored
     footer = _footer(written, {**(properties or {}), "created-by": created_by()}, compress=compress_footer)
     data += footer
     return PuffinBytes(bytes(data), len(footer), tuple(written))
+
+
+def _hides(blob: NewBlob | CarriedBlob) -> bool:
+    """Whether a blob is hidden from engines."""
+    if isinstance(blob, NewBlob):
+        return len(blob.field_ids) != 1 or len(blob.payload) > MAX_LISTED_BLOB_SIZE_BYTES
+    old = blob.blob
+    if old.is_hidden or not old.type.startswith(_OWN_TYPES):
+        return old.is_hidden
+    return len(old.field_ids) != 1 or old.length > MAX_LISTED_BLOB_SIZE_BYTES
 
 
 def _store(blob: NewBlob | CarriedBlob) -> tuple[PuffinBlob, bytes]:
@@ -139,12 +164,25 @@ def _compress_lz4(payload: bytes) -> bytes:
 
 
 def _footer(blobs: Sequence[PuffinBlob], properties: Mapping[str, str], *, compress: bool) -> bytes:
-    document = {"blobs": [_document(blob) for blob in blobs], "properties": dict(properties)}
-    payload = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    listed = [_document(blob) for blob in blobs if not blob.is_hidden]
+    hidden = _to_json([_document(blob) for blob in blobs if blob.is_hidden])
+    if len(hidden) > MAX_HIDDEN_BLOBS_LENGTH:
+        raise CallError(
+            f"what describes the blobs that engines do not see has {len(hidden):,} characters, expected "
+            f"{MAX_HIDDEN_BLOBS_LENGTH:,} at most: commit fewer columns"
+        )
+    document: dict[str, object] = {"blobs": listed, "properties": dict(properties)}
+    if hidden != "[]":
+        document["properties"] = {**properties, HIDDEN_BLOBS: hidden}
+    payload = _to_json(document).encode()
     if compress:
         payload = _compress_lz4(payload)
     flags = bytes([COMPRESSED_FOOTER_FLAG if compress else 0, 0, 0, 0])
     return MAGIC + payload + len(payload).to_bytes(4, "little") + flags + MAGIC
+
+
+def _to_json(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 def _document(blob: PuffinBlob) -> dict[str, object]:

@@ -58,7 +58,7 @@ class PlannedBlob:
     columns: tuple[str, ...]
     """Names of its fields; `#7` for a field that the current schema no longer has."""
     listed: bool
-    """Whether metadata.json lists it; otherwise it is in the file's footer only."""
+    """Whether metadata.json lists it; otherwise it is in the file only."""
     kept: bool
     """Carried over, byte for byte, from the file that the snapshot had or from an ancestor's."""
 
@@ -135,7 +135,9 @@ class CommitPlan:
             f"footer {self.puffin.footer_size_bytes:,} bytes",
         ]
         for planned in self.blobs:
-            where = f"listed, ndv {planned.blob.properties.get('ndv')}" if planned.listed else "footer only"
+            where = "hidden from engines" if planned.blob.is_hidden else "footer only"
+            if planned.listed:
+                where = f"listed, {_ndv_text(planned.blob)}"
             origin = "kept" if planned.kept else "new "
             columns = ", ".join(planned.columns) or "the table"
             age = "" if planned.blob.snapshot_id == self.snapshot_id else f", of snapshot {planned.blob.snapshot_id}"
@@ -192,6 +194,7 @@ def build_commit_plan(
     puffin = write_puffin([*request.blobs, *carried], properties=properties)
     refusal = find_refusal(table)
     warnings = _Warnings(columns, [] if refusal is None else [f"cannot be committed: {refusal}"])
+    warnings.check_file(puffin)
     for reason in unread or ():
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
@@ -206,7 +209,7 @@ def build_commit_plan(
     )
     return CommitPlan(
         puffin=puffin,
-        blobs=_planned(puffin, len(request.blobs), after, columns),
+        blobs=_planned(puffin, new_keys, after, columns),
         replaced=replaced,
         before=before,
         after=after,
@@ -237,10 +240,10 @@ def _is_same(
 
 def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
     """Return what engines do differently once an entry stands in metadata.json, as Spark 4.1 and Trino 476 planned."""
-    listed = [columns[entry.field_ids[0]] for entry in after.blobs]
+    listed = _columns_with_ndv(after, columns)
     if not listed:
         return (
-            "nothing is listed in metadata.json: Spark plans as before, Trino finds no NDV in this file and looks "
+            "no NDV is listed in metadata.json: Spark plans as before, Trino finds no NDV in this file and looks "
             "no further",
         )
     names = ", ".join(column.name for column in listed)
@@ -266,8 +269,12 @@ def is_spark_trapped(version: str) -> bool:
 
 
 def _find_trapped(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
-    listed = [columns[entry.field_ids[0]] for entry in after.blobs]
+    listed = _columns_with_ndv(after, columns)
     return tuple(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
+
+
+def _columns_with_ndv(after: StatisticsFile, columns: Mapping[int, Column]) -> list[Column]:
+    return [columns[entry.field_ids[0]] for entry in after.blobs if entry.type == THETA]
 
 
 def _explain_trap(trapped: Sequence[str]) -> str:
@@ -289,18 +296,41 @@ class _Warnings:
         if line not in self.lines:
             self.lines.append(line)
 
-    def can_list(self, field_ids: Sequence[int]) -> bool:
-        """Whether engines accept an entry of these fields: Spark fails on none, and on an unknown one."""
-        gone = [field_id for field_id in field_ids if field_id not in self.columns]
+    def can_list(self, blob: NewBlob | BlobMetadata) -> bool:
+        """Whether engines accept an entry: Spark fails on no field and an unknown one, and takes the first of several.
+
+        Source: `SparkScan.estimateStatistics`, which groups all entries by `fields().get(0)`.
+        """
+        gone = [field_id for field_id in blob.field_ids if field_id not in self.columns]
         if gone:
-            self.add(f"field {gone[0]} is not in the current schema: its blob is in the footer only (Spark would fail)")
-        if not field_ids:
-            self.add("a blob names no fields: it is in the footer only (Spark would fail on it)")
-        return bool(field_ids) and not gone
+            self.add(f"field {gone[0]} is not in the current schema: its blob is not listed (Spark would fail)")
+        elif not blob.field_ids:
+            self.add("a blob names no fields: it is not listed (Spark would fail on it)")
+        elif blob.type == THETA and len(blob.field_ids) > 1:
+            first = self.columns[blob.field_ids[0]].name
+            self.add(f"an NDV of {len(blob.field_ids)} fields is not listed (Spark would take it for that of {first})")
+        else:
+            return True
+        return False
+
+    def check_file(self, puffin: PuffinBytes) -> None:
+        """Say which engines are blind to what: `write_puffin` says why."""
+        for blob in puffin.blobs:
+            if blob.is_hidden and blob.type == THETA and len(blob.field_ids) == 1:
+                names = [self.columns[i].name if i in self.columns else f"#{i}" for i in blob.field_ids]
+                self.add(
+                    f"the Theta sketch of {names[0]} is large, so it is hidden from engines: Presto plans without its "
+                    "NDV, and Trino's INSERT drops it"
+                )
+            elif not blob.is_hidden and len(blob.field_ids) != 1:
+                self.add(
+                    f"{blob.label}, which others wrote, is kept as it is: Presto plans without any statistics of this "
+                    "table, since it wants exactly one field in each blob"
+                )
 
     def check_kept(self, kept: Sequence[BlobMetadata], snapshot_id: int) -> None:
         older: dict[int, list[str]] = {}
-        for entry in kept:
+        for entry in (entry for entry in kept if entry.type == THETA):
             names = ", ".join(self.columns[field_id].name for field_id in entry.field_ids)
             ndv = entry.properties.get("ndv")
             if ndv is not None and not ndv.isdecimal():
@@ -330,7 +360,7 @@ def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warn
     kept: list[BlobMetadata] = []
     taken = set(new_keys)
     for file in existing:
-        kept += [e for e in file.entry.blobs if blob_key(e) not in taken and warnings.can_list(e.field_ids)]
+        kept += [e for e in file.entry.blobs if blob_key(e) not in taken and warnings.can_list(e)]
         taken |= {blob_key(e) for e in file.entry.blobs}
     return kept
 
@@ -338,7 +368,7 @@ def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warn
 def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings) -> BlobMetadata | None:
     if blob.type != THETA or not (listed is None or listed.issuperset(blob.field_ids)):
         return None
-    if not warnings.can_list(blob.field_ids):
+    if not warnings.can_list(blob):
         return None
     ndv = blob.properties.get("ndv", "")
     if not (ndv.isascii() and ndv.isdecimal()):
@@ -347,7 +377,7 @@ def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings)
 
 
 def _planned(
-    puffin: PuffinBytes, new_count: int, after: StatisticsFile, columns: Mapping[int, Column]
+    puffin: PuffinBytes, new_keys: set[BlobKey], after: StatisticsFile, columns: Mapping[int, Column]
 ) -> tuple[PlannedBlob, ...]:
     listed_keys = {blob_key(entry) for entry in after.blobs}
     return tuple(
@@ -355,9 +385,9 @@ def _planned(
             blob,
             tuple(columns[i].name if i in columns else f"#{i}" for i in blob.field_ids),
             listed=blob_key(blob) in listed_keys,
-            kept=index >= new_count,
+            kept=blob_key(blob) not in new_keys,
         )
-        for index, blob in enumerate(puffin.blobs)
+        for blob in puffin.blobs
     )
 
 
@@ -368,5 +398,9 @@ def entry_text(entry: StatisticsFile | PartitionStatisticsFile | None) -> str:
     text = f"{entry.statistics_path}, {entry.file_size_in_bytes:,} bytes"
     if isinstance(entry, PartitionStatisticsFile):
         return text
-    listed = ", ".join(f"{list(b.field_ids)} ndv {b.properties.get('ndv')}" for b in entry.blobs) or "no blobs"
+    listed = ", ".join(f"{list(b.field_ids)} {_ndv_text(b)}" for b in entry.blobs) or "no blobs"
     return f"{text}, lists {listed}"
+
+
+def _ndv_text(blob: PuffinBlob | BlobMetadata) -> str:
+    return f"ndv {blob.properties.get('ndv')}" if blob.type == THETA else blob.type

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from icestats.answers.text import counted, printable_lines
 from icestats.commit.entries import Entry, set_entry, unset_entry
 from icestats.commit.registration import commit_entries, count_attempts
-from icestats.commit.statistics_plan import entry_text
+from icestats.commit.statistics_plan import THETA, entry_text
 from icestats.commit.table_state import (
     TableFiles,
+    blob_key,
     current_columns,
     find_partition_statistics,
     find_predecessor,
@@ -177,8 +178,9 @@ def _effects(table: Table, removals: Sequence[EntryRemoval]) -> list[str]:
     columns = current_columns(table)
     before = [removal.before for removal in removals if isinstance(removal.before, StatisticsFile)]
     after = [removal.after for removal in removals if isinstance(removal.after, StatisticsFile)]
-    kept = {blob.field_ids for entry in after for blob in entry.blobs}
-    lost = [blob.field_ids for entry in before for blob in entry.blobs if blob.field_ids not in kept]
+    kept = {blob_key(blob) for entry in after for blob in entry.blobs}
+    gone = [blob for entry in before for blob in entry.blobs if blob.type == THETA and blob_key(blob) not in kept]
+    lost = [blob.field_ids for blob in gone]
     if not lost:
         return ["effect: no engine loses an NDV"]
     names = ", ".join(columns[ids[0]].name if ids and ids[0] in columns else f"fields {list(ids)}" for ids in lost)

@@ -122,10 +122,7 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
     except NoSuchTableError as error:
         raise CommitError(f"{table_name(table)} is no longer in its catalog: nothing was committed") from error
     except (ValidationError, PydanticValidationError) as error:
-        raise UnsupportedError(
-            f"PyIceberg cannot load {table_name(table)}, perhaps for a type of statistics blob that it does not know: "
-            f"{explain_invalid(error)}"
-        ) from None
+        raise UnsupportedError(f"PyIceberg cannot load {table_name(table)}: {explain_invalid(error)}") from None
     except IcestatsError:
         raise
     except Exception as error:

@@ -25,6 +25,8 @@ from icestats.stats.table_statistics import (
 )
 from icestats.stats.theta import ThetaSketch
 
+_MOST_BOUND_LENGTH = 1000
+"""Longest minimum or maximum in a blob's properties, in characters: column statistics have longer ones."""
 _FOOTER_ENTRY_BYTES = 512
 """More than a blob's entry in the footer takes."""
 
@@ -171,8 +173,9 @@ def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list
             "nan-count": str(column.nan_value_count),
         }
         if column.min_value is not None and column.max_value is not None:
-            properties["min-value"] = str(decode_json(column.type, column.min_value))
-            properties["max-value"] = str(decode_json(column.type, column.max_value))
+            bounds = [str(decode_json(column.type, value)) for value in (column.min_value, column.max_value)]
+            if max(map(len, bounds)) <= _MOST_BOUND_LENGTH:
+                properties |= zip(("min-value", "max-value"), bounds, strict=True)
         blobs.append(_blob(statistics, KLL, (column.field_id,), column.kll, properties))
     blobs.append(_blob(statistics, COLUMN_STATISTICS, (column.field_id,), write_column_statistics([column]), {}))
     return blobs

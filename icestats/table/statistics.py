@@ -365,9 +365,9 @@ def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | No
     Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
     """
     snapshot = metadata.snapshots.get(after.snapshot_id)
-    if after.blobs or snapshot is None:
+    if _has_ndv(after) or snapshot is None:
         return None
-    listed = {file.snapshot_id for file in metadata.statistics if file.blobs}
+    listed = {file.snapshot_id for file in metadata.statistics if _has_ndv(file)}
     older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), None)
     if older is None or older == after.snapshot_id:
         return None
@@ -375,6 +375,10 @@ def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | No
         f"warning: Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
         f"{older}; refresh the sketches too where Trino needs them"
     )
+
+
+def _has_ndv(file: StatisticsFile) -> bool:
+    return any(blob.type == THETA for blob in file.blobs)
 
 
 def _commit(

@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from pyiceberg.table.puffin import PuffinFile
 
-from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.puffin_writer import MAX_LISTED_BLOB_SIZE_BYTES, NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_plan import is_spark_trapped
 from icestats.errors import (
@@ -38,6 +38,8 @@ from tests.committed_statistics import (
     theta,
     write_foreign,
 )
+
+PRESTO = "presto-kll-sketch-bytes-v1"
 
 
 def test_theta_is_listed_and_everything_else_is_in_the_footer_only(table):
@@ -215,16 +217,78 @@ def test_format_version_3_is_refused_where_pyiceberg_would_write_the_metadata(ca
     assert statistics_files(table) == []
 
 
-def test_a_table_that_lists_a_type_that_pyiceberg_refuses_is_unsupported(catalog, table, tmp_path):
-    plan = prepare_commit(table, [theta(table, 1)])
-    path = Path(table.metadata_location[7:])
-    document = json.loads(path.read_text())
-    listing = {"type": "presto-kll", "snapshot-id": 1, "sequence-number": 1, "fields": [1]}
-    entry = {"snapshot-id": 1, "statistics-path": "x", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
-    path.write_text(json.dumps({**document, "statistics": [{**entry, "blob-metadata": [listing]}]}))
-    with pytest.raises(UnsupportedError, match="type of statistics blob"):
-        commit_statistics(plan)
-    assert statistics_files(table) == []
+def register_presto(table, *field_ids, kind=PRESTO):
+    """Commit what Presto's ANALYZE does: Theta and its own KLL sketch of a column, both listed."""
+    blobs = [theta(table, 2, b"their theta", ndv="7"), NewBlob(kind, field_ids, *ids_of(table), b"their kll", {}, None)]
+    listing = [
+        {
+            "type": b.type,
+            "snapshot-id": b.snapshot_id,
+            "sequence-number": b.sequence_number,
+            "fields": list(b.field_ids),
+        }
+        | {"properties": dict(b.properties)}
+        for b in blobs
+    ]
+    register(table, write_foreign(table, *blobs), [], **{"blob-metadata": listing})
+
+
+def ids_of(table):
+    snapshot = table.current_snapshot()
+    return snapshot.snapshot_id, snapshot.sequence_number
+
+
+def test_a_type_that_pyiceberg_does_not_know_stays_listed(table):
+    register_presto(table, 2)
+    result = commit(table, theta(table, 1), kll(table, 2))
+    assert listed(table) == [(THETA, (1,), "2"), (THETA, (2,), "7"), (PRESTO, (2,), None)]
+    assert stored(table)[PRESTO, (2,)] == b"their kll"
+    assert result.warnings == ()
+    assert [effect for effect in result.effects if "with the NDV of a, b," in effect]
+    table.append(ROWS)
+    commit(table, kll(table, 1))
+    assert listed(table) == 2 * [(THETA, (1,), "2"), (THETA, (2,), "7"), (PRESTO, (2,), None)]
+    assert "effect: Spark plans this snapshot without the NDV of a, b" in remove(table).describe()
+    assert listed(table) == [(THETA, (1,), "2"), (THETA, (2,), "7"), (PRESTO, (2,), None)]
+
+
+def test_blobs_of_several_fields_of_others_stay_where_their_owners_look(table):
+    """Spark takes the first field of an entry; only an NDV of several fields makes it wrong."""
+    register_presto(table, 1, 2, kind="of-others")
+    plan = prepare_commit(table.refresh(), [theta(table, 1)])
+    assert [w for w in plan.warnings if "'of-others' of fields [1, 2], which others wrote, is kept" in w]
+    commit_statistics(plan)
+    assert listed(table) == [(THETA, (1,), "2"), (THETA, (2,), "7"), ("of-others", (1, 2), None)]
+    path = entries(table)[0].statistics_path
+    assert [tuple(b.fields) for b in PuffinFile(Path(path[7:]).read_bytes()).footer.blobs] == [(1,), (2,), (1, 2)]
+    remove(table)
+    register_presto(table.refresh(), 1, 3, kind=THETA)
+    plan = prepare_commit(table.refresh(), [kll(table, 1)])
+    assert "an NDV of 2 fields is not listed (Spark would take it for that of a)" in plan.warnings
+    commit_statistics(plan)
+    assert listed(table) == [(THETA, (2,), "7")]
+    assert stored(table)[THETA, (1, 3)] == b"their kll"
+
+
+def test_what_is_hidden_from_engines_is_said(table):
+    large, none = bytes(MAX_LISTED_BLOB_SIZE_BYTES + 1), NewBlob("icestats-manifest-stats-v1", (), *ids_of(table), b"m")
+    plan = prepare_commit(table, [none, theta(table, 1, large), theta(table, 2)])
+    assert "the Theta sketch of a is large, so it is hidden from engines" in plan.describe()
+    assert "new  icestats-manifest-stats-v1 of the table: 14 bytes, hidden from engines" in plan.describe()
+    assert listed(commit_statistics(plan).table) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
+    assert commit(table, kll(table, 1)).puffin.blobs[-1].is_hidden, "and stays hidden when it is carried over"
+    assert stored(table)[THETA, (1,)] == large
+
+
+def test_a_broken_description_of_hidden_blobs_is_not_silently_dropped(table):
+    """Their bytes are somewhere in the file: a commit that went on would lose them."""
+    path = write_foreign(table, theta(table, 1), NewBlob("icestats-manifest-stats-v1", (), *ids_of(table), b"m"))
+    file = Path(path[7:])
+    file.write_bytes(file.read_bytes().replace(b'\\"offset\\":', b'\\"offsex\\":'))
+    register(table, path, [1])
+    with pytest.raises(MetadataError, match=r"remove_statistics\(\).*icestats.blobs should be: no 'offset'") as caught:
+        prepare_commit(table.refresh(), [theta(table, 2)])
+    assert "\n" not in str(caught.value)
 
 
 def test_statistics_that_cannot_be_read_are_not_silently_dropped(table):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema as IcebergSchema
 
 from icestats.commit.partition_statistics_file import write_stored_table
+from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import FilterError, MetadataError, UnsupportedError
 from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.partition_columns import PartitionColumn
@@ -166,6 +167,11 @@ def _footer_inputs() -> Iterator[bytes]:
     yield next(_partition_inputs())
 
 
+def _puffin_inputs() -> Iterator[bytes]:
+    yield GOLDEN.read_bytes()
+    yield write_puffin([NewBlob("a", field_ids, 1, 1, b"payload" * 9) for field_ids in ((1,), (), (1, 2))]).data
+
+
 def _manifest_inputs() -> Iterator[bytes]:
     yield from WHOLE.values()
 
@@ -191,7 +197,7 @@ DAMAGED = (MetadataError, UnsupportedError)
 TARGETS = {
     "kernel": FuzzTarget(read_manifest, DAMAGED, _manifest_inputs),
     "avro-header": FuzzTarget(read_avro_header, DAMAGED, _manifest_inputs),
-    "puffin": FuzzTarget(read_puffin, DAMAGED, lambda: iter([GOLDEN.read_bytes()])),
+    "puffin": FuzzTarget(read_puffin, DAMAGED, _puffin_inputs),
     "kll": FuzzTarget(read_kll, (ValueError,), _kll_inputs),
     "theta": FuzzTarget(read_theta, (ValueError,), _theta_inputs),
     "partition-statistics": FuzzTarget(read_partition_file, DAMAGED, _partition_inputs),

@@ -10,19 +10,27 @@ import pytest
 import zstandard
 from pyiceberg.table.puffin import PuffinFile
 
-from icestats.commit.puffin_writer import CarriedBlob, NewBlob, write_puffin
+from icestats.commit.puffin_writer import MAX_LISTED_BLOB_SIZE_BYTES, CarriedBlob, NewBlob, write_puffin
 from icestats.errors import CallError, PuffinFormatError
 from icestats.iceberg.storage import Storage
-from icestats.read.puffin.puffin import PuffinBlob, read_blob, read_puffin_footer, read_stored_blob
+from icestats.read.puffin.puffin import (
+    HIDDEN_BLOBS,
+    MAX_BLOBS,
+    MAX_HIDDEN_BLOBS_LENGTH,
+    PuffinBlob,
+    read_blob,
+    read_puffin_footer,
+    read_stored_blob,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 PATH = "a.stats"
 BLOBS = [
     NewBlob("apache-datasketches-theta-v1", (1,), 2**62, 5, b"theta" * 40, {"ndv": "12"}),
-    NewBlob("apache-datasketches-kll-v1", (1, 2), -3, 0, b"kll" * 1000, {"k": "200"}, "lz4"),
-    NewBlob("of-somebody-else", (), 7, 1, bytes(range(256)), {"name": "Grüße \u2028"}, None),
     NewBlob("nothing", (3,), 7, 1, b""),
     NewBlob("nothing", (3,), 7, 1, b"", {}, "lz4"),
+    NewBlob("apache-datasketches-kll-v1", (1, 2), -3, 0, b"kll" * 1000, {"k": "200"}, "lz4"),
+    NewBlob("of-no-field", (), 7, 1, bytes(range(256)), {"name": "Grüße \u2028"}, None),
 ]
 
 
@@ -37,6 +45,11 @@ def blob_document(**changes):
 
 def footer_of(*blobs, **members) -> bytes:
     return frame(json.dumps({"blobs": list(blobs), **members}).encode(), blobs=b"abc")
+
+
+def hide(*blobs) -> bytes:
+    """A file that lists the blob `abc`, and hides what describes these."""
+    return footer_of(blob_document(), properties={HIDDEN_BLOBS: json.dumps(blobs)})
 
 
 def only_blob(stored: bytes, codec: str | None) -> PuffinBlob:
@@ -58,12 +71,59 @@ def test_what_is_written_is_read_back_whole(compress_footer):
 
 
 def test_pyiceberg_reads_what_is_written():
-    blobs = [blob for blob in BLOBS if blob.compression_codec != "lz4"]
-    file = write_puffin(blobs)
-    puffin = PuffinFile(file.data)
+    file = write_puffin([blob for blob in BLOBS if blob.compression_codec != "lz4"])
+    blobs, puffin = BLOBS[:2], PuffinFile(file.data)
     assert [puffin.get_blob_payload(blob) for blob in puffin.footer.blobs] == [blob.payload for blob in blobs]
     assert [tuple(blob.fields) for blob in puffin.footer.blobs] == [blob.field_ids for blob in blobs]
     assert puffin.footer.blobs[0].properties == {"ndv": "12"}
+
+
+def test_engines_see_small_blobs_of_one_field_and_nothing_else():
+    """PyIceberg's reader sees what Java's does: the footer's list. The kit's sees all, each marked."""
+    small = NewBlob("icestats-new", (1,), 1, 1, bytes(MAX_LISTED_BLOB_SIZE_BYTES))
+    large = NewBlob("icestats-new", (2,), 1, 1, bytes(MAX_LISTED_BLOB_SIZE_BYTES + 1))
+    several, none = NewBlob("icestats-new", (1, 2), 1, 1, b"ab"), NewBlob("icestats-new", (), 1, 1, b"")
+    file = write_puffin([large, several, small, none])
+    assert [(b.type, b.fields) for b in PuffinFile(file.data).footer.blobs] == [("icestats-new", [1])]
+    footer = read_puffin_footer(file.data, PATH)
+    assert [(b.field_ids, b.is_hidden) for b in footer.blobs] == [
+        ((1,), False),
+        ((2,), True),
+        ((1, 2), True),
+        ((), True),
+    ]
+    assert [read_blob(file.data, b, PATH) for b in footer.blobs] == [b.payload for b in (small, large, several, none)]
+    assert HIDDEN_BLOBS not in footer.properties
+
+
+@pytest.mark.parametrize(
+    ("kind", "field_ids", "payload", "hidden"),
+    [
+        ("icestats-manifest-stats-v1", (), b"", True),
+        ("icestats-partition-sketches-v1", (1,), bytes(MAX_LISTED_BLOB_SIZE_BYTES + 1), True),
+        ("icestats-column-stats-v1", (1,), b"{}", False),
+        ("of-others", (1, 2), b"x", False),
+        ("of-others", (), b"x", False),
+        ("of-others", (1,), bytes(MAX_LISTED_BLOB_SIZE_BYTES + 1), False),
+    ],
+)
+def test_of_what_is_carried_over_the_kits_own_is_hidden_and_others_find_theirs(kind, field_ids, payload, hidden):
+    """Earlier versions of the kit listed all blobs; a blob that is hidden stays so, whoever wrote it."""
+    for was_hidden in (False, True):
+        old = PuffinBlob(kind, field_ids, 1, 1, 4, len(payload), None, {"a": "b"}, was_hidden)
+        file = write_puffin([CarriedBlob(old, payload)])
+        (found,) = read_puffin_footer(file.data, PATH).blobs
+        assert found == PuffinBlob(kind, field_ids, 1, 1, 4, len(payload), None, {"a": "b"}, was_hidden or hidden)
+        assert read_stored_blob(file.data, found, PATH) == payload
+
+
+def test_what_describes_hidden_blobs_has_a_limit():
+    """Java's JSON reader refuses longer texts, and with them the whole footer."""
+    text = {"text": "x" * (MAX_HIDDEN_BLOBS_LENGTH // 4)}
+    blobs = [NewBlob("icestats-new", (), 1, 1, b"", text) for _ in range(4)]
+    assert len(read_puffin_footer(write_puffin(blobs[1:]).data, PATH).blobs) == 3
+    with pytest.raises(CallError, match="expected 4,194,304 at most"):
+        write_puffin(blobs)
 
 
 def test_a_file_that_iceberg_for_java_wrote_is_read():
@@ -112,7 +172,7 @@ def test_only_the_tail_is_read_for_the_footer(tmp_path):
     storage = Counting()
     footer = read_puffin_footer(storage, str(path))
     assert storage.read_bytes <= 64 * 1024
-    assert read_blob(storage, footer.blobs[1], str(path)) == BLOBS[0].payload
+    assert read_blob(storage, footer.blobs[0], str(path)) == BLOBS[0].payload
     assert storage.read_bytes <= 65 * 1024
 
 
@@ -172,6 +232,21 @@ def test_a_codec_that_the_spec_does_not_know_is_not_written():
         (footer_of(blob_document(type=None)), 11, "None"),
         (footer_of(blob_document(type="\ud800")), 11, "surrogates"),
         (footer_of(blob_document(properties={"ndv": 1})), 11, "text"),
+        (footer_of(properties={HIDDEN_BLOBS: "["}), 11, f"{HIDDEN_BLOBS} should be: Expecting value"),
+        (footer_of(properties={HIDDEN_BLOBS: "{}"}), 11, f"{HIDDEN_BLOBS} should be: a JSON dict, expected an array"),
+        (footer_of(properties={HIDDEN_BLOBS: "[NaN]"}), 11, f"{HIDDEN_BLOBS} should be: NaN"),
+        (footer_of(properties={HIDDEN_BLOBS: "[" * 100_000}), 11, f"{HIDDEN_BLOBS} should be: .*recursion"),
+        (footer_of(properties={HIDDEN_BLOBS: " " * MAX_HIDDEN_BLOBS_LENGTH + "[]"}), 11, "characters, expected"),
+        (footer_of(properties={HIDDEN_BLOBS: json.dumps([{}] * (MAX_BLOBS + 1))}), 11, "100,001 blobs"),
+        (footer_of(properties={HIDDEN_BLOBS: [blob_document()]}), 11, "where text belongs"),
+        (hide(1), 11, f"{HIDDEN_BLOBS} should be"),
+        (hide(blob_document(offset=7, length=0.0)), 11, f"{HIDDEN_BLOBS} should be: 0.0"),
+        (hide(blob_document(offset=7, length=0, type="\ud800")), 11, "surrogates"),
+        (hide({"type": "t"}), 11, f"{HIDDEN_BLOBS} should be: no 'fields'"),
+        (hide(blob_document(offset=6, length=0)), 11, "from 6 to 6, expected a place between 7 and 7"),
+        (hide(blob_document(offset=7, length=1)), 11, "from 7 to 8"),
+        (hide(blob_document(offset=7, length=-1)), 11, "from 7 to 6"),
+        (hide(blob_document(offset=2**62, length=2**62)), 11, "lies from"),
     ],
 )
 def test_a_damaged_file_is_refused_with_the_place(data, offset, words):

@@ -6,7 +6,7 @@ Every length is checked against the file before anything is read or allocated. S
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -27,6 +27,11 @@ MAX_BLOBS = 100_000
 """Most blobs of a file that are read."""
 MAX_BLOB_SIZE_BYTES = 2**31 - 1
 """Largest blob that is read, stored or decompressed."""
+HIDDEN_BLOBS = "icestats.blobs"
+"""Property of a file that describes the blobs which engines do not see: a JSON array in the shape of the footer's own
+`blobs`. Their bytes lie between those of the listed blobs and the footer."""
+MAX_HIDDEN_BLOBS_LENGTH = 4 * 2**20
+"""Longest text of this property, in characters. Java's JSON reader (Jackson 2.15) refuses a text of 5,000,000."""
 
 # Footer: magic, payload, payload size (4 bytes), flags (4 bytes), magic.
 _FOOTER_TRAILER_SIZE_BYTES = 12
@@ -49,6 +54,8 @@ class PuffinBlob:
     """Bytes as stored, that is after compression."""
     compression_codec: str | None
     properties: Mapping[str, str]
+    is_hidden: bool = False
+    """Whether the property `HIDDEN_BLOBS` describes it, and not the footer's list, which engines read."""
 
     @property
     def label(self) -> str:
@@ -82,7 +89,8 @@ def read_puffin_footer(data: bytes | FileReader, path: str) -> PuffinFooter:
     Returns
     -------
     PuffinFooter
-        Blobs of every type, in file order; members of the JSON that the spec does not name are left out.
+        Blobs of every type, the listed ones first, then the hidden ones; members of the JSON that the spec does not
+        name are left out.
 
     Raises
     ------
@@ -269,28 +277,54 @@ def _parse_footer_payload(
         document = json.loads(payload.decode("utf-8"), parse_constant=_no_constant)
         if not isinstance(document, dict):
             raise TypeError(f"a JSON {type(document).__name__}, expected an object")
-        described = _typed(document, "blobs", list)
-        if len(described) > MAX_BLOBS:
-            raise ValueError(f"{len(described):,} blobs, expected {MAX_BLOBS:,} at most")
-        blobs = tuple(_build_blob(blob) for blob in described)
+        listed = _build_blobs(_typed(document, "blobs", list))
         properties = _texts(document.get("properties"))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
-        raise PuffinFormatError(
-            f"the footer's payload is not as the spec says: {what}", path, footer_offset + 4
-        ) from error
+    except _NOT_AS_EXPECTED as error:
+        raise _not_as("the spec says", error, path, footer_offset) from error
+    try:
+        hidden = _build_blobs(_parse_hidden(properties.pop(HIDDEN_BLOBS, "[]")), is_hidden=True)
+    except _NOT_AS_EXPECTED as error:
+        raise _not_as(f"its property {HIDDEN_BLOBS} should be", error, path, footer_offset) from error
+    _check_places(listed, len(MAGIC), path, footer_offset)
+    _check_places(hidden, max((b.offset + b.length for b in listed), default=len(MAGIC)), path, footer_offset)
+    return listed + hidden, properties
+
+
+_NOT_AS_EXPECTED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
+def _not_as(expected: str, error: Exception, path: str, footer_offset: int) -> PuffinFormatError:
+    what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
+    return PuffinFormatError(f"the footer's payload is not as {expected}: {what}", path, footer_offset + 4)
+
+
+def _parse_hidden(text: str) -> list[Any]:
+    if len(text) > MAX_HIDDEN_BLOBS_LENGTH:
+        raise ValueError(f"{len(text):,} characters, expected {MAX_HIDDEN_BLOBS_LENGTH:,} at most")
+    described = json.loads(text, parse_constant=_no_constant)
+    if not isinstance(described, list):
+        raise TypeError(f"a JSON {type(described).__name__}, expected an array")
+    return described
+
+
+def _check_places(blobs: Sequence[PuffinBlob], begin: int, path: str, footer_offset: int) -> None:
     for blob in blobs:
-        if blob.offset < len(MAGIC) or blob.length < 0 or blob.offset + blob.length > footer_offset:
+        if blob.offset < begin or blob.length < 0 or blob.offset + blob.length > footer_offset:
             raise PuffinFormatError(
                 f"{blob.label} lies from {blob.offset} to {blob.offset + blob.length}, "
-                f"expected a place between 4 and {footer_offset}",
+                f"expected a place between {begin} and {footer_offset}",
                 path,
                 footer_offset + 4,
             )
-    return blobs, properties
 
 
-def _build_blob(document: Mapping[str, Any]) -> PuffinBlob:
+def _build_blobs(described: list[Any], *, is_hidden: bool = False) -> tuple[PuffinBlob, ...]:
+    if len(described) > MAX_BLOBS:
+        raise ValueError(f"{len(described):,} blobs, expected {MAX_BLOBS:,} at most")
+    return tuple(_build_blob(blob, is_hidden=is_hidden) for blob in described)
+
+
+def _build_blob(document: Mapping[str, Any], *, is_hidden: bool) -> PuffinBlob:
     codec = document.get("compression-codec")
     return PuffinBlob(
         type=_text(document["type"]),
@@ -301,6 +335,7 @@ def _build_blob(document: Mapping[str, Any]) -> PuffinBlob:
         length=_integer(document["length"], 63),
         compression_codec=None if codec is None else _text(codec),
         properties=_texts(document.get("properties")),
+        is_hidden=is_hidden,
     )
 
 

@@ -144,12 +144,16 @@ def find_listed_blobs(metadata: TableMetadata, snapshot: Snapshot | None) -> lis
     """Return the blobs that Spark's cost-based optimizer reads for a snapshot."""
     if snapshot is None:
         return []
+    return [blob for blob in _find_listed(metadata, snapshot) if blob.type == THETA]
+
+
+def _find_listed(metadata: TableMetadata, snapshot: Snapshot) -> list[BlobMetadata]:
     files = [file for file in metadata.statistics if file.snapshot_id == snapshot.snapshot_id]
-    return [blob for file in files for blob in file.blobs if blob.type == THETA]
+    return [blob for file in files for blob in file.blobs]
 
 
 def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Finding]:
-    """Find listed statistics that make queries fail in Spark.
+    """Find listed statistics, of any type, that make queries fail in Spark.
 
     Parameters
     ----------
@@ -158,7 +162,8 @@ def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Ite
     snapshot : Snapshot or None
         The snapshot that is read.
     """
-    broken = [blob for blob in find_listed_blobs(metadata, snapshot) if _is_broken(blob, metadata)]
+    listed = [] if snapshot is None else _find_listed(metadata, snapshot)
+    broken = [blob for blob in listed if _is_broken(blob, metadata)]
     if broken:
         named = [str(field_id) for blob in broken for field_id in blob.field_ids]
         ids = ", ".join(named[:10] + ["..."] * (len(named) > 10)) or "none"
