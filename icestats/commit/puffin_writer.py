@@ -22,11 +22,14 @@ from icestats.read.puffin.puffin import (
     MAX_HIDDEN_BLOBS_LENGTH,
     PuffinBlob,
 )
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 
 MAX_LISTED_BLOB_SIZE_BYTES = 256 * 2**10
 """Largest blob, before compression, that the footer lists: 8 times the Theta sketch of a column as Iceberg writes it.
 Presto reads and inflates every listed blob when it plans."""
 _OWN_TYPES = "icestats-"
+_ALWAYS_HIDDEN = (PARTITION_SKETCHES,)
+"""Types of which each blob may be small, and those of all columns together are not."""
 _ZSTD_LEVEL = 3
 
 Codec = Literal["zstd", "lz4"]
@@ -107,9 +110,9 @@ def write_puffin(
     Notes
     -----
     Presto wants exactly one field in every blob that the footer lists, and plans without any statistics of the table
-    otherwise (`TableStatisticsMaker.loadStatisticsFile`). So a blob of no field or several, or of more than
-    `MAX_LISTED_BLOB_SIZE_BYTES`, is hidden: its bytes are in the file, and the file's property `HIDDEN_BLOBS` describes
-    it. Only blobs that others wrote stay listed as they are, whatever they are: their readers look there.
+    otherwise (`TableStatisticsMaker.loadStatisticsFile`). So a blob of no field or several, one of more than
+    `MAX_LISTED_BLOB_SIZE_BYTES`, and the sketches by partition are hidden: their bytes are in the file, and the file's
+    property `HIDDEN_BLOBS` describes them. Blobs that others wrote stay where they were: their readers look there.
     zstd and LZ4 frames say their content size, as the spec asks, and have a checksum.
     Source: Puffin spec, "File structure", "Footer payload" and "Compression codecs".
 
@@ -135,11 +138,13 @@ def write_puffin(
 def _hides(blob: NewBlob | CarriedBlob) -> bool:
     """Whether a blob is hidden from engines."""
     if isinstance(blob, NewBlob):
-        return len(blob.field_ids) != 1 or len(blob.payload) > MAX_LISTED_BLOB_SIZE_BYTES
-    old = blob.blob
-    if old.is_hidden or not old.type.startswith(_OWN_TYPES):
-        return old.is_hidden
-    return len(old.field_ids) != 1 or old.length > MAX_LISTED_BLOB_SIZE_BYTES
+        described, size_bytes = blob, len(blob.payload)
+    elif blob.blob.is_hidden or not blob.blob.type.startswith(_OWN_TYPES):
+        return blob.blob.is_hidden
+    else:
+        described, size_bytes = blob.blob, blob.blob.length
+    is_large = size_bytes > MAX_LISTED_BLOB_SIZE_BYTES or described.type in _ALWAYS_HIDDEN
+    return is_large or len(described.field_ids) != 1
 
 
 def _store(blob: NewBlob | CarriedBlob) -> tuple[PuffinBlob, bytes]:

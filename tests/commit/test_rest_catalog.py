@@ -27,10 +27,12 @@ from tests.committed_statistics import (
     kll,
     listed,
     open_catalog,
+    register,
     remove,
     statistics_files,
     stored,
     theta,
+    write_foreign,
 )
 
 
@@ -112,6 +114,16 @@ def test_through_a_rest_catalog_what_others_commit_in_between_is_put_back(table,
         (KLL, (3,)): b"first",
     }
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
+
+
+def test_through_a_rest_catalog_too_a_type_that_pyiceberg_does_not_know_stays_listed(table, rest_table):
+    presto = replace(kll(table, 2, b"theirs"), type="presto-kll-sketch-bytes-v1")
+    listing = {"type": presto.type, "snapshot-id": presto.snapshot_id, "sequence-number": 1, "fields": [2]}
+    register(table, write_foreign(table, presto), [], **{"blob-metadata": [listing]})
+    commit(rest_table.refresh(), theta(table, 1))
+    assert listed(table) == [(THETA, (1,), "2"), (presto.type, (2,), None)]
+    remove(rest_table.refresh())
+    assert listed(table) == []
 
 
 def test_through_a_rest_catalog_both_files_are_committed_together_and_once(table, rest_table):

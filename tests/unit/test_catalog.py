@@ -13,11 +13,15 @@ import pytest
 from pyiceberg.types import LongType
 
 import icestats
+from icestats import writers
+from icestats.commit.puffin_writer import CarriedBlob, write_puffin
 from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.storage import is_local, local_path
+from icestats.read.puffin.puffin import PuffinBlob
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
+from tests.unit.conftest import small_rows
 
 SIZES = Sizes(200, 12, 200, 12)
 
@@ -261,6 +265,50 @@ def test_a_statistics_blob_of_an_unknown_type_does_not_hide_the_table(small_tabl
     changed = tmp_path / "v9.metadata.json"
     changed.write_text(json.dumps(document))
     assert icestats.load(str(changed)).metadata.statistics[0].blobs[0].type == "somebody-elses-v9"
+
+
+@pytest.mark.parametrize("listed_type", ["presto-kll-sketch-bytes-v1", "presto-sum-data-size-bytes-v1", ""])
+def test_a_catalogs_table_with_a_statistics_blob_of_an_unknown_type_opens(small_table, catalog_properties, listed_type):
+    """As Presto's ANALYZE lists it. What is written through PyIceberg keeps it."""
+    snapshot_id = small_table.current_snapshot().snapshot_id
+    blob = {
+        "type": listed_type,
+        "snapshot-id": snapshot_id,
+        "sequence-number": 2,
+        "fields": [1],
+        "properties": {"a": "b"},
+    }
+    folder = Path(local_path(small_table.metadata_location)).parent
+    stored = PuffinBlob(listed_type, (1,), snapshot_id, 2, 0, 3, None, {"a": "b"})
+    data = write_puffin([CarriedBlob(stored, b"abc")]).data
+    (folder / "theirs.stats").write_bytes(data)
+    entry = {"snapshot-id": snapshot_id, "statistics-path": f"file://{folder}/theirs.stats"}
+    sizes = {"file-size-in-bytes": len(data), "file-footer-size-in-bytes": 100}
+    path = local_path(small_table.metadata_location)
+    document = json.loads(path.read_text()) | {"statistics": [{**entry, **sizes, "blob-metadata": [blob]}]}
+    path.write_text(json.dumps(document))
+
+    def load() -> icestats.Table:
+        return icestats.load("db.small", catalog=catalog_properties)
+
+    def listed(table: icestats.Table) -> list[object]:
+        metadata = json.loads(local_path(table._source.metadata_location).read_text())
+        return [b for file in metadata["statistics"] for b in file["blob-metadata"]]
+
+    table = load()
+    assert table.sketches().select(["type", "listed"]).to_pylist() == [{"type": listed_type, "listed": True}]
+    for answer in (table.manifests, table.partitions, table.columns, table.files, table._repr_html_, table.layout):
+        answer()
+    assert table.plan("id < 5", rows=True).steps[-1].kept == 5
+    assert {row["source"] for row in table.estimate("id < 5", actual=True).to_arrow().to_pylist()} >= {"actual"}
+    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), SIZES)
+    Statistics(table._source, found).commit()
+    assert blob in listed(load())
+    assert len(listed(load())) == 5
+    writers.append(load(), small_rows(2))
+    assert blob in listed(load())
+    load().remove_statistics(restore=True)
+    assert load().histogram("price", bins=2).commits_behind == 1
 
 
 def test_refresh_sees_a_later_commit(small_table, catalog_properties):

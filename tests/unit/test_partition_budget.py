@@ -16,12 +16,13 @@ import icestats
 from icestats.commit.puffin_writer import write_puffin
 from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
-from icestats.scan.scan_job import ScanJob, Sizes, finish, read_accumulators
-from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, find_default_limit
-from icestats.stats.table_statistics import PartitionKey, ScannedPartitions
+from icestats.stats.table_statistics import PartitionKey
 from icestats.table.statistics import Statistics, choose_sizes
+from tests.scanned_partitions import scan
 
 DAYS = 8
 SIZES = Sizes(1_000, 12, 32, 6)
@@ -56,20 +57,6 @@ def test_a_budget_below_nothing_is_refused(load):
         load().compute(by="partition", max_size_bytes=-1)
 
 
-def scan(opened, sizes=SIZES):
-    """What a scan by partition finds, here and without Spark."""
-    plan = prepare_scan(opened._source, opened.snapshot, opened.schema, by_partition=True)
-    job = ScanJob(plan.fields, sizes, None)
-    found = {
-        key: finish(sizes, read_accumulators(job, plan.reading, [t for t in plan.tasks if of(t) == key]))
-        for of in [lambda task: plan.partitions[task.file.file_path]]
-        for key in sorted(set(plan.partitions.values()))
-    }
-    columns = {f.name: {key: results[i] for key, results in found.items()} for i, f in enumerate(plan.fields)}
-    by_partition = ScannedPartitions(sizes.partition_k, sizes.partition_lg_k, columns)
-    return replace(scan_here(plan, sizes), by_partition=by_partition), plan
-
-
 def size_of(found) -> int:
     return len(write_puffin(build_blobs(found)).data)
 
@@ -80,7 +67,7 @@ def kept(found) -> dict[str, int]:
 
 def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
     """First whole columns, the largest first; then the partitions with the fewest rows."""
-    found, _ = scan(load())
+    found, _ = scan(load(), SIZES)
     own, whole = size_of(replace(found, by_partition=None)), size_of(found)
     assert fit_partition_sketches(found, whole + 3 * 512) is found
     seen = []
@@ -114,7 +101,7 @@ def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
 
 def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
     """Its rows would be missing from the histogram without a word."""
-    found, _ = scan(load())
+    found, _ = scan(load(), SIZES)
     alone = {"price": found.by_partition.columns["price"]}
     found = replace(found, by_partition=replace(found.by_partition, columns=alone))
     limits = range(size_of(replace(found, by_partition=None)), size_of(found), 500)
@@ -132,7 +119,7 @@ def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
 
 
 def test_a_preview_begins_with_what_it_costs_and_brings(load):
-    found, plan = scan(load())
+    found, plan = scan(load(), SIZES)
     assert found.table_size_bytes == sum(task.file.file_size_in_bytes for task in plan.tasks)
     report = Statistics(load()._source, found).commit(dry_run=True)
     first, size = str(report).splitlines()[0], report.files[0]["bytes"]
@@ -183,7 +170,7 @@ def test_sizes_come_from_the_limit_and_the_committed_sketches(load, capsys):
     assert "(lg_k 6, k 32) will take up to" in capsys.readouterr().err
     assert choose_sizes(plan, 1_000, 12, (64, None), 1_000) == Sizes(1_000, 12, 64, 12)
     assert load()._reader.find_committed_sizes(plan.fields) == (200, 12)
-    found, _ = scan(load())
+    found, _ = scan(load(), SIZES)
     Statistics(load()._source, found).commit()
     assert load()._reader.find_committed_sizes(plan.fields) == (1_000, 12)
     assert load().histogram("price").rank_error == KllSketch.from_bytes("double", found.columns["price"].kll).rank_error

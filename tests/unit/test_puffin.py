@@ -100,7 +100,8 @@ def test_engines_see_small_blobs_of_one_field_and_nothing_else():
     ("kind", "field_ids", "payload", "hidden"),
     [
         ("icestats-manifest-stats-v1", (), b"", True),
-        ("icestats-partition-sketches-v1", (1,), bytes(MAX_LISTED_BLOB_SIZE_BYTES + 1), True),
+        ("icestats-partition-sketches-v1", (1,), b"x", True),
+        ("icestats-column-stats-v1", (1,), bytes(MAX_LISTED_BLOB_SIZE_BYTES + 1), True),
         ("icestats-column-stats-v1", (1,), b"{}", False),
         ("of-others", (1, 2), b"x", False),
         ("of-others", (), b"x", False),
