@@ -138,13 +138,13 @@ def write_puffin(
 def _hides(blob: NewBlob | CarriedBlob) -> bool:
     """Whether a blob is hidden from engines."""
     if isinstance(blob, NewBlob):
-        described, size_bytes = blob, len(blob.payload)
-    elif blob.blob.is_hidden or not blob.blob.type.startswith(_OWN_TYPES):
-        return blob.blob.is_hidden
-    else:
-        described, size_bytes = blob.blob, blob.blob.length
-    is_large = size_bytes > MAX_LISTED_BLOB_SIZE_BYTES or described.type in _ALWAYS_HIDDEN
-    return is_large or len(described.field_ids) != 1
+        return _harms(blob, len(blob.payload))
+    is_own = blob.blob.type.startswith(_OWN_TYPES)
+    return blob.blob.is_hidden or (is_own and _harms(blob.blob, blob.blob.length))
+
+
+def _harms(blob: NewBlob | PuffinBlob, size_bytes: int) -> bool:
+    return len(blob.field_ids) != 1 or size_bytes > MAX_LISTED_BLOB_SIZE_BYTES or blob.type in _ALWAYS_HIDDEN
 
 
 def _store(blob: NewBlob | CarriedBlob) -> tuple[PuffinBlob, bytes]:
