@@ -95,6 +95,7 @@ def check(table):
     assert all(len(value) < 5_000_000 for value in puffin.footer.properties.values())
     assert all(len(b.fields) == 1 for b in entry.blob_metadata if (b.type, tuple(b.fields)) not in OTHERS)
     footer = read_puffin_footer(Storage(), entry.statistics_path)
+    assert all(len(value) <= 1000 for b in footer.blobs for value in b.properties.values()), "texts of 3,001 characters"
     payloads = {(b.type, b.field_ids): read_blob(Storage(), b, entry.statistics_path) for b in footer.blobs}
     assert len(payloads) == len(footer.blobs)
     return payloads

@@ -146,6 +146,8 @@ def _check_puffin(sim: Simulation, version: Version, entry: Any) -> None:
             if blob.sequence_number != sim.model.sequence_numbers[blob.snapshot_id]:
                 sim.violated(f"{path}: a blob has the sequence number {blob.sequence_number}")
             if blob.properties.get("by") is None:
+                if len(blob.field_ids) != 1 and not blob.is_hidden:
+                    sim.violated(f"{path}: engines see {blob.label}")
                 wrong = _find_wrong(sim, version, blob, read_blob(storage, blob, path))
                 if wrong:
                     sim.violated(f"wrong figure in {path}: {blob.type} of {blob.field_ids}: {wrong}")

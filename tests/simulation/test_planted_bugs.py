@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import icestats
-from icestats.commit import entries, orphans, registration, table_state
+from icestats.commit import entries, orphans, puffin_writer, registration, table_state
 from icestats.iceberg.catalog import load_iceberg_table
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.table import writers as table_writers
@@ -72,6 +72,11 @@ def test_a_wrong_figure(monkeypatch):
 
     monkeypatch.setattr(ColumnAccumulator, "result", count_one_more)
     assert_found(r"wrong figure in .*stats")
+
+
+def test_a_blob_that_blinds_presto(monkeypatch):
+    monkeypatch.setattr(puffin_writer, "_harms", lambda blob, size_bytes: False)
+    assert_found(r"engines see the blob 'icestats-manifest-stats-v1'")
 
 
 def test_a_file_that_is_cut(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -81,10 +83,14 @@ def described(blob):
 
 @pytest.mark.parametrize("codec", [None, "zstd"])
 def test_java_reads_what_is_written_here(java, tmp_path, codec):
+    """What is hidden from engines lies between the blobs that Java reads and the footer."""
     path = tmp_path / "a.stats"
-    path.write_bytes(write_puffin(blobs(codec), properties={"who": "me"}).data)
+    theta, several = blobs(codec)
+    own = replace(theta, type="icestats-column-stats-v1", properties={"name": "Grüße \u2028"})
+    path.write_bytes(write_puffin([several, theta, own], properties={"who": "me"}).data)
     found, properties = java.read(path)
-    assert found == [(*described(blob), blob.payload) for blob in blobs(codec)]
+    assert found == [(*described(blob), blob.payload) for blob in (theta, own)]
+    assert [b.is_hidden for b in read_puffin_footer(Storage(), str(path)).blobs] == [False, False, True]
     assert properties["who"] == "me"
     assert properties["created-by"].startswith("icestats ")
 
