@@ -15,6 +15,7 @@ import lz4.frame
 import zstandard
 
 from icestats.errors import CallError
+from icestats.iceberg.metadata import BlobMetadata
 from icestats.read.puffin.puffin import (
     COMPRESSED_FOOTER_FLAG,
     HIDDEN_BLOBS,
@@ -22,12 +23,11 @@ from icestats.read.puffin.puffin import (
     MAX_HIDDEN_BLOBS_LENGTH,
     PuffinBlob,
 )
-from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
+from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES
 
 MAX_LISTED_BLOB_SIZE_BYTES = 256 * 2**10
 """Largest blob, before compression, that the footer lists: 8 times the Theta sketch of a column as Iceberg writes it.
 Presto reads and inflates every listed blob when it plans."""
-_OWN_TYPES = "icestats-"
 _ALWAYS_HIDDEN = (PARTITION_SKETCHES,)
 """Types of which each blob may be small, and those of all columns together are not."""
 _ZSTD_LEVEL = 3
@@ -139,8 +139,12 @@ def _hides(blob: NewBlob | CarriedBlob) -> bool:
     """Whether a blob is hidden from engines."""
     if isinstance(blob, NewBlob):
         return _harms(blob, len(blob.payload))
-    is_own = blob.blob.type.startswith(_OWN_TYPES)
-    return blob.blob.is_hidden or (is_own and _harms(blob.blob, blob.blob.length))
+    return blob.blob.is_hidden or (is_own(blob.blob) and _harms(blob.blob, blob.blob.length))
+
+
+def is_own(blob: NewBlob | PuffinBlob | BlobMetadata) -> bool:
+    """Whether a blob is of a kind that only this package writes, and never lists in metadata.json."""
+    return blob.type.startswith("icestats-") or (blob.type == KLL and "item-type" in blob.properties)
 
 
 def _harms(blob: NewBlob | PuffinBlob, size_bytes: int) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from icestats.answers.text import counted, printable_lines
 from icestats.commit.earlier_blobs import CARRIES_EARLIER
 from icestats.commit.partition_statistics_commit import PartitionPlan
-from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, write_puffin
+from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, is_own, write_puffin
 from icestats.commit.table_state import (
     BlobKey,
     Column,
@@ -306,6 +306,8 @@ class _Warnings:
             self.add(f"field {gone[0]} is not in the current schema: its blob is not listed (Spark would fail)")
         elif not blob.field_ids:
             self.add("a blob names no fields: it is not listed (Spark would fail on it)")
+        elif is_own(blob):
+            self.add(f"{blob.type} is not listed any more, as others have done: PyIceberg refuses the table over it")
         elif blob.type == THETA and len(blob.field_ids) > 1:
             first = self.columns[blob.field_ids[0]].name
             self.add(f"an NDV of {len(blob.field_ids)} fields is not listed (Spark would take it for that of {first})")

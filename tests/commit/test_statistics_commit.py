@@ -252,6 +252,25 @@ def test_a_type_that_pyiceberg_does_not_know_stays_listed(table):
     assert listed(table) == [(THETA, (1,), "2"), (THETA, (2,), "7"), (PRESTO, (2,), None)]
 
 
+def test_what_trino_lists_of_the_kits_own_blobs_is_taken_out_again(table):
+    """Its ANALYZE of some columns lists in metadata.json whatever the footer has, and PyIceberg refuses the table."""
+    own = [
+        blob(table, KLL, 2, b"kll", **{"item-type": "string"}),
+        blob(table, "icestats-column-stats-v1", 2, b"{}"),
+    ]
+    listing = [
+        {"type": b.type, "snapshot-id": b.snapshot_id, "sequence-number": 1, "fields": [2]}
+        | {"properties": dict(b.properties)}
+        for b in own
+    ]
+    register(table, write_foreign(table, *own), [], **{"blob-metadata": listing})
+    plan = prepare_commit(table.refresh(), [theta(table, 1)])
+    assert sum("is not listed any more" in warning for warning in plan.warnings) == 2
+    commit_statistics(plan)
+    assert listed(table) == [(THETA, (1,), "2")]
+    assert (KLL, (2,)) in stored(table)
+
+
 def test_blobs_of_several_fields_of_others_stay_where_their_owners_look(table):
     """Spark takes the first field of an entry; only an NDV of several fields makes it wrong."""
     register_presto(table, 1, 2, kind="of-others")
