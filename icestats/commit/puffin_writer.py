@@ -23,13 +23,11 @@ from icestats.read.puffin.puffin import (
     MAX_HIDDEN_BLOBS_LENGTH,
     PuffinBlob,
 )
-from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES
+from icestats.read.puffin.statistics_files import KLL
 
 MAX_LISTED_BLOB_SIZE_BYTES = 256 * 2**10
 """Largest blob, before compression, that the footer lists: 8 times the Theta sketch of a column as Iceberg writes it.
 Presto reads and inflates every listed blob when it plans."""
-_ALWAYS_HIDDEN = (PARTITION_SKETCHES,)
-"""Types of which each blob may be small, and those of all columns together are not."""
 _ZSTD_LEVEL = 3
 
 Codec = Literal["zstd", "lz4"]
@@ -110,9 +108,11 @@ def write_puffin(
     Notes
     -----
     Presto wants exactly one field in every blob that the footer lists, and plans without any statistics of the table
-    otherwise (`TableStatisticsMaker.loadStatisticsFile`). So a blob of no field or several, one of more than
-    `MAX_LISTED_BLOB_SIZE_BYTES`, and the sketches by partition are hidden: their bytes are in the file, and the file's
-    property `HIDDEN_BLOBS` describes them. Blobs that others wrote stay where they were: their readers look there.
+    otherwise (`TableStatisticsMaker.loadStatisticsFile`). Trino lists in metadata.json whatever the footer lists
+    (`TableStatisticsWriter.copyRetainedStatistics`), where PyIceberg 0.12 refuses all types but Theta. So a blob of no
+    field or several, one of more than `MAX_LISTED_BLOB_SIZE_BYTES`, and all of kinds that only this package writes are
+    hidden: their bytes are in the file, and the file's property `HIDDEN_BLOBS` describes them. Blobs that others wrote
+    stay where they were: their readers look there.
     zstd and LZ4 frames say their content size, as the spec asks, and have a checksum.
     Source: Puffin spec, "File structure", "Footer payload" and "Compression codecs".
 
@@ -137,18 +137,14 @@ def write_puffin(
 
 def _hides(blob: NewBlob | CarriedBlob) -> bool:
     """Whether a blob is hidden from engines."""
-    if isinstance(blob, NewBlob):
-        return _harms(blob, len(blob.payload))
-    return blob.blob.is_hidden or (is_own(blob.blob) and _harms(blob.blob, blob.blob.length))
+    if isinstance(blob, CarriedBlob):
+        return blob.blob.is_hidden or is_own(blob.blob)
+    return is_own(blob) or len(blob.field_ids) != 1 or len(blob.payload) > MAX_LISTED_BLOB_SIZE_BYTES
 
 
 def is_own(blob: NewBlob | PuffinBlob | BlobMetadata) -> bool:
     """Whether a blob is of a kind that only this package writes, and never lists in metadata.json."""
     return blob.type.startswith("icestats-") or (blob.type == KLL and "item-type" in blob.properties)
-
-
-def _harms(blob: NewBlob | PuffinBlob, size_bytes: int) -> bool:
-    return len(blob.field_ids) != 1 or size_bytes > MAX_LISTED_BLOB_SIZE_BYTES or blob.type in _ALWAYS_HIDDEN
 
 
 def _store(blob: NewBlob | CarriedBlob) -> tuple[PuffinBlob, bytes]:

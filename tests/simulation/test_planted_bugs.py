@@ -75,7 +75,7 @@ def test_a_wrong_figure(monkeypatch):
 
 
 def test_a_blob_that_blinds_presto(monkeypatch):
-    monkeypatch.setattr(puffin_writer, "_harms", lambda blob, size_bytes: False)
+    monkeypatch.setattr(puffin_writer, "_hides", lambda blob: False)
     assert_found(r"engines see the blob 'icestats-manifest-stats-v1'")
 
 

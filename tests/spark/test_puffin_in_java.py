@@ -86,7 +86,7 @@ def test_java_reads_what_is_written_here(java, tmp_path, codec):
     """What is hidden from engines lies between the blobs that Java reads and the footer."""
     path = tmp_path / "a.stats"
     theta, several = blobs(codec)
-    own = replace(theta, type="icestats-column-stats-v1", properties={"name": "Grüße \u2028"})
+    own = replace(theta, type="of-others", properties={"name": "Grüße \u2028"})
     path.write_bytes(write_puffin([several, theta, own], properties={"who": "me"}).data)
     found, properties = java.read(path)
     assert found == [(*described(blob), blob.payload) for blob in (theta, own)]
