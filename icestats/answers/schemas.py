@@ -13,6 +13,7 @@ import pyarrow as pa
 __all__ = [
     "COLUMNS",
     "COMPUTED",
+    "COVERAGE",
     "ESTIMATES",
     "LAYOUT",
     "MANIFESTS",
@@ -248,6 +249,25 @@ COMPUTED = pa.schema(
 smallest and largest value as single-value bytes (NaN left out), and lengths in bytes. `ndv` is an estimate with its
 relative standard error (0: exact) of how many values there are that are not empty: Theta leaves the empty string out.
 Sketch sizes are serialised bytes; `kll_size_bytes` is null if the type has no KLL sketch."""
+
+COVERAGE = pa.schema(
+    _required(pa.string(), "engine", "engine_version", "level")
+    + _optional(pa.string(), "column")
+    + _optional(pa.int32(), "field_id")
+    + _required(pa.string(), "statistic")
+    + _required(pa.bool_(), "uses", "available")
+    + _optional(pa.string(), "source")
+    + _optional(pa.int64(), "commits_behind")
+    + _required(pa.bool_(), "read_by_engine")
+    + _optional(pa.string(), "command")
+    + _required(pa.string(), "evidence")
+)
+"""One row per engine and statistic, and per column where the level is `table-column` or `partition-column`. `uses` says
+whether the engine's optimizer uses the statistic, of tables of any format; `available` whether this table has it, and
+`source` where: the place that the engine reads, or else the newest. `commits_behind` counts the commits from the
+snapshot that it is of to the loaded one (null: the table does not have it). `read_by_engine` says whether the engine
+reads it there today, and `command` what would provide it (null: the engine has it, does not use it, or nothing provides
+it). `evidence` is how the engine uses it or why not, and in brackets the documentation or source file that says so."""
 
 SNAPSHOTS = pa.schema(
     _required(pa.int64(), "snapshot_id")

@@ -238,6 +238,19 @@ def _sketches(table: Table) -> Output:
     return Output(found, lambda: build_sketch_records(found))
 
 
+@cli.command("coverage")
+@_with_table
+@with_output
+@click.option("--columns", metavar="A,B", help="Top-level columns; by default all.")
+@click.option("--engines", metavar="A,B", help="Spark, Trino, Presto, Hive, Impala, DuckDB, icestats; by default all.")
+def _coverage(table: Table, columns: str | None, engines: str | None) -> Output:
+    """Show which statistics each engine's optimizer uses, has of SOURCE, and lacks, and the commands that help."""
+    from icestats.estimation.coverage import render_coverage
+
+    found = _read_with_bar(table).coverage(columns=_split_names(columns), engines=_split_names(engines))
+    return Output(found, text=render_coverage(found))
+
+
 @cli.command("histogram")
 @_with_table
 @click.argument("column")

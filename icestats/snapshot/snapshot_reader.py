@@ -17,7 +17,7 @@ from icestats.answers.schemas import MANIFESTS, partitions_schema
 from icestats.answers.text import counted
 from icestats.errors import CallError, FilterError, IcestatsError, MetadataError, StatisticsMissingError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.plan.evaluation.partition_groups import build_partition_keys
 from icestats.read.manifests.manifest_list import read_manifest_list
@@ -156,7 +156,7 @@ class SnapshotReader:
         def read(wanted: Sequence[ManifestToRead]) -> RollUps:
             return read_rollups(wanted, metadata, storage, schema, by=("manifest",), progress=progress)
 
-        found = self._committed.read(self._nearest_blobs(), columns, read)
+        found = self._committed.read(self.nearest_blobs(), columns, read)
         if found is not None:
             self._by_manifest[columns] = found
         return found
@@ -166,7 +166,7 @@ class SnapshotReader:
         leave_out = partial(self._leave_out, "committed manifest statistics")
         return CommittedRollups(self.source.storage, self.manifest_files, self.schema.columns, leave_out)
 
-    def _nearest_blobs(self) -> Iterator[CommittedBlob]:
+    def nearest_blobs(self) -> Iterator[CommittedBlob]:
         """Yield blobs, the nearest first, reading no more footers than are asked for; damaged files are left out."""
         if "blobs" in vars(self):
             yield from self.blobs
@@ -217,7 +217,7 @@ class SnapshotReader:
 
     def find_committed_sizes(self, fields: Sequence[Field]) -> tuple[int, int]:
         """Return the k and lg_k of the largest committed sketches of some columns, at least the default ones."""
-        return find_committed_sizes(self.source.storage, tuple(self._nearest_blobs()), fields)
+        return find_committed_sizes(self.source.storage, tuple(self.nearest_blobs()), fields)
 
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
@@ -225,7 +225,7 @@ class SnapshotReader:
 
     def read_partitions(self) -> pa.Table:
         """Return `schemas.partitions_schema`."""
-        rollups, indexes, stored = self.partition_rollups, self._indexes, self._read_stored_partitions()
+        rollups, indexes, stored = self.partition_rollups, self.partition_indexes, self._read_stored_partitions()
         figures: dict[str, pa.Array] = {}
         if indexes or stored is not None:
             keys = self._build_keys(rollups.partitions)
@@ -243,19 +243,23 @@ class SnapshotReader:
         files = self.source.metadata.partition_statistics
         snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
         file = next((one for one in files if one.snapshot_id == snapshot_id), None)
-        if file is None:
-            return None
+        return None if file is None else self.read_partition_file(file, ())
+
+    def read_partition_file(
+        self, file: PartitionStatisticsFile, columns: Sequence[Field]
+    ) -> PartitionStatistics | None:
+        """Read a partition statistics file; one that cannot be used is left out."""
         try:
             data = self.source.storage.read(file.statistics_path)
-            return read_partition_statistics(data, file.statistics_path, self.partition_columns, ())
+            return read_partition_statistics(data, file.statistics_path, self.partition_columns, columns)
         except IcestatsError as error:
             self._leave_out("committed partition statistics", error)
             return None
 
     @cached_property
-    def _indexes(self) -> tuple[CommittedPartitions, ...]:
+    def partition_indexes(self) -> tuple[CommittedPartitions, ...]:
         """The indexes of the nearest sketches by partition of each column that has some."""
-        blobs, found = tuple(self._nearest_blobs()), []
+        blobs, found = tuple(self.nearest_blobs()), []
         for field in self.schema.top_level:
             try:
                 found.append(read_partition_index(self.source.storage, blobs, field))
@@ -272,7 +276,7 @@ class SnapshotReader:
     def _read_figures(self) -> CommittedFigures:
         """Return the figures of committed statistics; those of a damaged blob are left out."""
         figures: dict[int, dict[str, Figure]] = {}
-        usable = [blob for blob in self._nearest_blobs() if blob.commits_behind is not None]
+        usable = [blob for blob in self.nearest_blobs() if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
             try:
                 found = read_committed_figures(self.source.storage, (blob,), self.schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError, StatisticsMissingError, check_whole
+from icestats.errors import CallError, IcestatsError, StatisticsMissingError, check_whole
 from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import Snapshot
 from icestats.table.contents_facet import Contents
@@ -40,6 +40,61 @@ class StatisticsFiles(Contents):
         from icestats.read.puffin.statistics_files import build_sketches
 
         return build_sketches(self._reader.blobs, self.schema)
+
+    def coverage(self, *, columns: Sequence[str] | None = None, engines: Sequence[str] | None = None) -> pa.Table:
+        """Return which statistics each engine's optimizer uses, has of this table, and lacks.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Primitive top-level columns; by default all.
+        engines : sequence of str, optional
+            Some of Spark, Trino, Presto, Hive, Impala, DuckDB and icestats; by default all.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.COVERAGE`: one row an engine and statistic of the table, a column, the partitions, or a column of
+            the partitions. A statistic that does not apply is left out: NaN of other types than float and double,
+            lengths of other types than string and binary, partitions of a table without.
+
+        Raises
+        ------
+        ColumnNotFoundError, CallError
+            There is no such column or engine, or the column is nested.
+        MetadataError
+            A metadata file is missing, cut or damaged. Statistics files that are lack what they should have.
+
+        Notes
+        -----
+        What an engine does is of the version in `engine_version`, as its source shows. What an engine has outside of
+        the table, such as the columns' statistics of a Hive metastore, is not known. Source: "Extending standardized
+        statistics in Iceberg", the tables of statistics by level.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> coverage = icestats.load("demo.flights").coverage(columns=["carrier"], engines=["DuckDB"])
+        >>> coverage.filter(coverage["read_by_engine"])["statistic"].to_pylist()
+        ['num rows']
+        """
+        from icestats.estimation.coverage import TableWords, build_coverage
+
+        fields = self.schema.top_level if columns is None else [self.schema.find(name) for name in columns]
+        fields = [field for field in fields if columns is not None or field.is_primitive]
+        if nested := [field for field in fields if not (field.top_level and field.is_primitive)]:
+            raise CallError(f"column {nested[0].name!r} is {nested[0].type}: expected a primitive top-level column")
+        words = TableWords(self.name, self.pin, self._source.identifier, columns, self._can_commit())
+        return build_coverage(self._reader, words, fields, engines)
+
+    def _can_commit(self) -> bool:
+        if self._source.identifier is None or self.snapshot is None:
+            return False
+        try:
+            self.check_commit()
+        except IcestatsError:
+            return False
+        return True
 
     def histogram(
         self,
