@@ -214,7 +214,7 @@ def _find_command(
     if is_read and best is not None and not best.commits_behind:
         return None
     own = words.fill(fact.command, fact.engine)
-    is_unlisted = "theta" in fact.reads and best is not None and best.blob is not None and not best.blob.listed
+    is_unlisted = "Theta sketch" in fact.reads and best is not None and best.blob is not None and not best.blob.listed
     if best is None or best.commits_behind or is_unlisted:
         options = _find_options(fact, field) if fact.reads or own else None
         if options is not None:
@@ -270,7 +270,7 @@ class _Reading:
         if fact.engine == "Hive":
             seen = list_seen_blobs(self._reader, found.statistics_path)
             return found.listed and all(blob.type == HIVE_COLUMNS for blob in seen)
-        stated = found.blob.properties.get("ndv" if place.place == "theta" else "data_size")
+        stated = found.blob.properties.get("ndv" if place.place == "Theta sketch" else "data_size")
         path = None if self._presto_file is None else self._presto_file.statistics_path
         return found.statistics_path == path and parse_count(stated) is not None
 

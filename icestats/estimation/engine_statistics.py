@@ -26,8 +26,16 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
 }
 """The statistics of each level, by the names of "Extending standardized statistics in Iceberg"."""
 PLACES = (
-    *("snapshot summary", "manifest list", "manifests", "theta", "kll", "column statistics", "partition statistics"),
-    *("partition sketches", "presto data size", "hive columns", "hive partition columns"),
+    *(
+        "snapshot summary",
+        "manifest list",
+        "manifests",
+        "Theta sketch",
+        "KLL sketch",
+        "column statistics",
+        "partition statistics",
+    ),
+    *("partition sketches", "Presto's blobs", "Hive's blobs", "Hive's blobs by partition"),
 )
 """Where a table can have a statistic."""
 _NOT_IN_PATHS = frozenset({"name", "version", "bridge", "fact"})

@@ -26,14 +26,14 @@ PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 HIVE_COLUMNS = "ColumnStatisticsObj"
 _HIVE = ("NDV", "min value", "max value", "null count", "num trues", "num falses", "avg length", "max length")
 _BLOBS = {
-    THETA: ("theta", ("NDV",)),
-    KLL: ("kll", ("histogram",)),
+    THETA: ("Theta sketch", ("NDV",)),
+    KLL: ("KLL sketch", ("histogram",)),
     COLUMN_STATISTICS: (
         "column statistics",
         ("min value", "max value", "null count", "nulls fraction", "NaN count", "avg length", "max length"),
     ),
-    PRESTO_DATA_SIZE: ("presto data size", ("size in bytes",)),
-    HIVE_COLUMNS: ("hive columns", _HIVE),
+    PRESTO_DATA_SIZE: ("Presto's blobs", ("size in bytes",)),
+    HIVE_COLUMNS: ("Hive's blobs", _HIVE),
 }
 """Of each type of blob of one column: the place, and the statistics that it holds. Whether Hive's has a histogram and
 a bit vector, its metastore's settings say."""
@@ -147,7 +147,7 @@ def _find_blobs(reader: SnapshotReader, columns: Sequence[Field]) -> _Found:
         place, statistics = _BLOBS[blob.type]
         level = "table-column"
         if blob.type == HIVE_COLUMNS and "partition" in blob.properties:
-            level, place = "partition-column", "hive partition columns"
+            level, place = "partition-column", "Hive's blobs by partition"
         elif len(blob.field_ids) != 1:
             continue
         holding = Holding(place, f"{blob.type} in {found.statistics_path}", found.commits_behind, found)

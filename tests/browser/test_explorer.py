@@ -14,7 +14,7 @@ MINUTE_MS = 60_000
 CELLS = ("import icestats", "explorer = icestats.load('demo.events').explore()\nexplorer")
 PARTS = (
     *("summary", "selection", "manifests", "partitions", "columns", "histogram", "findings", "outline", "plan"),
-    *("estimates", "snapshots", "statistics", "compute"),
+    *("estimates", "snapshots", "statistics", "coverage", "compute"),
 )
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 expect.set_options(timeout=MINUTE_MS)
@@ -28,7 +28,7 @@ def test_every_part_is_drawn(opened: ExplorerPage) -> None:
     expect(opened.rows("columns")).to_have_count(10)
     expect(opened.part("columns").locator(".icestats-spark-bars i").first).to_be_visible()
     expect(opened.part("histogram").locator(".scatterlayer .trace")).not_to_have_count(0)
-    for name in ("findings", "outline", "snapshots", "statistics"):
+    for name in ("findings", "outline", "snapshots", "statistics", "coverage"):
         expect(opened.rows(name)).not_to_have_count(0)
     opened.photograph("part-histogram", opened.part("histogram"))
 
@@ -150,6 +150,21 @@ def test_a_filter_is_planned_and_estimated_as_one_types(opened: ExplorerPage) ->
     expect(opened.part("estimates").locator(".icestats-caption")).to_contain_text("rows counted;")
     expect(opened.part("estimates").locator(".icestats-cell-good").first).to_be_visible()
     opened.settle()
+
+
+def test_the_matrix_of_engines_is_filtered_and_says_why(opened: ExplorerPage) -> None:
+    """Words leave the rows that have them; Enter on a row shows each engine's command and evidence."""
+    matrix = opened.part("coverage")
+    expect(matrix.locator(".icestats-caption")).to_contain_text("fresh")
+    matrix.get_by_role("searchbox").fill("event_type min value")
+    expect(opened.rows("coverage")).to_have_count(2)
+    opened.rows("coverage").first.focus()
+    opened.page.keyboard.press("Enter")
+    engines = matrix.get_by_role("region", name="Engines")
+    expect(engines.locator("tbody tr")).to_have_count(7)
+    expect(engines).to_contain_text("IcebergStatistics.java")
+    opened.photograph("part-coverage", matrix)
+    matrix.get_by_role("searchbox").fill("")
 
 
 def test_generating_shows_its_cost_and_waits_for_a_preview(opened: ExplorerPage) -> None:

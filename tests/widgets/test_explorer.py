@@ -274,3 +274,42 @@ def test_a_missing_manifest_list_is_a_note(hostile_table: icestats.Table) -> Non
     assert path.rsplit("/", 1)[1] in explorer.manifests.body.children[0].value
     assert path.rsplit("/", 1)[1] in explorer.summary.body.children[0].value
     assert path.rsplit("/", 1)[1] in explorer.tree.grid.note
+
+
+def test_the_matrix_says_of_each_column_what_each_engine_has(hostile_table: icestats.Table) -> None:
+    """Columns are text; words filter the rows; a chosen row shows commands and evidence."""
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    matrix = explorer.coverage
+    names = [column["name"] for column in matrix.grid.columns]
+
+    def shown() -> list[dict[str, str]]:
+        rows = matrix.grid._rows.window(0, 1000)
+        return [dict(zip(names, (cell["t"] for cell in row["cells"]), strict=True)) for row in rows]
+
+    price = next(row for row in shown() if (row["column"], row["statistic"]) == ("price", "min value"))
+    assert price == {
+        "column": "price",
+        "statistic": "min value",
+        "Spark": "ignored",
+        "Trino": "fresh",
+        "Presto": "ignored",
+        "Hive": "ignored",
+        "Impala": "ignored",
+        "DuckDB": "ignored",
+        "icestats": "fresh",
+    }
+    assert HOSTILE in {row["column"] for row in shown()}
+    assert "num partitions" in {row["statistic"] for row in shown()}
+    matrix.grid.on_filter("price missing")
+    assert {row["column"] for row in shown()} == {"price", "price, by partition"}
+    assert all("missing" in row.values() for row in shown())
+    matrix.grid.on_filter("no such row")
+    assert (shown(), matrix.grid.note) == ([], "No rows match: shorten the filter.")
+    matrix.grid.on_filter("")
+    key = next(key for key in matrix._groups if key.startswith("table-column:4:NDV"))
+    matrix.grid.on_select(key, None)
+    assert "icestats compute db.hostile --table --commit" in matrix.about.value
+    assert not any("<img" in html for html in html_of(matrix))
+    assert matrix.to_arrow().schema == icestats.schemas.COVERAGE
+    assert matrix.code() == "table.coverage()"

@@ -22,7 +22,7 @@ from icestats_widgets.state import ExplorerState
 _FRACTIONS = ("double", "float", "decimal")
 _WHOLE = ("int", "long")
 _MANY = 100
-_ROLLED_UP = ("manifests", "columns", "partitions")
+_ROLLED_UP = ("manifests", "columns", "partitions", "coverage")
 _SECONDS_BETWEEN = 0.1
 """Shortest time between progress messages to the browser."""
 
@@ -85,6 +85,7 @@ class Coordinator:
         self._start("columns", table.columns)
         self._start("manifests", table.manifests)
         self._start("partitions", lambda: drop_statistics(table.partitions()))
+        self._start("coverage", table.coverage)
 
     def _not_rolled_up(self, error: Exception) -> None:
         self._state.reading = (0, 0)

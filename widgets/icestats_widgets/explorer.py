@@ -14,6 +14,7 @@ from icestats_widgets.column_view import ColumnView
 from icestats_widgets.computation import Computation
 from icestats_widgets.compute_view import ComputeView
 from icestats_widgets.coordinator import Coordinator
+from icestats_widgets.coverage_view import CoverageView
 from icestats_widgets.estimate_view import EstimateView
 from icestats_widgets.finding_view import FindingView
 from icestats_widgets.histogram_view import HistogramView
@@ -79,6 +80,7 @@ class Explorer(ipywidgets.VBox):
         self.findings = FindingView(self.state, self._questions)
         self.snapshots = SnapshotView(self.state)
         self.statistics = StatisticsView(self.state)
+        self.coverage = CoverageView(self.state)
         self.compute = ComputeView(self.state, Computation(self.state, self._background))
         self.parts: tuple[View, ...] = (
             self.manifests,
@@ -91,6 +93,7 @@ class Explorer(ipywidgets.VBox):
             self.estimates,
             self.snapshots,
             self.statistics,
+            self.coverage,
             self.compute,
         )
         grid = ipywidgets.Box(self.parts)

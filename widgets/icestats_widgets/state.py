@@ -139,6 +139,12 @@ class ExplorerState(HasTraits):
     Type: `pyarrow.Table` or None. Default: None, not read yet.
     """
 
+    coverage = Any(None)
+    """`Table.coverage()`: what engines have of the statistics.
+
+    Type: `pyarrow.Table` or None. Default: None, not read yet.
+    """
+
     sparks = Dict()
     """Small histograms by column.
 
