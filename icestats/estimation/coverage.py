@@ -15,10 +15,12 @@ from icestats.answers.schemas import COVERAGE
 from icestats.answers.text import align, counted, printable_lines, quote_name
 from icestats.errors import CallError
 from icestats.estimation.engine_statistics import EngineFact, list_engines, read_engine_facts
-from icestats.estimation.holdings import HIVE_COLUMNS, Holding, find_holdings, has_partitions, list_seen_blobs
+from icestats.estimation.holdings import HIVE_COLUMNS, Holding, find_holdings, has_partitions
 from icestats.iceberg.metadata import Field, StatisticsFile, parse_count
 from icestats.iceberg.types import has_lengths
-from icestats.read.puffin.statistics_age import ENGINES
+from icestats.read.puffin.puffin import PuffinBlob
+from icestats.read.puffin.statistics_age import ENGINES, count_ages
+from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.column_accumulator import can_distribute, can_sketch
 
@@ -98,8 +100,9 @@ def build_coverage(
         There is no such engine.
     """
     chosen = _choose_engines(engines)
-    holdings = find_holdings(reader, columns)
-    reading = _Reading(reader)
+    blobs = tuple(reader.nearest_blobs())
+    holdings = find_holdings(reader, blobs, columns)
+    reading = _Reading(reader, blobs)
     by_statistic: dict[tuple[str, str], list[EngineFact]] = defaultdict(list)
     for fact in read_engine_facts():
         if fact.engine in chosen:
@@ -240,18 +243,23 @@ def _find_options(fact: EngineFact, field: Field | None) -> str | None:
 class _Reading:
     """Which places of a table each engine reads today."""
 
-    def __init__(self, reader: SnapshotReader) -> None:
+    def __init__(self, reader: SnapshotReader, blobs: Sequence[CommittedBlob]) -> None:
         self._metadata = reader.source.metadata
         self._reader = reader
+        self._seen: dict[str, list[PuffinBlob]] = defaultdict(list)
+        for found in blobs:
+            self._seen[found.statistics_path].append(found.blob)
         self._presto_file = self._find_presto_file()
         self._presto_refuses = self._find_presto_refusal()
+        self._trino_refuses = self._find_trino_refusal()
 
     def find_obstacle(self, engine: str, field: Field | None) -> str:
         """Return why an engine reads nothing of the table, or of a column; empty: nothing keeps it from that."""
         if engine == "Presto":
             return self._presto_refuses
-        if engine == "Trino" and field is not None and field.type.startswith("fixed"):
-            return "a query with a fixed column has no statistics at all"
+        if engine == "Trino":
+            is_fixed = field is not None and field.type.startswith("fixed")
+            return "a query with a fixed column has no statistics at all" if is_fixed else self._trino_refuses
         if engine == "DuckDB" and self._metadata.format_version < 2:
             return "the table has format version 1"
         return ""
@@ -268,11 +276,20 @@ class _Reading:
         if fact.engine in ENGINES:
             return fact.engine in found.engines
         if fact.engine == "Hive":
-            seen = list_seen_blobs(self._reader, found.statistics_path)
-            return found.listed and all(blob.type == HIVE_COLUMNS for blob in seen)
+            return found.listed and all(blob.type == HIVE_COLUMNS for blob in self._seen[found.statistics_path])
         stated = found.blob.properties.get("ndv" if place.place == "Theta sketch" else "data_size")
         path = None if self._presto_file is None else self._presto_file.statistics_path
         return found.statistics_path == path and parse_count(stated) is not None
+
+    def _find_trino_refusal(self) -> str:
+        ages = count_ages(self._metadata, self._reader.snapshot)
+        files = {file.snapshot_id: file for file in self._metadata.statistics}
+        nearest = next((files[snapshot_id] for snapshot_id in ages if snapshot_id in files), None)
+        for blob in () if nearest is None else nearest.blobs:
+            stated = blob.properties.get("ndv")
+            if stated is not None and parse_count(stated) is None:
+                return f"Trino sees no statistics of the table at all: metadata.json lists the ndv {stated[:40]!r}"
+        return ""
 
     def _find_presto_file(self) -> StatisticsFile | None:
         """Return the file that Presto takes: that of the snapshot nearest in time, whatever branch it is of."""
@@ -293,7 +310,7 @@ class _Reading:
         if refused:
             return f"Presto 0.287 refuses the table: column {refused[0].name!r} is {refused[0].type}"
         path = "" if self._presto_file is None else self._presto_file.statistics_path
-        odd = [blob for blob in list_seen_blobs(self._reader, path) if len(blob.field_ids) != 1]
+        odd = [blob for blob in self._seen[path] if len(blob.field_ids) != 1]
         if odd:
             return (
                 f"Presto sees no statistics of the table at all: the blob {odd[0].type[:80]!r} in {path} has "

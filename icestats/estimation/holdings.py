@@ -16,7 +16,6 @@ from icestats.answers.text import counted
 from icestats.estimation.engine_statistics import LEVELS
 from icestats.estimation.row_level_deletes import is_partitioned
 from icestats.iceberg.metadata import Field, Snapshot, parse_count
-from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA, CommittedBlob
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -67,13 +66,17 @@ Key = tuple[str, int | None, str]
 _Found = Iterator[tuple[Key, Holding]]
 
 
-def find_holdings(reader: SnapshotReader, columns: Sequence[Field]) -> Mapping[Key, Sequence[Holding]]:
+def find_holdings(
+    reader: SnapshotReader, blobs: Sequence[CommittedBlob], columns: Sequence[Field]
+) -> Mapping[Key, Sequence[Holding]]:
     """Find the places of each statistic that a table has at a snapshot, the newest first.
 
     Parameters
     ----------
     reader : SnapshotReader
         The snapshot.
+    blobs : sequence of CommittedBlob
+        Those of its `nearest_blobs`.
     columns : sequence of Field
         Top-level columns.
 
@@ -87,7 +90,7 @@ def find_holdings(reader: SnapshotReader, columns: Sequence[Field]) -> Mapping[K
         for parts in (
             _find_counts(reader, reader.snapshot),
             _find_metrics(reader, columns),
-            _find_blobs(reader, columns),
+            _find_blobs(blobs, columns),
             _find_partition_file(reader, columns),
             _find_partition_sketches(reader),
         ):
@@ -138,9 +141,9 @@ def _known_metrics(
                 yield from ((field.field_id, statistic) for statistic in _METRICS[metric])
 
 
-def _find_blobs(reader: SnapshotReader, columns: Sequence[Field]) -> _Found:
+def _find_blobs(blobs: Sequence[CommittedBlob], columns: Sequence[Field]) -> _Found:
     wanted = {field.field_id for field in columns}
-    for found in reader.nearest_blobs():
+    for found in blobs:
         blob = found.blob
         if found.commits_behind is None or blob.type not in _BLOBS:
             continue
@@ -189,8 +192,3 @@ def _find_partition_sketches(reader: SnapshotReader) -> _Found:
         for statistic in ("NDV",) if found.index.item_type is None else ("NDV", "histogram"):
             if kept:
                 yield ("partition-column", found.index.field_id, statistic), holding
-
-
-def list_seen_blobs(reader: SnapshotReader, statistics_path: str) -> list[PuffinBlob]:
-    """Return the blobs that an engine sees which reads the footer of a statistics file."""
-    return [found.blob for found in reader.nearest_blobs() if found.statistics_path == statistics_path]

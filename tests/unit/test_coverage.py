@@ -168,6 +168,21 @@ def test_one_blob_of_two_fields_blinds_presto(table):
     assert states(fine, "table", "num rows")["Presto"] == "fresh"
 
 
+def test_one_ndv_that_is_no_integer_blinds_trino(table):
+    opened = open_table(table)
+    odd = replace(theta(opened.snapshot, 1), properties={"ndv": "12.5"})
+    found = rows(with_blobs(opened, odd), "table", "num rows")
+    assert name_state(found["Trino"]) == "ignored"
+    assert "metadata.json lists the ndv '12.5'" in found["Trino"]["evidence"]
+    assert name_state(found["Spark"]) == "fresh"
+
+
+def test_duckdb_counts_no_rows_of_format_version_1(table):
+    opened = open_table(table)
+    old = Table(replace(opened._source, metadata=replace(opened.metadata, format_version=1)))
+    assert states(old, "table", "num rows")["DuckDB"] == "ignored"
+
+
 def with_blobs(opened, *blobs):
     """Return the table with a statistics file of these blobs, all of them listed."""
     puffin = write_puffin(blobs)
