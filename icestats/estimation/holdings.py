@@ -135,9 +135,8 @@ def _known_metrics(
     wanted = {field.field_id for field in columns}
     for metric in STATISTICS:
         missing = known_values(cells, metric, np.repeat(live_file_counts, len(of)))[1].reshape(-1, len(of))
-        lacking: list[bool] = (missing > 0).any(axis=0).tolist()
-        for field, lacks in zip(of, lacking, strict=True):
-            if field.field_id in wanted and not lacks:
+        for place, field in enumerate(of):
+            if field.field_id in wanted and not missing[:, place].any():
                 yield from ((field.field_id, statistic) for statistic in _METRICS[metric])
 
 
