@@ -248,7 +248,8 @@ class _Reading:
         self._reader = reader
         self._seen: dict[str, list[PuffinBlob]] = defaultdict(list)
         for found in blobs:
-            self._seen[found.statistics_path].append(found.blob)
+            if not found.blob.is_hidden:
+                self._seen[found.statistics_path].append(found.blob)
         self._presto_file = self._find_presto_file()
         self._presto_refuses = self._find_presto_refusal()
         self._trino_refuses = self._find_trino_refusal()

@@ -28,6 +28,7 @@ from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 from icestats.table.table import Table
+from tests.committed_statistics import as_of_others
 
 THETA = "apache-datasketches-theta-v1"
 ROOT = Path(icestats.__file__).parents[1]
@@ -165,6 +166,8 @@ def test_one_blob_of_two_fields_blinds_presto(table):
     assert found["evidence"].startswith("Presto sees no statistics of the table at all: the blob 'apache-datasketches")
     assert states(path, "table", "num rows")["Trino"] == "fresh"
     fine = with_blobs(opened, theta(opened.snapshot, 1))
+    hidden = with_puffin(opened, write_puffin([theta(opened.snapshot, 1), theta(opened.snapshot, 1, 3)]), [])
+    assert states(hidden, "table", "num rows")["Presto"] == "fresh", "the kit's own of two fields is hidden"
     assert states(fine, "table", "num rows")["Presto"] == "fresh"
 
 
@@ -184,8 +187,11 @@ def test_duckdb_counts_no_rows_of_format_version_1(table):
 
 
 def with_blobs(opened, *blobs):
-    """Return the table with a statistics file of these blobs, all of them listed."""
-    puffin = write_puffin(blobs)
+    """Return the table with a statistics file of these blobs, all of them listed, as others write it."""
+    return with_puffin(opened, write_puffin([as_of_others(blob) for blob in blobs]), blobs)
+
+
+def with_puffin(opened, puffin, blobs):
     path = f"{opened.metadata.location}/metadata/{len(blobs)}.stats"
     Path(path.removeprefix("file://")).write_bytes(puffin.data)
     listed = tuple(BlobMetadata(b.type, b.snapshot_id, 1, b.field_ids, b.properties) for b in blobs)
