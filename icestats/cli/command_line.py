@@ -342,6 +342,18 @@ def _remove_statistics(table: Table, keep_partitions: bool, yes: bool, **options
     return report.to_json, report
 
 
+@cli.command("export")
+@_with_table
+@click.option("--to", "engine", required=True, type=click.Choice(("hive", "impala", "spark", "trino")))
+@click.option("--name", metavar="NAME", help="The table's name in the engine, such as db.table.")
+@click.option("--metastore", metavar="URI", help="With hive: write to this metastore, thrift://host:port.")
+@click.option("--bit-vectors", is_flag=True, help="With --metastore: scan for Hive's bit vectors, with PySpark.")
+@click.option("--dry-run", is_flag=True, help="With --metastore: only show what would be written.")
+def _export(table: Table, engine: str, **options: Any) -> None:
+    """Write the statements or settings that give an engine the known statistics, or write to a Hive metastore."""
+    click.echo(_read_with_bar(table).export(engine, **options), nl=False)
+
+
 @cli.command("orphans")
 @_with_table
 @with_output

@@ -1,7 +1,7 @@
-"""The hashes in Iceberg's Theta sketches, for a whole Arrow batch at a time.
+"""The hashes in Iceberg's Theta sketches and in Hive's bit vectors, for a whole Arrow batch at a time.
 
 Source: Iceberg's Puffin spec, "apache-datasketches-theta-v1"; Iceberg spec, "Appendix D: Single-value serialization";
-MurmurHash3 x64 128 (Austin Appleby, public domain).
+MurmurHash3 x64 128 (Austin Appleby, public domain); Hive 4 `Murmur3.hash64`, `GenericUDAFComputeBitVectorBase`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from icestats.stats import column_values as values
 _SEED = 9001
 """The default seed of DataSketches, and the only one that Iceberg uses."""
 
+_HIVE_SEED = 104_729
 _MASK = (1 << 64) - 1
 _C1 = 0x87C37B91114253D5
 _C2 = 0x4CF5AD432745937F
@@ -87,6 +88,60 @@ def hash_dense(dense: pa.Array, type_text: str) -> Hashes:
         return np.take(both, words)
     unsigned: npt.NDArray[Any] = words.view(np.uint32 if words.itemsize == 4 else np.uint64)
     return _hash_words(unsigned, words.itemsize)
+
+
+def hash_for_hive(dense: pa.Array, type_text: str) -> Hashes:
+    """Return the hashes that Hive's HyperLogLog takes in, for values from `column_values.dense_values`.
+
+    Hive takes whole numbers, days and seconds as 64-bit integers, other numbers as doubles, and strings as UTF-8.
+
+    Examples
+    --------
+    >>> [hex(h) for h in hash_for_hive(pa.array([5]), "long").tolist()]
+    ['0x678a0afe9c7c6e47']
+    """
+    kind = parse_type(type_text)
+    if kind.name == "string":
+        return _hash_ranges_for_hive(*values.byte_ranges(dense))
+    if kind.name in ("float", "double", "decimal"):
+        numbers = dense.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        words = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
+    else:
+        words = values.fixed_words(dense).astype(np.int64)
+    if kind.is_timestamp:
+        words = words // (10**9 if kind.name.endswith("_ns") else 10**6)
+    hashes = np.full(len(words), _HIVE_SEED, np.uint64)
+    _absorb_for_hive(hashes, words.view(np.uint64).byteswap())
+    return _finish_for_hive(hashes, np.uint64(8))
+
+
+def _hash_ranges_for_hive(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Hashes:
+    order = np.argsort(-np.diff(offsets), kind="stable")
+    starts, lengths = offsets[:-1][order], np.diff(offsets)[order]
+    hashes, words = np.full(len(order), _HIVE_SEED, np.uint64), _unaligned_words(data)
+    counts = lengths >> 3
+    for block in range(int(counts.max(initial=0))):
+        active = int(np.count_nonzero(counts > block))
+        _absorb_for_hive(hashes[:active], words[starts[:active] + (block << 3)])
+    tails = _cut(words[starts + (lengths & ~7)], lengths & 7)
+    _mix(tails, np.empty_like(tails), _C1, 31, _C2)
+    hashes ^= tails
+    return _finish_for_hive(hashes, lengths.astype(np.uint64))
+
+
+def _absorb_for_hive(hashes: Hashes, words: Hashes) -> None:
+    spare = np.empty_like(hashes)
+    _mix(words, spare, _C1, 31, _C2)
+    hashes ^= words
+    _rotate(hashes, 27, spare)
+    hashes *= np.uint64(5)
+    hashes += np.uint64(0x52DCE729)
+
+
+def _finish_for_hive(hashes: Hashes, lengths: Hashes | np.uint64) -> Hashes:
+    hashes ^= lengths
+    _avalanche(hashes, np.empty_like(hashes))
+    return hashes
 
 
 def _hash_words(words: npt.NDArray[Any], length: int | npt.NDArray[np.int64]) -> Hashes:

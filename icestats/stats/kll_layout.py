@@ -37,7 +37,8 @@ _M = 8
 _FAMILY = 15
 _EMPTY, _SORTED, _SINGLE = 1, 2, 4
 _MAX_LEVELS = 61
-_NUMBERS = {"double": "<f8", "long": "<i8"}
+_NUMBERS = {"double": "<f8", "long": "<i8", "float": "<f4"}
+"""`float` is written for Hive, and never read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,6 +410,75 @@ class StatisticsFiles(Contents):
             commit_removal(plan)
         return build_removal_report(plan, removed=not dry_run)
 
+    def export(
+        self,
+        engine: str,
+        *,
+        name: str | None = None,
+        metastore: str | None = None,
+        bit_vectors: bool = False,
+        dry_run: bool = False,
+        spark: SparkSession | None = None,
+    ) -> str:
+        """Return what gives an engine the statistics that are known, or writes them to a Hive metastore.
+
+        Parameters
+        ----------
+        engine : {"hive", "impala", "spark", "trino"}
+            Hive and Impala do not read Iceberg's statistics: they get statements. Spark and Trino do: they get the
+            settings that make them read, what to beware of, and the statement that shows it.
+        name : str, optional
+            The table's name in the engine, `database.table` or `catalog.namespace.table`; by default the one that it
+            was loaded by.
+        metastore : str, optional
+            With "hive": `thrift://host:port` of a metastore, which gets the statistics of columns now, instead of by
+            statements: histograms too, from the committed KLL sketches, which Hive 4 keeps.
+        bit_vectors : bool
+            With `metastore`: scan the table with PySpark for Hive's HyperLogLog of each column, which Hive 3 and later
+            keep and merge with their own. No committed sketch can give it, because Hive hashes values in its own way.
+        dry_run : bool
+            With `metastore`: only say what would be written.
+        spark : pyspark.sql.SparkSession, optional
+            The session that scans; by default the running one, or a new local one.
+
+        Returns
+        -------
+        str
+            A script. Its comments say where each figure comes from, and what was left out, and why. With `metastore`:
+            what was written.
+
+        Raises
+        ------
+        CallError
+            There is no such engine, or the table has no name there.
+        CatalogError, TableNotFoundError
+            The metastore does not answer, refuses the statistics, or does not have the table.
+        UnsupportedError
+            The package thrift is missing, or Spark cannot read the table.
+        SparkUnavailableError
+            There is no Java 17, or Spark cannot start.
+
+        Notes
+        -----
+        Nothing is written that is not known, and nothing as exact that is not: to have exact figures, `compute` and
+        commit them first. The Iceberg table is not changed.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> print(icestats.load("demo.flights").export("impala").splitlines()[-1])
+        SHOW COLUMN STATS `demo`.`flights`;
+        """
+        from icestats.table.export import export_table, export_to_metastore
+
+        if metastore is None:
+            if bit_vectors or dry_run:
+                raise CallError("bit_vectors and dry_run are about a metastore: give its thrift://host:port")
+            return export_table(self._reader, engine, name)
+        if engine != "hive":
+            raise CallError(f"a metastore takes the statistics of hive: {engine!r} was given")
+        return export_to_metastore(self._reader, metastore, name, bit_vectors=bit_vectors, dry_run=dry_run, spark=spark)
+
     def orphans(self) -> pa.Table:
         """Return the statistics files below the table's location that no live metadata refers to.
 

@@ -1,0 +1,79 @@
+"""What makes Spark and Trino use the statistics of an Iceberg table, which they read themselves: nothing is exported.
+
+Sources: Iceberg 1.12 `SparkScan`; Trino 476 `IcebergSessionProperties`, `TableStatisticsReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from icestats.answers.text import counted, printable_lines, quote_name
+from icestats.commit.engines.exported_table import ExportedTable
+from icestats.iceberg.metadata import Schema
+from icestats.read.puffin.statistics_files import CommittedBlob
+
+_QUOTE = '"'
+_NUMBERS = ("int", "long", "float", "double", "decimal", "date", "timestamp")
+
+
+def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[CommittedBlob]) -> str:
+    """Return the settings that make Spark read what is committed, the traps, and the statement that shows it."""
+    used = _find_used("Spark", blobs, schema)
+    types = {column.name: column.type for column in table.columns}
+    numeric = [name for name in used if types.get(name, "").startswith(_NUMBERS)]
+    said = [
+        f"{table.describe()}: Spark reads Iceberg's statistics itself, so nothing is exported.",
+        *_found(used, "for exactly this snapshot, the only one whose statistics it reads", "icestats compute --commit"),
+    ]
+    traps = [
+        "TRAP: Spark before 4.2 estimates 0 rows for an equality on a numeric column that has an NDV (SPARK-52868)"
+        + (f": here {', '.join(numeric)}. " if numeric else ". ")
+        + "Commit with list_ndv= (--list-ndv) to choose the columns.",
+        "TRAP: remove the statistics before you drop a column that has a listed NDV, or joins of the table fail.",
+        "Shows rowCount and sizes, estimated with these settings:",
+    ]
+    return _write(
+        said,
+        ["SET spark.sql.cbo.enabled=true;", "SET spark.sql.iceberg.report-column-stats=true;"],
+        traps,
+        f"EXPLAIN COST SELECT * FROM {quote_name(*table.name)};",  # noqa: S608 - the name is quoted
+    )
+
+
+def write_trino_settings(table: ExportedTable, schema: Schema, blobs: Sequence[CommittedBlob]) -> str:
+    """Return the same for Trino."""
+    used = _find_used("Trino", blobs, schema)
+    catalog = quote_name(table.name[0], quote=_QUOTE)
+    said = [
+        f"{table.describe()}: Trino reads Iceberg's statistics itself, so nothing is exported.",
+        *_found(used, "of the nearest ancestor that has statistics", "icestats compute --commit"),
+        "Smallest and largest values, and nulls, it takes from the manifests. The setting is true by default, as is "
+        "extended_statistics_enabled, which Trino 480 removed; in the catalog's properties it is "
+        "iceberg.table-statistics-enabled.",
+    ]
+    fixed = [column.name for column in table.columns if column.type.startswith("fixed")]
+    traps = [
+        "TRAP: one listed NDV that is no integer makes all of the table's statistics null.",
+        "TRAP: an INSERT of Trino's writes a new statistics file without the distributions: commit them again.",
+        *([f"TRAP: a query that selects {', '.join(fixed)} (fixed) has no statistics at all."] if fixed else []),
+        "Shows row count, NDV, nulls and ranges:",
+    ]
+    statement = f"SHOW STATS FOR {quote_name(*table.name, quote=_QUOTE)};"
+    return _write(said, [f"SET SESSION {catalog}.statistics_enabled = true;"], traps, statement)
+
+
+def _find_used(engine: str, blobs: Sequence[CommittedBlob], schema: Schema) -> list[str]:
+    ids = {field_id for found in blobs if engine in found.engines for field_id in found.blob.field_ids}
+    return [field.name for field in schema.top_level if field.field_id in ids]
+
+
+def _found(used: Sequence[str], whose: str, command: str) -> Iterator[str]:
+    if used:
+        yield f"It finds the NDV of {counted(len(used), 'column')}, {whose}: {', '.join(used)}."
+    else:
+        yield f"It finds no NDV now {whose}: run {command}."
+
+
+def _write(said: Sequence[str], settings: Sequence[str], traps: Sequence[str], statement: str) -> str:
+    comments = [[printable_lines([f"-- {text}"]) for text in texts] for texts in (said, traps)]
+    return "\n".join([*comments[0], *settings, *comments[1], statement]) + "\n"
