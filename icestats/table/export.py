@@ -52,6 +52,8 @@ def export_to_metastore(
     table = _gather_table(reader, "hive", name)
     sketches = {field.name: _find_sketches(reader, field) for field in reader.schema.top_level if field.is_primitive}
     if bit_vectors and not dry_run and reader.snapshot is not None:
+        # A scan is long: first see that the metastore answers, and has the table.
+        write_to_metastore(uri, table, sketches, dry_run=True)
         from icestats.spark.hive_bit_vectors import scan_bit_vectors
         from icestats.spark.session import get_session
 

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 _TIMEOUT_MS = 20_000
 _DEFAULT_PORT = 9083
 _HISTOGRAM = 6
+_TYPES = {
+    "boolean": ("boolean",), "long": ("tinyint", "smallint", "int", "bigint"), "double": ("float", "double"),
+    "decimal": ("decimal",), "date": ("date",), "timestamp": ("timestamp",), "string": ("string", "char", "varchar"),
+    "binary": ("binary",),
+}  # fmt: skip
+"""The metastore's types of a kind. It takes statistics of others too, such as timestamp with local time zone, and then
+cannot give them back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +140,12 @@ def _read_columns(client: Client, uri: str, database: str, name: str) -> Mapping
 
 
 def _check(column: ExportedColumn, known: Mapping[str, str]) -> HiveFigures:
-    if column.name.lower() not in known:
+    hive_type, found = known.get(column.name.lower()), find_hive_figures(column)
+    if hive_type is None:
         return HiveFigures("", {}, "the metastore has no such column", True)
-    return find_hive_figures(column)
+    if not found.is_refused and hive_type.partition("(")[0] not in _TYPES[found.kind]:
+        return HiveFigures("", {}, f"the metastore has no such statistics of type {hive_type}", True)
+    return found
 
 
 def _describe(column: ExportedColumn, found: HiveFigures, sketches: ColumnSketches) -> str:

@@ -106,7 +106,7 @@ def describe_figures(values: Values) -> list[str]:
 
 def _of_hive_script(column: ExportedColumn) -> tuple[Values, str]:
     if column.type == "timestamptz":
-        return {}, "this statement takes no timestamp with local time zone; the metastore does"
+        return {}, "Hive has no statistics of type timestamp with local time zone"
     found = find_hive_figures(column)
     return ({}, found.left_out) if found.is_refused else (found.values, found.left_out)
 
