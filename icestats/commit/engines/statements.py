@@ -33,12 +33,11 @@ def write_hive_script(table: ExportedTable) -> str:
     lines = [
         *_comment(
             f"Statistics of {table.describe()}, for Hive.",
-            "Hive 4 plans with them only where hive.iceberg.stats.source is metastore: set it in hive-site.xml too. "
-            "The default, iceberg, knows none but what Hive's own ANALYZE has written.",
+            "Hive 4 plans with them only after SET hive.iceberg.stats.source=metastore, or so in hive-site.xml. Its "
+            "default, iceberg, knows none but what Hive's own ANALYZE has written. Hive 2 and 3 have no such setting.",
             "Nobody updates them: after the next commit of data they are old. Iceberg's partitions are none of the "
             "metastore's, so all figures are the table's.",
         ),
-        "SET hive.iceberg.stats.source=metastore;",
         f"USE {quote_name(database)};",
         *_row_count(table, f"ALTER TABLE {quote_name(name)} UPDATE STATISTICS SET ('numRows'='{{}}');"),  # noqa: S608 - quoted
     ]
