@@ -41,8 +41,9 @@ _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "w
 
 def run() -> int:
     """Run the command line; return its exit code, or raise KeyboardInterrupt."""
-    # Without a handler, Python prints what PyIceberg logs; what went wrong is in the error line.
-    logging.getLogger("pyiceberg").addHandler(logging.NullHandler())
+    # Without a handler, Python prints what PyIceberg and Thrift log; what went wrong is in the error line.
+    for library in ("pyiceberg", "thrift"):
+        logging.getLogger(library).addHandler(logging.NullHandler())
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:

@@ -71,6 +71,16 @@ def test_what_libraries_log_does_not_come_between(run, location):
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("pyiceberg").handlers)
 
 
+def test_an_export_is_a_script_and_a_metastore_that_does_not_answer_one_line(run, location):
+    code, out, err = run("export", location, "--to", "impala", "--name", "shop.small")
+    assert (code, out.splitlines()[-1], err) == (0, b"SHOW COLUMN STATS `shop`.`small`;", "")
+    gone = ("--name", "shop.small", "--metastore", "thrift://127.0.0.1:1")
+    code, out, err = run("export", location, "--to", "hive", *gone)
+    assert (code, out, err.count("\n")) == (1, b"", 1)
+    assert err.startswith("icestats: the Hive metastore thrift://127.0.0.1:1 does not answer")
+    assert run("export", location, "--to", "presto")[0] == 2
+
+
 def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, location, catalog_properties, small_table):
     """In the table for people; JSON has it as `below` and `above`."""
     opened = icestats.load("db.small", catalog=catalog_properties)
