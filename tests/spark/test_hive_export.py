@@ -1,0 +1,181 @@
+"""Hive itself takes the export: its parser and its metastore, both from Spark's own jars (Hive 2.3)."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import socket
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyspark
+import pytest
+from pyiceberg.catalog.hive import HiveCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import BooleanType, DateType, DecimalType, DoubleType, LongType, NestedField, StringType
+
+import icestats
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.spark.hive_bit_vectors import scan_bit_vectors
+from icestats.stats.hashing import hash_for_hive
+from icestats.stats.hive_sketches import REGISTER_COUNT, update_registers
+from icestats.table.statistics import Statistics
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "price", DoubleType()),
+    NestedField(3, "amount", DecimalType(9, 2)),
+    NestedField(4, "day", DateType()),
+    NestedField(5, "name", StringType()),
+    NestedField(6, "flag", BooleanType()),
+    NestedField(7, "it's \u00e9", LongType()),
+)
+
+
+@pytest.fixture(scope="module")
+def metastore(tmp_path_factory: pytest.TempPathFactory):
+    """A Hive metastore 2.3 over Derby, in a process of its own; its address."""
+    folder = tmp_path_factory.mktemp("metastore")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": folder.as_uri(),
+        "hive.async.log.enabled": "false",
+        "derby.system.home": str(folder),
+        "java.io.tmpdir": str(folder),
+    }
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    options = [f"-D{name}={value}" for name, value in settings.items()]
+    main = ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)]
+    with (folder / "out").open("w") as out:
+        process = subprocess.Popen(["java", "-Xmx512m", "-cp", str(jars), *options, *main], stdout=out, stderr=out)
+    while process.poll() is None and not answers(port):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+    assert process.poll() is None, (folder / "out").read_text()
+    yield f"thrift://127.0.0.1:{port}"
+    process.kill()
+    process.wait()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module")
+def table(metastore, tmp_path_factory):
+    """An Iceberg table with its statistics committed; the metastore has one of the same name and columns.
+
+    They are two, as a commit to a Hive catalog takes locks, for which Spark's jars lack a pool of connections.
+    """
+    folder = tmp_path_factory.mktemp("lake")
+    HiveCatalog("hive", uri=metastore).create_namespace("shop", {"location": folder.as_uri()})
+    HiveCatalog("hive", uri=metastore).create_table("shop.orders", SCHEMA)
+    properties = {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": folder.as_uri()}
+    catalog = SqlCatalog("catalog", **properties)
+    catalog.create_namespace("shop")
+    created = catalog.create_table("shop.orders", SCHEMA)
+    rows = [
+        {"id": i, "price": i / 4, "amount": Decimal(i) / 4, "day": dt.date(2020, 1, 1), "name": f"é{i % 7}"}
+        | {"flag": i % 4 == 0, "it's é": None if i % 10 == 0 else -i}
+        for i in range(2_000)
+    ]
+    created.append(pa.Table.from_pylist(rows, created.schema().as_arrow()))
+    catalog.close()
+    loaded = icestats.load("shop.orders", catalog=properties)
+    found = scan_here(prepare_scan(loaded._source, loaded.snapshot, loaded.schema), Sizes(200, 12, 200, 12))
+    Statistics(loaded._source, found).commit()
+    return loaded.refresh()
+
+
+def read_back(uri: str, column: str, table: str = "orders") -> dict[str, Any]:
+    from icestats.commit.engines.metastore import _connect
+
+    with _connect(uri) as client:
+        found = client.get_table_column_statistics("shop", table, column).statsObj[0]
+    kind = next(value for value in vars(found.statsData).values() if value is not None)
+    return {name: value for name, value in vars(kind).items() if value is not None}
+
+
+def test_a_metastore_takes_the_statistics_of_columns(metastore, table):
+    """Hive 2.3 keeps neither bit vector nor histogram, and the column of an odd name like any other."""
+    said = table.export("hive", metastore=metastore)
+    assert said.startswith(f"-- Statistics of 7 columns of shop.orders, snapshot {table.snapshot.snapshot_id} of ")
+    assert f"were written to {metastore}, shop.orders." in said
+    assert read_back(metastore, "id") == {"lowValue": 0, "highValue": 1_999, "numNulls": 0, "numDVs": 2_000}
+    assert read_back(metastore, "price") == {"lowValue": 0.0, "highValue": 499.75, "numNulls": 0, "numDVs": 2_000}
+    assert read_back(metastore, "day")["highValue"].daysSinceEpoch == 18_262
+    high = read_back(metastore, "amount")["highValue"]
+    assert (high.scale, int.from_bytes(high.unscaled, "big")) == (2, 49_975)
+    assert read_back(metastore, "name") == {"maxColLen": 3, "avgColLen": 3.0, "numNulls": 0, "numDVs": 7}
+    flags = read_back(metastore, "flag")
+    assert flags["numNulls"] == 0
+    assert flags["numTrues"] + flags["numFalses"] == 2_000
+    assert read_back(metastore, "it's é") == {"lowValue": -1_999, "highValue": -1, "numNulls": 200, "numDVs": 1_800}
+
+
+def test_a_dry_run_writes_nothing(metastore, table):
+    HiveCatalog("hive", uri=metastore).create_table("shop.looked_at", SCHEMA)
+    said = table.export("hive", metastore=metastore, dry_run=True, name="shop.looked_at")
+    assert "Statistics of 7 columns" in said
+    assert "would be written to" in said
+    with pytest.raises(icestats.CatalogError):
+        read_back(metastore, "id", "looked_at")
+
+
+def test_a_table_that_the_metastore_does_not_have_is_one_line(metastore, table):
+    with pytest.raises(icestats.errors.TableNotFoundError, match=r"has no table shop\.none: give its name"):
+        table.export("hive", metastore=metastore, name="shop.none")
+
+
+def test_hives_parser_takes_each_statement(table, spark):
+    """Its whole command line runs them too, but for a jar that Spark lacks (hive-llap-common)."""
+    hive = spark.sparkContext._jvm.org.apache.hadoop.hive
+    conf = hive.conf.HiveConf()
+    for place in ("hdfs", "local"):
+        conf.set(f"_hive.{place}.session.path", "/tmp/none")
+    context = hive.ql.Context(conf)
+    parser = hive.ql.parse.ParseDriver()
+    script = table.export("hive")
+    found = [line.removesuffix(";") for line in script.splitlines() if not line.startswith("--")]
+    assert len(found) == 2 + 7
+    for statement in found:
+        assert parser.parse(statement, context).toStringTree().startswith(("(tok_altertable", "(tok_switchdatabase"))
+
+
+def test_hashes_of_bit_vectors_are_hives(spark):
+    """Hive's own class is in Spark's jars; the estimate and the merge need a newer metastore."""
+    murmur = spark.sparkContext._jvm.org.apache.hive.common.util.Murmur3
+    # py4j gives these to Java as long.
+    numbers = [2**40, -(2**40), 2**63 - 1, -(2**63)]
+    expected = [murmur.hash64(number) for number in numbers]
+    assert hash_for_hive(pa.array(numbers, pa.int64()), "long").view(np.int64).tolist() == expected
+    texts = ["", "a", "seven77", "eight888", "nine99999", "é€😀" * 9]
+    expected = [murmur.hash64(bytearray(text.encode())) for text in texts]
+    assert sorted(hash_for_hive(pa.array(texts), "string").view(np.int64).tolist()) == sorted(expected)
+
+
+def test_the_scan_for_bit_vectors_takes_in_each_value(spark, demo_home):
+    """As one batch in this process does."""
+    flights = icestats.load("demo.flights")
+    fields = [flights.schema.find(name) for name in ("carrier", "distance", "time_hour")]
+    found = scan_bit_vectors(spark, flights._source, flights.snapshot, flights.schema, fields)
+    rows = load_iceberg_table(flights._source).scan(selected_fields=tuple(found)).to_arrow()
+    for field in fields:
+        registers = np.zeros(REGISTER_COUNT, np.uint8)
+        update_registers(registers, rows[field.name], field.type)
+        assert np.array_equal(found[field.name], registers), field.name
