@@ -1,0 +1,72 @@
+"""A REST catalog for one table, over PyIceberg's SQL catalog."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableRequest
+
+
+class Rest(BaseHTTPRequestHandler):
+    """As much of the REST catalog protocol as a commit takes, over PyIceberg's SQL catalog."""
+
+    catalog: SqlCatalog
+    requirements: list
+    sent_twice = False
+
+    def log_message(self, *_):
+        return
+
+    def answer(self, status, document):
+        body = document.encode() if isinstance(document, str) else json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer_table(self, metadata, location):
+        document = {"metadata-location": location, "metadata": json.loads(metadata.model_dump_json()), "config": {}}
+        self.answer(200, document)
+
+    def do_GET(self):
+        if self.path.startswith("/v1/config"):
+            self.answer(200, {"defaults": {}, "overrides": {}})
+            return
+        table = self.catalog.load_table("db.t")
+        self.answer_table(table.metadata, table.metadata_location)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        # Java leaves out what the path says.
+        identifier = {"namespace": ["db"], "name": "t"}
+        request = CommitTableRequest.model_validate({"identifier": identifier, **json.loads(body)})
+        self.requirements.append([r.type for r in request.requirements])
+        table = self.catalog.load_table("db.t")
+        try:
+            response = self.catalog.commit_table(table, request.requirements, request.updates)
+        except CommitFailedException as error:
+            self.answer(409, {"error": {"message": str(error), "type": "CommitFailedException", "code": 409}})
+            return
+        if self.sent_twice:
+            self.answer(409, {"error": {"message": "changed", "type": "CommitFailedException", "code": 409}})
+            return
+        self.answer_table(response.metadata, response.metadata_location)
+
+
+@contextmanager
+def serve(backend):
+    """Serve `db.t` of a catalog for the time of a block; gives the server's URI."""
+    handler = type("Handler", (Rest,), {"catalog": backend, "requirements": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = False
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
