@@ -155,6 +155,9 @@ except icestats.IcestatsError as error:
 # %% [markdown]
 # ## Spark
 #
+# If only Spark knows your catalog (Hadoop, Nessie, a class of your own), pass the session:
+# `icestats.load("catalog.namespace.table", spark=spark)` opens the table, and commits through the same catalog.
+#
 # `compute` plans with PyIceberg and lets Spark's executors read the files, so Spark does not need your catalog. If you
 # want Spark to read the same table, `spark_catalog_properties` translates the configuration:
 

@@ -26,6 +26,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.table.update.statistics import UpdateStatistics
 
+from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ def unset_entry(entry: Entry) -> EntryChange:
 
 
 def checks_requirements(table: Table) -> bool:
-    """Whether the catalog checks this package's own commit requirements: where PyIceberg writes the metadata."""
-    return isinstance(table.catalog, MetastoreCatalog)
+    """Whether the catalog checks this package's own commit requirements: where no server writes the metadata."""
+    catalog = table.catalog
+    return catalog.swaps_metadata if isinstance(catalog, ForeignCatalog) else isinstance(catalog, MetastoreCatalog)
 
 
 def commit_changes(table: Table, changes: Sequence[EntryChange], schema_id: int | None = None) -> None:

@@ -27,6 +27,7 @@ from icestats.commit.metadata_versions import (
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, PuffinFormatError
 from icestats.iceberg.confined_io import metadata_folder
+from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.reach import check_reach, is_below
 from icestats.iceberg.storage import unreadable
@@ -257,8 +258,13 @@ def _metadata_folder(table: Table) -> str | None:
 def _list_folder(table: Table, folder: str | None) -> Iterator[_Candidate]:
     if folder is None:
         return
+    check_reach(folder, table.metadata_location, table.io.properties)
+    if isinstance(table.catalog, ForeignCatalog) and table.catalog.file_io is not None:
+        for location, size_bytes, modified_at in table.catalog.list_files(folder):
+            name = posixpath.basename(location)
+            yield _Candidate(f"{folder}/{name}", _kind(name), size_bytes, modified_at)
+        return
     io = PyArrowFileIO(table.io.properties)
-    check_reach(folder, table.metadata_location, io.properties)
     scheme, netloc, path = io.parse_location(folder, io.properties)
     file_system = io.fs_by_scheme(scheme, netloc)
     try:

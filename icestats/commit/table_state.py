@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError as PydanticValidationError
+from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 
 from icestats.answers.text import one_line
-from icestats.commit.entries import Entry, EntryChange, checks_requirements, find_listed, find_path
+from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
 from icestats.iceberg.catalog import explain_invalid
@@ -90,7 +91,7 @@ def find_refusal(table: Table) -> IcestatsError | None:
     """Return why nothing can be committed to a table, or None."""
     if isinstance(table, StaticTable):
         return CommitError(f"{table.metadata_location} is read-only: open the table through its catalog to commit")
-    if table.metadata.format_version > 2 and checks_requirements(table):
+    if table.metadata.format_version > 2 and isinstance(table.catalog, MetastoreCatalog):
         return UnsupportedError(
             f"{table_name(table)} has format version {table.metadata.format_version}: PyIceberg 0.12 writes versions 1 "
             "and 2 only, commit through a REST catalog"

@@ -93,7 +93,7 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
 
 def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession | None) -> list[SourceEstimate]:
     from icestats.spark.optimizer import explain_with_spark
-    from icestats.spark.session import get_session
+    from icestats.spark.session_catalog import find_session
 
     if reader.snapshot is None:
         return [SourceEstimate(name, reason="the table has no snapshot") for name in _SPARK]
@@ -102,7 +102,7 @@ def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession |
     )
     condition = build_sql(question.predicate, "spark")
     try:
-        session = spark or get_session()
+        session = find_session(reader.source, spark)
         statistics = explain_with_spark(session, reader.source, reader.snapshot, reader.schema, condition, columns)
     except (UnsupportedError, SparkUnavailableError) as error:
         return [SourceEstimate(name, reason=str(error)) for name in _SPARK]
@@ -185,9 +185,10 @@ def count_each(reader: SnapshotReader, questions: Sequence[Question], spark: Spa
 
 def _count_with_spark(reader: SnapshotReader, questions: Sequence[Question], spark: SparkSession | None) -> list[int]:
     from icestats.spark.optimizer import count_with_spark
-    from icestats.spark.session import get_session
+    from icestats.spark.session_catalog import find_session
 
     if reader.snapshot is None:
         return [0] * len(questions)
     conditions = [build_sql(one.predicate, "spark", exact=True) for one in questions]
-    return count_with_spark(spark or get_session(), reader.source, reader.snapshot, reader.schema, conditions)
+    session = find_session(reader.source, spark)
+    return count_with_spark(session, reader.source, reader.snapshot, reader.schema, conditions)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table as IcebergTable
 
+    from icestats.iceberg.foreign_catalog import ForeignCatalog
+
 _HADOOP_VERSION = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII)
 
 DEMO_CATALOG = "icestats"
@@ -47,6 +49,8 @@ class Source:
     metadata_location: str
     metadata: TableMetadata = field(repr=False)
     storage: Storage = field(repr=False, compare=False)
+    catalog: ForeignCatalog | None = field(default=None, repr=False, compare=False)
+    """The catalog itself, where it is none that PyIceberg opens by name or properties."""
 
 
 def demo_home() -> Path:
@@ -94,11 +98,18 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
     return _open_in_catalog(name, *_resolve(name, catalog))
 
 
+def open_in_foreign_catalog(catalog: ForeignCatalog, name: str, identifier: tuple[str, ...]) -> Source:
+    """Find a table in a catalog that another library has opened; raises as `open_source`."""
+    return _open_in_catalog(name, catalog.name, {}, identifier, catalog)
+
+
 def reopen_source(source: Source) -> Source:
     """Return the same table with its newest metadata."""
     if source.identifier is None or source.catalog_name is None:
         return open_source(source.name, source.catalog_properties or None)
-    return _open_in_catalog(source.name, source.catalog_name, source.catalog_properties, source.identifier)
+    return _open_in_catalog(
+        source.name, source.catalog_name, source.catalog_properties, source.identifier, source.catalog
+    )
 
 
 def load_iceberg_table(source: Source) -> IcebergTable:
@@ -121,7 +132,7 @@ def load_iceberg_table(source: Source) -> IcebergTable:
                 f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "
                 "plans, estimates and roll-ups, from metadata alone, can be had"
             ) from None
-    return _load(source.catalog_name, source.catalog_properties, source.identifier)
+    return _load(source.catalog_name, source.catalog_properties, source.identifier, source.catalog)
 
 
 def explain_invalid(error: Exception) -> str:
@@ -148,7 +159,8 @@ def load_writable_table(source: Source) -> IcebergTable:
     """
     if source.identifier is None:
         raise CommitError(
-            f"{source.metadata_location} is a metadata file and read-only: open the table through its catalog to commit"
+            f"{source.metadata_location} is a metadata file and read-only: open the table through its catalog to "
+            "commit (one that only Spark knows: icestats.load(name, spark=session))"
         )
     from icestats.iceberg.confined_io import find_unsafe_write
 
@@ -160,13 +172,17 @@ def load_writable_table(source: Source) -> IcebergTable:
 
 
 def _open_in_catalog(
-    name: str, catalog_name: str, properties: Mapping[str, str], identifier: tuple[str, ...]
+    name: str,
+    catalog_name: str,
+    properties: Mapping[str, str],
+    identifier: tuple[str, ...],
+    catalog: ForeignCatalog | None = None,
 ) -> Source:
-    table = _load(catalog_name, properties, identifier)
+    table = _load(catalog_name, properties, identifier, catalog)
     merged = {**properties, **{str(k): str(v) for k, v in table.io.properties.items()}}
-    storage = Storage(merged, table.metadata_location)
+    storage = Storage(merged, table.metadata_location, None if catalog is None else catalog.file_io)
     metadata = read_metadata(storage, table.metadata_location)
-    return Source(name, identifier, catalog_name, properties, table.metadata_location, metadata, storage)
+    return Source(name, identifier, catalog_name, properties, table.metadata_location, metadata, storage, catalog)
 
 
 def _is_location(name: str) -> bool:
@@ -273,12 +289,14 @@ def _default_catalog(name: str, known: Mapping[str, Mapping[str, str]]) -> str:
     return default
 
 
-def _load(catalog_name: str, properties: Mapping[str, str], identifier: tuple[str, ...]) -> IcebergTable:
+def _load(
+    catalog_name: str, properties: Mapping[str, str], identifier: tuple[str, ...], opened: ForeignCatalog | None = None
+) -> IcebergTable:
     from pydantic import ValidationError as PydanticValidationError
     from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError, ValidationError
 
     full_name = ".".join(identifier)
-    catalog = _open_catalog(catalog_name, properties)
+    catalog = opened or _open_catalog(catalog_name, properties)
     try:
         return catalog.load_table(identifier)
     except IcestatsError:

@@ -56,11 +56,16 @@ class Storage:
         PyIceberg FileIO properties (`s3.endpoint`, `gcs.project-id`, ...) of the catalog; never a table's own.
     home : str, optional
         Where the metadata.json is whose files these are: others than it may name are not opened.
+    file_io : pyiceberg.io.FileIO, optional
+        What opens files that are not local, in this process only; by default what PyIceberg makes of the properties.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None, home: str | None = None) -> None:
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, home: str | None = None, file_io: FileIO | None = None
+    ) -> None:
         self.properties = dict(properties or {})
         self.home = home
+        self.file_io = file_io
         self._file_ios: dict[str, FileIO] = {}
 
     def size(self, location: str) -> int:
@@ -104,6 +109,8 @@ class Storage:
         return local_path(location)
 
     def _file_io(self, location: str) -> FileIO:
+        if self.file_io is not None:
+            return self.file_io
         scheme = urlparse(location).scheme
         # Filters of warnings are the process's: threads that change them at one time may leave them changed.
         with _opening:

@@ -141,7 +141,7 @@ def prepare_scan(
     fallback = None
     if files is not None:
         tasks, fallback = _plan_tasks(source, scan, files.num_rows)
-    elif (reason := find_unread_column(source.metadata) or _find_unreadable(tasks or ())) is not None:
+    elif (reason := find_unread(source) or _find_unreadable(tasks or ())) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
     partitions = _find_partitions(files, source.metadata) if files is not None and by_partition else None
     counts: Counter[PartitionKey] = Counter()
@@ -198,7 +198,7 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
     from pyiceberg.table import DataScan
 
     if reads_rows:
-        if (reason := find_unread_column(source.metadata)) is not None:
+        if (reason := find_unread(source)) is not None:
             raise UnsupportedError(f"the rows of {source.name} cannot be read without Spark: {reason}")
         _read_data_files(source, snapshot)
     table = load_iceberg_table(source)
@@ -246,7 +246,7 @@ def _gone(source: Source, what: str) -> SnapshotNotFoundError:
 
 
 def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequence[FileScanTask], str | None]:
-    if (reason := find_unread_column(source.metadata)) is not None:
+    if (reason := find_unread(source)) is not None:
         return (), reason
     try:
         tasks: list[FileScanTask] = list(scan.plan_files())
@@ -267,14 +267,16 @@ def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequen
     return (tasks, None) if reason is None else ((), reason)
 
 
-def find_unread_column(metadata: TableMetadata) -> str | None:
-    """Return the column, of whatever schema, for which PyIceberg reads no data file of the table; None: there is none.
+def find_unread(source: Source) -> str | None:
+    """Return why PyIceberg reads no data file of a table, on no machine; None: it reads those whose format it knows.
 
     Notes
     -----
     The parts of a variant in a Parquet file have no field ids, which PyIceberg 0.12 wants of all that is in a file.
     """
-    fields = (field for schema in metadata.schemas.values() for field in schema.fields)
+    if source.storage.file_io is not None:
+        return "its files are opened by Spark's own catalog, which PyIceberg does not know"
+    fields = (field for schema in source.metadata.schemas.values() for field in schema.fields)
     found = next((field for field in fields if field.type == "variant"), None)
     return None if found is None else f"its column {found.name} is of type variant, which PyIceberg cannot read"
 

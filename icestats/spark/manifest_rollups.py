@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from icestats.errors import IcestatsError
+from icestats.errors import IcestatsError, UnsupportedError
 from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.iceberg.storage import Storage
 from icestats.read.manifests.manifest_pool import Progress
@@ -84,7 +84,7 @@ def read_rollups_with_spark(
     MetadataError
         A manifest is missing, cut or damaged: the first of these in the order of the manifests' tasks.
     UnsupportedError
-        Two specs use one partition field id for different things.
+        Two specs use one partition field id for different things; only Spark's own catalog opens the files.
     SparkUnavailableError
         The executors' Python lacks what icestats depends on.
     IcestatsError
@@ -92,6 +92,11 @@ def read_rollups_with_spark(
     """
     if not manifests:
         return read_rollups(manifests, metadata, storage, schema)
+    if storage.file_io is not None:
+        raise UnsupportedError(
+            f"the manifests of {metadata.location} are opened by Spark's own catalog, in this process only: read() "
+            "reads them here"
+        )
     job = _Job(metadata, storage.properties, storage.home, schema)
     columns = ", ".join(f"{name} binary" for name in _ANSWER.names)
     with explained_errors(spark, "the Spark job that reads the manifests"):

@@ -197,7 +197,7 @@ def _find_session(
         _siblings.clear()
         session = _own = start_session(master, memory, conf)
     else:
-        _check_iceberg(session)
+        check_iceberg(session)
     return _with_catalogs(session, catalogs)
 
 
@@ -243,7 +243,8 @@ def _active_session() -> SparkSession | None:
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
-def _check_iceberg(session: SparkSession) -> None:
+def check_iceberg(session: SparkSession) -> None:
+    """Raise SparkUnavailableError where a session has no Iceberg on its class path."""
     from py4j.protocol import Py4JJavaError
 
     jvm = session.sparkContext._jvm

@@ -16,10 +16,10 @@ from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import manifests_to_read
 from icestats.read.puffin.committed_columns import CommittedColumn, read_committed_column
 from icestats.read.puffin.statistics_files import CommittedBlob
-from icestats.scan.appended_files import find_appended_files
+from icestats.scan.appended_files import AppendedFiles, find_appended_files
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import check_manifests, is_small, prepare_scan, scan_here
-from icestats.spark.session import get_session
+from icestats.scan.scan_plan import check_manifests, find_unread, is_small, prepare_scan, scan_here
+from icestats.spark.session_catalog import find_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.table_statistics import (
@@ -142,7 +142,11 @@ class Refresh:
     def _add(self, base_id: int, columns: Mapping[str, ColumnStatistics], sizes: Sizes) -> None:
         """Add the new files to the statistics of some columns; or leave these to a full scan, and say why."""
         self._check_manifests(base_id)
-        appended = find_appended_files(load_iceberg_table(self.source), self.source.metadata, base_id, self.snapshot)
+        if (unread := find_unread(self.source)) is not None:
+            appended = AppendedFiles(reason=unread)
+        else:
+            table = load_iceberg_table(self.source)
+            appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot)
         if appended.reason is not None:
             self.scanned.update(dict.fromkeys(columns, appended.reason))
             return
@@ -173,4 +177,4 @@ class Refresh:
         plan = prepare_scan(self.source, self.snapshot, self.schema, names, tasks=tasks)
         if tasks is not None and self.spark is None and is_small(plan):
             return scan_here(plan, sizes)
-        return run_scan(self.spark or get_session(), plan, sizes, progress=self.progress)
+        return run_scan(find_session(self.source, self.spark), plan, sizes, progress=self.progress)

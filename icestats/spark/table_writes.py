@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from icestats.answers.text import quote_name
 from icestats.errors import CommitError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
-from icestats.iceberg.reach import folder_of
 from icestats.spark.jobs import explained_errors
 from icestats.spark.session import get_session, spark_catalog_properties
+from icestats.spark.session_catalog import find_session, find_unsafe_deletes
 from icestats.spark.spark_scan import refuse_code
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def run_rewrite_manifests(
         )
     _refuse_unsafe(source)
     session = spark
+    if session is None and source.catalog is not None:
+        session = find_session(source, None)
     if session is None:
         properties = spark_catalog_properties(source.catalog_properties)
         if properties is None:
@@ -108,12 +110,6 @@ def run_rewrite_manifests(
 def _refuse_unsafe(source: Source) -> None:
     """Refuse a table whose own metadata would let Iceberg's Java library run code, or write or delete anywhere."""
     refuse_code(source)
-    table = load_writable_table(source)
-    deletes = table.metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() == "true"
-    home = folder_of(table.metadata_location)
-    elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
-    if deletes and elsewhere:
-        raise CommitError(
-            f"{source.name} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and Spark "
-            "would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
-        )
+    refusal = find_unsafe_deletes(load_writable_table(source))
+    if refusal is not None:
+        raise refusal

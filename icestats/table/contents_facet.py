@@ -87,13 +87,13 @@ class Contents:
         Parameters
         ----------
         spark : pyspark.sql.SparkSession, optional
-            The session to use; by default the running one, or a new local one.
+            The session to use; by default that of `load`, the running one, or a new local one.
         progress : callable, optional
             Called from another thread with finished and total tasks; an exception from it cancels the job.
         """
-        from icestats.spark.session import get_session
+        from icestats.spark.session_catalog import find_session
 
-        self._reader.fill_rollups(progress, get_session() if spark is None else spark)
+        self._reader.fill_rollups(progress, find_session(self._source, spark))
         return self
 
     def manifests(self) -> pa.Table:

@@ -67,7 +67,7 @@ class Estimating(Contents):
         engines : bool or sequence of str
             Which optimizers to ask: some of `estimation.engines.ENGINES`, or all. `spark` starts a session.
         spark : pyspark.sql.SparkSession, optional
-            The session to use; by default the running one, or a new local one.
+            The session to use; by default that of `load`, the running one, or a new local one.
 
         Returns
         -------

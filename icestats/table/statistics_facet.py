@@ -194,7 +194,7 @@ class StatisticsFiles(Contents):
             their sizes; those of partitions get the largest sizes that fit. Where the smallest do not fit, those of the
             largest columns are left out, or of the partitions with the fewest rows; the result says which.
         spark : pyspark.sql.SparkSession, optional
-            The session to use; by default the running one, or a new local one.
+            The session to use; by default that of `load`, the running one, or a new local one.
         progress : callable, optional
             Called with finished and total tasks.
 
@@ -215,7 +215,7 @@ class StatisticsFiles(Contents):
         from icestats.commit.table_statistics_blobs import fit_partition_sketches
         from icestats.scan.scan_job import Sizes
         from icestats.scan.scan_plan import prepare_scan
-        from icestats.spark.session import get_session
+        from icestats.spark.session_catalog import find_session
         from icestats.spark.statistics_scan import run_scan
         from icestats.stats.partition_sketches import find_default_limit
         from icestats.stats.table_statistics import TableStatistics
@@ -240,7 +240,7 @@ class StatisticsFiles(Contents):
             if by is not None:
                 limit = find_default_limit(plan.table_size_bytes or 0) if limit is None else limit
                 sizes = choose_sizes(plan, k, lg_k, (partition_k, partition_lg_k), limit)
-            found = run_scan(get_session() if spark is None else spark, plan, sizes, progress=progress)
+            found = run_scan(find_session(self._source, spark), plan, sizes, progress=progress)
             found = found if limit is None else fit_partition_sketches(found, limit)
         chosen = None
         if partitions:

@@ -7,13 +7,16 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icestats.errors import CallError, UnsupportedError
-from icestats.iceberg.catalog import DEMO_NAMESPACE, demo_home, open_source, reopen_source
+from icestats.iceberg.catalog import DEMO_NAMESPACE, Source, demo_home, open_source, reopen_source
 from icestats.table.estimates_facet import Estimating
 from icestats.table.overview import Overview, build_overview, render_html, render_text
 from icestats.table.statistics_facet import StatisticsFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEMO_TABLES = ("events", "flights")
 
@@ -79,6 +82,7 @@ def load(
     snapshot: int | str | None = None,
     ref: str | None = None,
     as_of: str | dt.datetime | None = None,
+    spark: SparkSession | None = None,
 ) -> Table:
     """Open an Iceberg table. Reads its metadata.json only; starts no JVM and changes nothing.
 
@@ -97,10 +101,14 @@ def load(
         A branch or a tag instead; `main` is a branch.
     as_of : str or datetime.datetime, optional
         A point in time instead, ISO 8601 where text, UTC where it names no zone: the snapshot that was current then.
+    spark : pyspark.sql.SparkSession, optional
+        A classic session with Iceberg, whose catalogs are asked in place of PyIceberg's: any that it knows (Hadoop,
+        Glue, JDBC, Nessie, one of your own). The name is as in its SQL, with backticks around a part that has dots.
+        Statistics are committed through the same catalog, and what Spark has to do for this table this session does.
 
     Raises
     ------
-    CatalogError, TableNotFoundError, MetadataError, SnapshotNotFoundError, CallError
+    CatalogError, TableNotFoundError, MetadataError, SnapshotNotFoundError, CallError, UnsupportedError
         What does not exist or cannot be read, in one line.
 
     Notes
@@ -125,10 +133,20 @@ def load(
         raise CallError(f"ref {ref!r:.80} is no name of a branch or tag: expected text")
     snapshot_id = None if snapshot is None else _read_snapshot_id(snapshot)
     timestamp_ms = None if as_of is None else _milliseconds(as_of)
-    source = open_source(name_or_location, catalog)
+    source = _open(name_or_location, catalog, spark)
     if timestamp_ms is not None:
         snapshot_id = source.metadata.find_snapshot_as_of(timestamp_ms).snapshot_id
     return Table(source, snapshot_id, ref)
+
+
+def _open(name: str, catalog: str | Mapping[str, str] | None, spark: SparkSession | None) -> Source:
+    if spark is None:
+        return open_source(name, catalog)
+    if catalog is not None:
+        raise CallError("catalog and spark were given: a catalog of the session is a part of the table's name")
+    from icestats.spark.session_catalog import open_in_session
+
+    return open_in_session(spark, name)
 
 
 def demo(table: str = "events", *, progress: Callable[[str], None] | None = None) -> Table:

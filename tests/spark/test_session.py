@@ -59,20 +59,27 @@ def test_a_session_without_iceberg_is_refused_in_one_line():
         "from pyspark.sql import SparkSession\n"
         "from icestats.errors import SparkUnavailableError\n"
         "from icestats.spark.session import get_session, stop_session\n"
+        "import icestats\n"
+        "def show(call, *arguments, **named):\n"
+        "    try:\n"
+        "        call(*arguments, **named)\n"
+        "    except SparkUnavailableError as error:\n"
+        "        print(error)\n"
         "theirs = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        "try:\n"
-        "    get_session()\n"
-        "except SparkUnavailableError as error:\n"
-        "    print(error)\n"
+        "show(get_session)\n"
+        "show(icestats.load, 'lake.db.t', spark=theirs)\n"
         "stop_session()\n"
         "assert theirs.range(3).count() == 3\n"
         "theirs.stop()\n"
+        "show(icestats.load, 'lake.db.t', spark=theirs)\n"
         "assert get_session().sparkContext.appName == 'icestats'\n"
         "stop_session()\n"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("the active Spark session has no Iceberg runtime on its class path: start it with")
-    assert done.stdout.count("\n") == 1
+    got, opened, stopped = done.stdout.splitlines()
+    assert got.startswith("the active Spark session has no Iceberg runtime on its class path: start it with")
+    assert opened == got
+    assert stopped.startswith("no table is opened by this session: its Spark session has been stopped")
 
 
 def test_the_active_session_is_used_from_every_thread(spark):

@@ -93,9 +93,9 @@ class Computation:
         arguments = request.arguments()
         if table.snapshot is None or not request.scans:
             return table.compute(**arguments)
-        from icestats.spark.session import get_session
+        from icestats.spark.session_catalog import find_session
 
-        session = self._session = get_session()
+        session = self._session = find_session(table._source, None)
         with self._changing:
             if cancelled.is_set():
                 raise InterruptedError("cancelled")

@@ -1,0 +1,415 @@
+"""Tables of catalogs that only a Spark session knows are opened and committed to as those of PyIceberg's catalogs."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+import icestats
+from icestats import writers
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.errors import CallError, CatalogError, CommitError, TableNotFoundError, UnsupportedError
+from icestats.iceberg.catalog import load_iceberg_table as load
+from icestats.spark.session import ICEBERG_CATALOG
+from icestats.spark.session_catalog import SessionCatalog
+from tests.committed_statistics import ROWS, listed, open_catalog, theta
+from tests.rest_catalog import serve
+
+pytestmark = pytest.mark.spark
+
+CATALOGS = ("hadoop", "jdbc", "viewed", "memory")
+LOCAL = CATALOGS[:2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("catalogs")
+
+
+@pytest.fixture(scope="module")
+def session(spark, folder):
+    """A session of the user's: two catalogs of local files, two of files that only Java opens."""
+    (folder / "viewed").mkdir()
+    session = spark.newSession()
+    properties = {
+        "hadoop": {"type": "hadoop", "warehouse": f"file://{folder}/hadoop"},
+        "jdbc": {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/jdbc.db", "warehouse": f"file://{folder}/jdbc"},
+        "viewed": {
+            "type": "hadoop",
+            "warehouse": "viewfs://cluster/data",
+            "hadoop.fs.viewfs.mounttable.cluster.link./data": f"file://{folder}/viewed",
+        },
+        "memory": {"catalog-impl": "org.apache.iceberg.inmemory.InMemoryCatalog", "warehouse": "memory://warehouse"},
+        "closed": {"type": "rest", "uri": "http://me:open-sesame@127.0.0.1:9/"},
+        "missing": {"catalog-impl": "no.such.Catalog"},
+    }
+    for name, own in properties.items():
+        session.conf.set(f"spark.sql.catalog.{name}", ICEBERG_CATALOG)
+        for key, value in own.items():
+            session.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+    for name in CATALOGS:
+        session.sql(f"create namespace {name}.db")
+    return session
+
+
+@pytest.fixture
+def make(session):
+    """Make a table of 1,000 rows in two files, partitioned by `part`; dropped afterwards."""
+    made = []
+
+    def make(catalog, name="t", version=2):
+        full = f"{catalog}.db.{name}"
+        session.sql(
+            f"create table {full} (id bigint, price double, part int) using iceberg partitioned by (part) "
+            f"tblproperties ('format-version' = '{version}')"
+        )
+        made.append(full)
+        insert(session, full, 0, 1000)
+        return icestats.load(full, spark=session)
+
+    yield make
+    for full in made:
+        session.sql(f"drop table if exists {full}")
+
+
+def insert(session, name, begin, end):
+    session.sql(f"insert into {name} select id, id / 10, cast(id % 2 as int) from range({begin}, {end}, 1, 1)")
+
+
+def in_java(session, table):
+    """The table as Iceberg's Java library loads it for Spark."""
+    loaded = session.sparkContext._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        session._jsparkSession, table.name
+    )
+    loaded.refresh()
+    return loaded
+
+
+def registered(session, table):
+    """The paths of the table's statistics files and of its partition statistics files."""
+    loaded = in_java(session, table)
+    return [one.path() for one in loaded.statisticsFiles()], [one.path() for one in loaded.partitionStatisticsFiles()]
+
+
+def ndv(session, table):
+    """What metadata.json lists: the NDV of each field."""
+    (file,) = in_java(session, table).statisticsFiles()
+    return {int(blob.fields()[0]): int(blob.properties()["ndv"]) for blob in file.blobMetadata()}
+
+
+def version_count(session, table):
+    return in_java(session, table).operations().current().previousFiles().size()
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_statistics_are_computed_committed_read_brought_up_to_date_and_taken_back(session, make, catalog):
+    table = make(catalog, "whole")
+    assert table.partitions()["data_record_count"].to_pylist() == [500, 500]
+    assert len(table.manifests()) == 1
+    assert len(table.plan("part = 1 and price < 20").kept_file_paths()) == 1
+    assert table.plan("price < 20", rows=True).steps[-1].kept == 200
+    assert table.estimate("price < 20", actual=True)["actual"].rows == 200
+    assert table.sql("select sum(record_count) as n from files")["n"].to_pylist() == [1000]
+
+    computed = table.compute(table=True, partitions=True, manifests=True)
+    assert computed.found.scanned_by == ("PyIceberg" if catalog in LOCAL else "Spark")
+    preview = computed.commit(dry_run=True)
+    assert registered(session, table) == ([], [])
+    before = version_count(session, table)
+    report = computed.commit()
+    assert version_count(session, table) == before + 1
+    assert [len(file["blobs"]) for file in preview.files] == [len(file["blobs"]) for file in report.files]
+    assert registered(session, table) == ([report.files[1]["path"]], [report.files[0]["path"]])
+    assert ndv(session, table) == {1: 1000, 2: 1000, 3: 2}
+
+    table = table.refresh()
+    assert sum(table.histogram("price", bins=4).counts) == 1000
+    assert table.partition_statistics()["data_record_count"].to_pylist() == [500, 500]
+    insert(session, table.name, 1000, 1200)
+    refreshed = table.refresh().refresh_statistics()
+    assert set(refreshed.added_to) == ({"id", "price", "part"} if catalog in LOCAL else set())
+    assert refreshed.commit().committed
+    current = table.refresh()
+    assert ndv_of_current(session, current) == {1: 1200, 2: 1200, 3: 2}
+
+    current.remove_statistics()
+    assert ndv(session, table) == {1: 1000, 2: 1000, 3: 2}
+    table.remove_statistics(table.snapshot.snapshot_id)
+    assert registered(session, table) == ([], [])
+    if catalog == "memory":
+        with pytest.raises(UnsupportedError, match="InMemoryFileIO of Spark's catalog lists no files"):
+            table.orphans()
+    else:
+        assert sorted(table.orphans()["kind"].to_pylist()) == ["partition statistics"] + 2 * ["table statistics"]
+        assert table.remove_orphans(dry_run=True)["kept_because"].to_pylist() == 3 * [
+            "it is younger than 1 day, 0:00:00"
+        ]
+
+
+def ndv_of_current(session, table):
+    loaded = in_java(session, table)
+    (file,) = (f for f in loaded.statisticsFiles() if f.snapshotId() == loaded.currentSnapshot().snapshotId())
+    return {int(blob.fields()[0]): int(blob.properties()["ndv"]) for blob in file.blobMetadata()}
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_a_commit_keeps_what_others_commit_in_between(session, make, catalog):
+    table = make(catalog)
+    other = table.compute(columns=["price"])
+    done = []
+
+    def interfere(step):
+        if step == "committing" and not done:
+            done.append(step)
+            insert(session, table.name, 1000, 1100)
+            other.commit()
+
+    mine = table.compute(columns=["id"])
+    mine.commit(on_step=interfere)
+    assert ndv(session, table) == {1: 1000, 2: 1000}
+    assert session.table(table.name).count() == 1100
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_a_commit_between_reading_and_swapping_the_metadata_fails_and_is_tried_again(
+    session, make, catalog, monkeypatch
+):
+    table = make(catalog)
+    other = table.compute(columns=["price"])
+    opened = SessionCatalog._open
+    calls = []
+
+    def open_late(self, identifier):
+        found = opened(self, identifier)
+        calls.append(identifier)
+        # The first is of the plan, the second of its renewal, the third of the commit itself.
+        if len(calls) == 3:
+            monkeypatch.setattr(SessionCatalog, "_open", opened)
+            other.commit()
+        return found
+
+    mine = table.compute(columns=["id"])
+    monkeypatch.setattr(SessionCatalog, "_open", open_late)
+    steps = []
+    mine.commit(on_step=steps.append)
+    assert steps.count("committing") == 2
+    assert ndv(session, table) == {1: 1000, 2: 1000}
+
+
+def test_a_commit_that_gets_no_answer_names_the_file_that_it_leaves(session, make, folder):
+    table = make("jdbc", "unanswered")
+    computed = table.compute(columns=["id"])
+    with sqlite3.connect(folder / "jdbc.db") as lock:
+
+        def block(step):
+            if step == "committing":
+                lock.execute("begin exclusive")
+
+        with pytest.raises(
+            CommitError, match=r"no answer to the commit of db\.unanswered: .*left on storage"
+        ) as caught:
+            computed.commit(on_step=block)
+        lock.rollback()
+    lock.close()
+    assert "\n" not in str(caught.value)
+    assert registered(session, table) == ([], [])
+    (path,) = table.orphans()["path"].to_pylist()
+    assert path in str(caught.value)
+
+
+def test_a_dropped_column_hinders_no_commit_and_is_not_listed(session, make):
+    table = make("hadoop")
+    computed = table.compute(columns=["id", "price"])
+    session.sql(f"alter table {table.name} drop column price")
+    computed.commit()
+    assert ndv(session, table) == {1: 1000}
+
+
+def test_a_table_that_is_dropped_and_made_anew_takes_no_commit(session, make):
+    table = make("hadoop")
+    computed = table.compute(columns=["id"])
+
+    def drop(step):
+        if step == "committing":
+            session.sql(f"drop table {table.name}")
+
+    def make_anew(step):
+        if step == "prepared":
+            drop("committing")
+            make("hadoop")
+
+    with pytest.raises(CommitError, match=r"db\.t took no commit: .*what was written is removed"):
+        computed.commit(on_step=drop)
+    table = make("hadoop")
+    computed = table.compute(columns=["id"])
+    with pytest.raises(CommitError, match="is another table now, dropped and made anew"):
+        computed.commit(on_step=make_anew)
+    assert registered(session, table) == ([], [])
+
+
+def test_a_table_of_format_version_3_takes_statistics(session, make):
+    table = make("hadoop", version=3)
+    table.check_commit()
+    table.compute(columns=["id"], table=True, partitions=True).commit()
+    assert ndv(session, table) == {1: 1000}
+    assert len(registered(session, table)[1]) == 1
+
+
+def test_restoring_brings_back_the_statistics_before_the_last_commit(session, make):
+    table = make("jdbc")
+    first = table.compute(columns=["id"]).commit()
+    table.compute(columns=["price"]).commit()
+    assert ndv(session, table) == {1: 1000, 2: 1000}
+    table.remove_statistics(restore=True)
+    assert registered(session, table)[0] == [first.files[0]["path"]]
+
+
+@pytest.mark.parametrize("catalog", ["hadoop", "memory"])
+def test_rows_are_written_and_manifests_rewritten_through_the_session(session, make, catalog):
+    table = make(catalog)
+    written = writers.append(table, session.table(table.name).limit(10).toArrow())
+    assert written.statistics is not None, written.message
+    written = writers.append_dataframe(table.refresh(), session.table(table.name).limit(10))
+    assert written.statistics is not None, written.message
+    assert session.table(table.name).count() == 1020
+    assert table.refresh().rewrite_manifests(dry_run=False).added_manifest_count == 1
+
+
+@pytest.mark.parametrize("catalog", LOCAL)
+def test_names_with_dots_and_quotes_in_nested_namespaces(session, catalog):
+    name = f"{catalog}.outer.`in.ner`.`t.\"u'`"
+    session.sql(f"create namespace if not exists {catalog}.outer")
+    session.sql(f"create namespace if not exists {catalog}.outer.`in.ner`")
+    session.sql(f"create table {name} using iceberg as select id from range(10)")
+    table = icestats.load(name, spark=session)
+    table.compute().commit()
+    assert ndv(session, table) == {1: 10}
+    session.sql(f"drop table {name}")
+
+
+def test_what_is_left_out_of_a_name_is_the_session_s(session, make):
+    table = make("hadoop")
+    session.sql("use hadoop.db")
+    try:
+        for name in ("t", "db.t"):
+            assert icestats.load(name, spark=session).metadata.table_uuid == table.metadata.table_uuid
+        with pytest.raises(TableNotFoundError, match=r"'nowhere.db.t' names no catalog .*hadoop, jdbc.*current one"):
+            icestats.load("nowhere.db.t", spark=session)
+    finally:
+        session.sql("use spark_catalog.default")
+
+
+def refuse(kind, name, session, text, **options):
+    with pytest.raises(kind) as caught:
+        icestats.load(name, spark=session, **options)
+    said = str(caught.value)
+    assert "open-sesame" not in "".join(traceback.format_exception(caught.value))
+    assert text in said
+    assert "\n" not in said
+    assert len(said) < 600
+
+
+def test_what_cannot_be_opened_is_said_in_one_line(session, make, tmp_path):
+    make("hadoop")
+    session.sql(f"create table plain using parquet location 'file://{tmp_path}/plain' as select 1 as a")
+    refuse(TableNotFoundError, "hadoop.db.u", session, "no table 'u' in hadoop.db: it has t")
+    refuse(TableNotFoundError, "hadoop.nope.u", session, "no namespace 'nope' in catalog 'hadoop': it has db")
+    refuse(TableNotFoundError, "hadoop.db.`t", session, "is no name of a table in Spark")
+    refuse(TableNotFoundError, "", session, "is no name of a table in Spark")
+    refuse(TableNotFoundError, "/data/t/metadata/v1.metadata.json", session, "is no name of a table in Spark")
+    refuse(UnsupportedError, "default.plain", session, "is no Iceberg table: Spark's catalog has it as a V1Table")
+    refuse(CallError, "hadoop.db.t.snapshots", session, "is one of Iceberg's metadata tables")
+    refuse(CallError, "hadoop.db.t.branch_main", session, "names a version of a table")
+    refuse(CatalogError, "closed.db.t", session, "Spark's catalog 'closed' failed: loading db.t")
+    refuse(CatalogError, "missing.db.t", session, "no.such.Catalog")
+    refuse(CallError, "hadoop.db.t", "session", "spark is str, expected a SparkSession")
+    refuse(CallError, "hadoop.db.t", session, "catalog and spark were given", catalog="lake")
+    session.sql("drop table plain")
+
+
+def test_metadata_that_is_not_where_java_says_is_said_in_one_line(session, make, folder):
+    table = make("hadoop")
+    (folder / "hadoop/db/t/metadata").rename(folder / "moved")
+    try:
+        with pytest.raises((TableNotFoundError, UnsupportedError)):
+            table.refresh()
+    finally:
+        (folder / "moved").rename(folder / "hadoop/db/t/metadata")
+
+
+def test_java_deletes_no_metadata_that_lies_elsewhere(session, make, folder):
+    table = make("hadoop")
+    computed = table.compute(columns=["id"])
+    name = table.name
+    session.sql(f"alter table {name} set tblproperties ('write.metadata.delete-after-commit.enabled' = 'true')")
+    (newest,) = (folder / "hadoop/db/t/metadata").glob("v3.metadata.json")
+    newest.write_text(newest.read_text().replace(f"{folder}/hadoop/db/t/metadata/v1.", f"{folder}/precious/v1."))
+    (folder / "hadoop/db/t/metadata/.v3.metadata.json.crc").unlink()
+    with pytest.raises(CommitError, match="would delete it"):
+        computed.commit()
+
+
+def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):
+    """Java sends a server no requirement for statistics, so that the last writer wins."""
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
+        backend.create_namespace("db")
+        backend.create_table("db.t", schema=ROWS.schema).append(ROWS)
+        session.conf.set("spark.sql.catalog.served", ICEBERG_CATALOG)
+        session.conf.set("spark.sql.catalog.served.type", "rest")
+        session.conf.set("spark.sql.catalog.served.uri", uri)
+        table = icestats.load("served.db.t", spark=session)
+        theirs = backend.load_table("db.t")
+        other, mine = (
+            prepare_commit(one, [theta(theirs, field_id)]) for one, field_id in ((theirs, 2), (load(table._source), 1))
+        )
+        opened, calls = SessionCatalog._open, []
+
+        def open_late(self, identifier):
+            found = opened(self, identifier)
+            calls.append(identifier)
+            if len(calls) == 2:
+                commit_statistics(other)
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SessionCatalog, "_open", open_late)
+            assert commit_statistics(mine).attempts == 2
+        assert sorted(field_ids for _, field_ids, _ in listed(theirs)) == [(1,), (2,)]
+        table.remove_statistics()
+        assert listed(theirs) == []
+
+
+KILLED = """
+import os, signal, sys
+from pyspark import SparkContext
+import icestats
+from icestats.spark.session import get_session
+
+properties = {"type": "hadoop", "warehouse": f"file://{sys.argv[1]}", "cache-enabled": "false"}
+session = get_session({"lake": properties})
+session.sql("create table lake.db.t using iceberg as select id from range(100)")
+computed = icestats.load("lake.db.t", spark=session).compute()
+
+def kill(step):
+    if step == "committing":
+        os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+
+try:
+    computed.commit(on_step=kill)
+except icestats.CommitError as error:
+    said = str(error)
+(path,) = icestats.load(f"{sys.argv[1]}/db/t").orphans()["path"].to_pylist()
+assert "\\n" not in said and "whether it arrived is unknown" in said, said
+assert f"{path} is left on storage in case it still arrives" in said, (path, said)
+assert not icestats.load(f"{sys.argv[1]}/db/t").metadata.statistics
+print("done")
+"""
+
+
+def test_a_jvm_that_ends_in_a_commit_leaves_the_table_as_it_was(tmp_path):
+    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert run.stdout.endswith("done\n"), run.stderr
