@@ -23,6 +23,7 @@ __all__ = [
     "PLAN_ROW_GROUPS",
     "PLAN_STEPS",
     "REFS",
+    "REPORTED",
     "SKETCHES",
     "SNAPSHOTS",
     "WHAT_IF",
@@ -190,6 +191,21 @@ very snapshot, counts of values, nulls and NaN, and bounds are theirs: exact, ov
 files, deletes not applied. `ndv`, the number of distinct values, is from the nearest committed Theta sketch; lengths
 are from the nearest column statistics. `missing_files` has for each unknown statistic how many files lack it.
 `provenance` says for each figure where it comes from and how far you can trust it."""
+
+
+REPORTED = pa.schema(
+    _required(pa.string(), "column")
+    + _optional(pa.string(), "type")
+    + _optional(pa.int64(), "ndv", "null_count", "avg_length", "max_length")
+    + _optional(pa.string(), "min", "max")
+    + _required(pa.int64(), "bin_count")
+    + [pa.field("edges", pa.list_(pa.float64()))]
+    + _required(pa.string(), "sources")
+)
+"""One row per top-level column that an optimizer is told of, over live rows: distinct values, nulls, lengths in bytes
+of its values, bounds as text, and the edges of an equi-height histogram of `bin_count` bins, as doubles (dates in days,
+timestamps in microseconds since 1970-01-01). Null where nothing is reported; `sources` says why, or where each figure
+comes from."""
 
 
 PARTITION_MAPS = (

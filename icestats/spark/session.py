@@ -244,7 +244,13 @@ def _active_session() -> SparkSession | None:
 
 
 def check_iceberg(session: SparkSession) -> None:
-    """Raise SparkUnavailableError where a session has no Iceberg on its class path."""
+    """Refuse a classic session that has no Iceberg on its class path.
+
+    Raises
+    ------
+    SparkUnavailableError
+        It has none.
+    """
     from py4j.protocol import Py4JJavaError
 
     jvm = session.sparkContext._jvm

@@ -7,16 +7,17 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from icestats.errors import CallError, check_whole
+from icestats.errors import CallError, StatisticsMissingError, check_whole
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from icestats.estimation.estimates import Estimates, Workload
     from icestats.estimation.evidence import Evidence
     from icestats.estimation.formulas.grouped_sources import Question
+    from icestats.stats.reported_statistics import ReportedStatistics
 
 
 class Estimating(Contents):
@@ -259,3 +260,78 @@ class Estimating(Contents):
             estimates=tuple(found),
             actual=rows,
         )
+
+    def reported_statistics(self) -> ReportedStatistics:
+        """Return what `to_spark` tells Spark's optimizer of this snapshot, and where each figure comes from.
+
+        Returns
+        -------
+        ReportedStatistics
+            `print` it; `.to_arrow()` gives `schemas.REPORTED`.
+
+        Notes
+        -----
+        Reads manifests' roll-ups and statistics files, no data, and needs no Spark. Statistics of an earlier snapshot
+        are scaled to the rows that are live now; `sources` says how many commits they are behind, and what these have
+        changed.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> reported = icestats.load("demo.flights").reported_statistics()
+        >>> reported.row_count
+        336776
+        """
+        return self._reported
+
+    @cached_property
+    def _reported(self) -> ReportedStatistics:
+        from icestats.estimation.optimizer_statistics import build_reported_statistics
+
+        return build_reported_statistics(self._evidence)
+
+    def to_spark(self, spark: SparkSession | None = None, *, view: str | None = None) -> DataFrame:
+        """Return a DataFrame of this snapshot that Spark's cost-based optimizer knows the committed statistics of.
+
+        Spark reads the snapshot as it always does; only what a scan reports to the optimizer is different: live rows,
+        bytes by the columns that are read, and of each column distinct values, bounds, nulls, lengths, and an
+        equi-height histogram from its KLL sketch. `reported_statistics()` shows these figures.
+
+        Parameters
+        ----------
+        spark : pyspark.sql.SparkSession, optional
+            The session of the DataFrame; by default the running one, or a new local one.
+        view : str, optional
+            The name of a temporary view to make of it.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            A plain one, pinned to this snapshot. If its statistics cannot be given to Spark, it is planned with
+            Iceberg's own, and one warning says why.
+
+        Raises
+        ------
+        StatisticsMissingError
+            The table has no snapshot.
+        UnsupportedError
+            The session is one of Spark Connect, or its Spark is of a version that this is not known to work with.
+        SparkUnavailableError
+            The session has no Iceberg.
+        CallError
+            The session has a view of this name, which is not of this table.
+
+        Notes
+        -----
+        Set ``spark.sql.cbo.enabled`` (and ``spark.sql.cbo.joinReorder.enabled``) to true: without it Spark looks at
+        sizes alone. A filter that Iceberg evaluates fully, such as one on whole partitions, leaves the rows of its
+        files; one that Spark applies again is left to Spark's own estimate, although it prunes files too.
+        """
+        from icestats.spark.optimizer_feed.optimizer_feed import check_session, read_fed
+        from icestats.spark.session import get_session
+
+        if self.snapshot is None:
+            raise StatisticsMissingError(f"{self.name} has no snapshot yet: there is nothing to read")
+        session = get_session() if spark is None else spark
+        check_session(session, self.name)
+        return read_fed(session, self._source, self.snapshot, self.schema, self._reported, view)

@@ -1,0 +1,174 @@
+"""What a snapshot's statistics tell an optimizer: figures of the table and of each column, brought to today's rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from icestats.errors import IcestatsError, MetadataError
+from icestats.estimation.evidence import Evidence
+from icestats.estimation.formulas.sketch_sources import Distribution, count_live
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
+from icestats.stats.equi_height import EquiHeightBins, build_equi_height, find_deviation
+from icestats.stats.kll_items import item_type_of, to_item
+from icestats.stats.reported_statistics import ReportedColumn, ReportedStatistics
+
+_WIDTHS = {"boolean": 1, "int": 4, "float": 4, "date": 4, "long": 8, "double": 8, "timestamptz": 8, "uuid": 36}
+_UNKNOWN_LENGTH = 20
+"""Spark's own guess of a string's length."""
+_FEW_ADDED = 64
+"""Into how many values rows beyond a sketch's ends are spread."""
+_NOT_TAKEN = {
+    "timestamp": "Spark's estimates fail on statistics of timestamps without a zone",
+    "timestamp_ns": "Spark has no such type",
+    "timestamptz_ns": "Spark has no such type",
+    "time": "Spark has no such type",
+}
+
+
+def build_reported_statistics(evidence: Evidence) -> ReportedStatistics:
+    """Build what Spark's optimizer is told of a snapshot. Reads manifests' roll-ups and statistics files, no data.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The snapshot.
+    """
+    return _Builder(evidence).build()
+
+
+class _Builder:
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence, self.reader = evidence, evidence.reader
+        self.notes: list[str] = []
+        self.distributions: dict[int, Distribution] = {}
+
+    def build(self) -> ReportedStatistics:
+        reader = self.reader
+        fields = reader.schema.top_level
+        for field in fields:
+            if field.is_primitive and item_type_of(field.type) not in (None, "string"):
+                self._read_distribution(field)
+        table = self.evidence.read_table(())
+        live = count_live(table, "deduct", [one.rows for one in self.distributions.values() if one.rows])
+        records, rows = float(table.groups.row_counts[0]), float(np.nan_to_num(live.rows.estimate[0]))
+        self.row_count = round(rows)
+        known = {row["field_id"]: row for row in reader.read_columns().to_pylist()}
+        columns, unknown = [], []
+        for field in fields:
+            found = self._build_column(field, known.get(field.field_id, {}))
+            if isinstance(found, ReportedColumn):
+                columns.append(found)
+            else:
+                unknown.append((field.name, found))
+        return ReportedStatistics(
+            table_name=reader.source.name,
+            snapshot_id=None if reader.snapshot is None else reader.snapshot.snapshot_id,
+            row_count=self.row_count,
+            record_count=round(records),
+            columns=tuple(columns),
+            unknown=tuple(unknown),
+            notes=(*self.notes, *(f"{one.title}: {one.evidence}" for one in reader.findings)),
+        )
+
+    def _read_distribution(self, field: Field) -> None:
+        try:
+            found = self.evidence.read_distribution(field)
+        except MetadataError as error:
+            self.notes.append(f"no sketch of {field.name} is used: {error}")
+            return
+        if found is not None and found.sketch.n:
+            self.distributions[field.field_id] = found
+
+    def _build_column(self, field: Field, known: dict[str, Any]) -> ReportedColumn | str:
+        """Return a column's figures, or why there are none."""
+        kind = parse_type(field.type).name if field.is_primitive else field.type
+        if kind in _NOT_TAKEN or not known:
+            return _NOT_TAKEN.get(kind, "it is nested")
+        nulls, provenance = self._count_nulls(known), dict(known["provenance"])
+        lengths, values = _find_lengths(field.type, known), self.row_count - (nulls or 0)
+        if values <= 0:
+            return ReportedColumn(field.name, field.type, 0, nulls, *lengths, None, None, "no value")
+        ndv = known["ndv"] if known["ndv"] is None else max(1, min(known["ndv"], values))
+        sources = [f"ndv {provenance['ndv']}"]
+        bounds, bins = None, None
+        if item_type_of(field.type) not in (None, "string"):
+            bounds = _read_bounds(field, known)
+            if bounds is None:
+                # Spark takes an NDV without bounds for 0 rows with any value.
+                return "its bounds are unknown or not finite"
+            bins, said = self._build_bins(field, bounds, ndv)
+            sources += [f"bounds {provenance['lower_bound']}", said]
+        return ReportedColumn(field.name, field.type, ndv, nulls, *lengths, bounds, bins, "; ".join(sources))
+
+    def _count_nulls(self, known: dict[str, Any]) -> int | None:
+        nulls: int | None = known["null_value_count"]
+        values: int | None = known["value_count"]
+        if nulls is None or not values:
+            return None if nulls is None else min(nulls, self.row_count)
+        return min(self.row_count, round(nulls * self.row_count / values))
+
+    def _build_bins(self, field: Field, bounds: tuple[Any, Any], ndv: int | None) -> tuple[EquiHeightBins | None, str]:
+        found = self.distributions.get(field.field_id)
+        if found is None or ndv is None:
+            return None, "no histogram: Theta and KLL sketches have not both been committed"
+        if parse_type(field.type).name == "boolean":
+            return None, "no histogram: Spark has none of booleans"
+        sketch = found.sketch
+        added = self._spread_added(found, bounds)
+        bins = build_equi_height(sketch, ndv, ends=bounds, added=added)
+        if field.type in ("int", "long") and find_deviation(bins) <= max(sketch.rank_error, 1 / len(bins.ndvs)):
+            return None, (
+                "no histogram: values spread evenly between the bounds, and Spark takes a join of two histograms for "
+                "one of unfiltered tables"
+            )
+        said = f"histogram from KLL, ranks within {sketch.rank_error:.2%}"
+        notes = found.rows.notes if found.rows else ()
+        return bins, "; ".join([said, *notes])
+
+    def _spread_added(self, found: Distribution, bounds: tuple[Any, Any]) -> list[tuple[Any, float]]:
+        """Return values for what the sketch does not know: NaN, which Spark orders last, and rows beyond its ends."""
+        sketch, nans, nulls = found.sketch, found.nan_share or 0.0, found.null_share or 0.0
+        added = [(bounds[1], sketch.n * nans / max(1.0 - nans - nulls, 1e-9))] if nans else []
+        rows = found.rows
+        new = float(rows.added[0]) if rows is not None else 0.0
+        gaps = [(bounds[0], sketch.min_value), (sketch.max_value, bounds[1])]
+        width = sum(high - low for low, high in gaps if high > low)
+        if not new or not math.isfinite(new) or not width:
+            return added
+        for low, high in gaps:
+            count = max(1, round(_FEW_ADDED * (high - low) / width)) if high > low else 0
+            weight = new * (high - low) / width / max(count, 1)
+            added += [(_between(low, high, (i + 1) / count), weight) for i in range(count)]
+        return added
+
+
+def _between(low: Any, high: Any, share: float) -> Any:
+    return low + (high - low) * share if isinstance(low, float) else low + round((high - low) * share)
+
+
+def _find_lengths(type_text: str, known: dict[str, Any]) -> tuple[int, int]:
+    """Return the average and the largest length of a value in Spark's rows, in bytes."""
+    kind = parse_type(type_text)
+    if kind.name == "decimal":
+        return (8, 8) if kind.precision <= MAX_LONG_PRECISION else (16, 16)
+    if not has_lengths(kind.name):
+        width = kind.length or _WIDTHS[kind.name]
+        return width, width
+    average, longest = known["avg_length"], known["max_length"]
+    average = _UNKNOWN_LENGTH if average is None else math.ceil(average)
+    return average, average if longest is None else max(longest, average)
+
+
+def _read_bounds(field: Field, known: dict[str, Any]) -> tuple[Any, Any] | None:
+    ends = known["lower_bound"], known["upper_bound"]
+    if None in ends:
+        return None
+    try:
+        low, high = (to_item(field.type, decode_value(field.type, end)) for end in ends)
+    except (ValueError, IcestatsError):
+        return None
+    return (low, high) if low <= high and math.isfinite(float(high) - float(low)) else None

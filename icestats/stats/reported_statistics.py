@@ -1,0 +1,144 @@
+"""What is reported to an engine's optimizer of a table and of its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.schemas import REPORTED
+from icestats.answers.text import align, counted, printable_lines, render_count
+from icestats.iceberg.types import parse_type
+from icestats.stats.equi_height import EquiHeightBins
+from icestats.stats.kll_items import item_value
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedColumn:
+    """The figures of a column, over the live rows of the table."""
+
+    name: str
+    type: str
+    """The Iceberg type."""
+    ndv: int | None
+    """None: unknown."""
+    null_count: int | None
+    avg_length: int
+    """Bytes of a value, rounded up."""
+    max_length: int
+    bounds: tuple[Any, Any] | None
+    """The smallest and the largest value, or bounds of them, as items of a KLL sketch; None: no value, or no order that
+    an optimizer uses."""
+    bins: EquiHeightBins | None
+    """Items as well; None: no histogram."""
+    sources: str
+    """Where the figures come from, how old they are, what is left out and why."""
+
+
+@dataclass(frozen=True)
+class ReportedStatistics:
+    """What an optimizer is told of a snapshot: `print` it, or take `to_arrow()`."""
+
+    table_name: str
+    snapshot_id: int | None
+    row_count: int
+    """Live rows: deletes are deducted."""
+    record_count: int
+    """Rows in data files."""
+    columns: tuple[ReportedColumn, ...]
+    unknown: tuple[tuple[str, str], ...]
+    """Columns of which nothing is reported, and why."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of the row count, and of statistics that could not be used."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row a column, `schemas.REPORTED`."""
+        return pa.Table.from_pylist([*map(_row, self.columns), *(_unknown_row(*one) for one in self.unknown)], REPORTED)
+
+    def to_json(self) -> str:
+        """Return the figures as the feed of Spark's optimizer takes them."""
+        columns = [_document(column, self.row_count) for column in self.columns]
+        share = self.row_count / self.record_count if self.record_count else 1.0
+        return json.dumps({"rows": self.row_count, "live_share": share, "columns": columns})
+
+    def __str__(self) -> str:
+        deleted = "" if self.row_count == self.record_count else f" of {self.record_count:,} in data files"
+        return printable_lines([f"{self.table_name}: {counted(self.row_count, 'live row')}{deleted}", *self._lines()])
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterator[str]:
+        yield from (f"  ! {note}" for note in self.notes)
+        head = ("column", "type", "ndv", "nulls", "length", "bins", "min", "max", "from")
+        rows = [head, *(_cells(row) for row in self.to_arrow().to_pylist())]
+        yield from (f"  {line}" for line in align(rows, left=(0, 1, 8)))
+
+
+def _row(column: ReportedColumn) -> dict[str, Any]:
+    low, high = (None, None) if column.bounds is None else (_text(column.type, bound) for bound in column.bounds)
+    return {
+        "column": column.name,
+        "type": column.type,
+        "ndv": column.ndv,
+        "null_count": column.null_count,
+        "avg_length": column.avg_length,
+        "max_length": column.max_length,
+        "min": low,
+        "max": high,
+        "bin_count": 0 if column.bins is None else len(column.bins.ndvs),
+        "edges": None if column.bins is None else list(_numbers(column.type, column.bins.edges)),
+        "sources": column.sources,
+    }
+
+
+def _unknown_row(name: str, reason: str) -> dict[str, Any]:
+    return {"column": name, "bin_count": 0, "sources": f"nothing is reported: {reason}"}
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    counts = [render_count(row[name]) for name in ("ndv", "null_count", "avg_length", "bin_count")]
+    return row["column"], row["type"] or "", *counts, row["min"] or "", row["max"] or "", row["sources"]
+
+
+def _document(column: ReportedColumn, row_count: int) -> dict[str, Any]:
+    """Return a column for Spark: values as text, which it makes its own kinds of numbers of."""
+    kind = parse_type(column.type).name
+    counts = {"ndv": column.ndv, "null_count": column.null_count}
+    found: dict[str, Any] = {name: count for name, count in counts.items() if count is not None} | {
+        "name": column.name,
+        "type": {"uuid": "string", "fixed": "binary"}.get(kind, kind),
+        "avg_length": column.avg_length,
+        "max_length": column.max_length,
+        "bin_height": 0.0,
+        "edges": [],
+        "bin_ndvs": [],
+    }
+    if column.bounds is not None:
+        found["min"], found["max"] = (_spark_text(column.type, bound) for bound in column.bounds)
+    if column.bins is not None:
+        found["bin_height"] = (row_count - (column.null_count or 0)) / len(column.bins.ndvs)
+        found["edges"], found["bin_ndvs"] = list(_numbers(column.type, column.bins.edges)), list(column.bins.ndvs)
+    return found
+
+
+def _spark_text(type_text: str, item: Any) -> str:
+    kind = parse_type(type_text)
+    if kind.name == "boolean":
+        return "true" if item else "false"
+    return str(item_value(type_text, item)) if kind.name == "decimal" else repr(item)
+
+
+def _text(type_text: str, item: Any) -> str:
+    value = item_value(type_text, item)
+    return str(value.isoformat() if hasattr(value, "isoformat") else value)
+
+
+def _numbers(type_text: str, items: Sequence[Any]) -> Iterator[float]:
+    """Yield items as the doubles that Spark compares: dates in days, timestamps in microseconds."""
+    for item in items:
+        value = item_value(type_text, item)
+        yield float(value if isinstance(value, Decimal) else item)
