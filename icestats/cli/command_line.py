@@ -156,6 +156,14 @@ def _columns(table: Table) -> Output:
     return Output(found, lambda: build_column_records(found))
 
 
+@cli.command("reported")
+@_with_table
+@with_output
+def _reported(table: Table) -> Output:
+    """Show what `Table.to_spark` tells Spark's optimizer of each column, and where each figure comes from."""
+    return Output(_read_with_bar(table).reported_statistics().to_arrow())
+
+
 @cli.command("files")
 @_with_table
 @with_output

@@ -21,6 +21,8 @@ _UNKNOWN_LENGTH = 20
 """Spark's own guess of a string's length."""
 _FEW_ADDED = 64
 """Into how many values rows beyond a sketch's ends are spread."""
+_KEY_LIKE = 0.1
+"""The share of rows from which on distinct values are taken to grow and shrink with them."""
 _NOT_TAKEN = {
     "timestamp": "Spark's estimates fail on statistics of timestamps without a zone",
     "timestamp_ns": "Spark has no such type",
@@ -92,8 +94,8 @@ class _Builder:
         lengths, values = _find_lengths(field.type, known), self.row_count - (nulls or 0)
         if values <= 0:
             return ReportedColumn(field.name, field.type, 0, nulls, *lengths, None, None, "no value")
-        ndv = known["ndv"] if known["ndv"] is None else max(1, min(known["ndv"], values))
-        sources = [f"ndv {provenance['ndv']}"]
+        ndv, said = self._bring_to_today(known["ndv"], values)
+        sources = [f"ndv {provenance['ndv']}{said}"]
         bounds, bins = None, None
         if item_type_of(field.type) not in (None, "string"):
             bounds = _read_bounds(field, known)
@@ -110,6 +112,14 @@ class _Builder:
         if nulls is None or not values:
             return None if nulls is None else min(nulls, self.row_count)
         return min(self.row_count, round(nulls * self.row_count / values))
+
+    def _bring_to_today(self, ndv: int | None, values: int) -> tuple[int | None, str]:
+        """Return a number of distinct values for today's rows, and how it was scaled."""
+        rows = [float(one.rows.row_counts[0]) for one in self.distributions.values() if one.rows and one.rows.notes]
+        if ndv is None or not rows or not _KEY_LIKE * rows[0] <= ndv:
+            return ndv if ndv is None else max(1, min(ndv, values)), ""
+        scaled = max(1, min(round(ndv * self.row_count / rows[0]), values))
+        return scaled, f"; scaled from {ndv:,} of {rows[0]:,.0f} rows, as most rows have a value of their own"
 
     def _build_bins(self, field: Field, bounds: tuple[Any, Any], ndv: int | None) -> tuple[EquiHeightBins | None, str]:
         found = self.distributions.get(field.field_id)

@@ -35,7 +35,7 @@ PUBLIC = {
     "preview": ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"],
     "schemas": [
         *("COLUMNS", "COMPUTED", "COVERAGE", "ESTIMATES", "LAYOUT", "MANIFESTS", "MANIFEST_FILES", "MANIFEST_REWRITE"),
-        *("PLAN_MANIFESTS", "PLAN_ROW_GROUPS", "PLAN_STEPS", "REFS", "SKETCHES", "SNAPSHOTS", "WHAT_IF"),
+        *("PLAN_MANIFESTS", "PLAN_ROW_GROUPS", "PLAN_STEPS", "REFS", "REPORTED", "SKETCHES", "SNAPSHOTS", "WHAT_IF"),
         *("WORKLOAD", "WORKLOAD_SUMMARY"),
         *("files_schema", "partitions_schema", "plan_files_schema", "row_group_metrics_schema"),
     ],

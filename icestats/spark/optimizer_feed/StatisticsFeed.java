@@ -304,7 +304,10 @@ final class TableFigures {
     }
     Comparison found = Comparison.of(predicate);
     ColumnFigures column = found == null ? null : (ColumnFigures) columns.get(found.column);
-    return column != null && (column.isNumeric() || !found.isRange());
+    if (column == null || column.isBoolean()) {
+      return column != null && found.values.isEmpty();
+    }
+    return column.isNumeric() || !found.isRange();
   }
 }
 
@@ -381,14 +384,16 @@ final class ColumnFigures {
     ndvs = new long[json.get("bin_ndvs").size()];
     Iterator edge = json.get("edges").elements();
     for (int i = 0; edge.hasNext(); i++) {
-      edges[i] = ((JsonNode) edge.next()).asDouble();
+      double value = ((JsonNode) edge.next()).asDouble();
+      // Spark makes doubles of a float's text: 0.1, not 0.10000000149011612.
+      edges[i] = type.equals("float") ? Double.parseDouble(Float.toString((float) value)) : value;
     }
     Iterator count = json.get("bin_ndvs").elements();
     for (int i = 0; count.hasNext(); i++) {
       ndvs[i] = ((JsonNode) count.next()).asLong();
     }
     if (edges.length > 0) {
-      // Spark compares the outer edges with the bounds as text makes them doubles: floats have others then.
+      // Spark asserts that bounds are within the edges.
       edges[0] = number(min);
       edges[edges.length - 1] = number(max);
       for (int i = 1; i < edges.length - 1; i++) {
@@ -418,6 +423,11 @@ final class ColumnFigures {
 
   private static double number(Object value) {
     return value instanceof Boolean ? (((Boolean) value).booleanValue() ? 1.0 : 0.0) : Double.parseDouble(value.toString());
+  }
+
+  /** Spark turns a comparison with true or false into the column itself, of which it knows nothing. */
+  boolean isBoolean() {
+    return type.equals("boolean");
   }
 
   boolean isNumeric() {

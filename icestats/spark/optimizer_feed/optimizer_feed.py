@@ -81,6 +81,8 @@ def read_fed(
     """
     from pyspark.sql import DataFrame
 
+    if reported.notes:
+        warnings.warn(f"{source.name}: {'; '.join(reported.notes)}", RuntimeWarning, stacklevel=3)
     doing = f"reading {source.name} in Spark"
     failed = f"{source.name} cannot be read by Spark"
     with explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}")):
@@ -114,7 +116,7 @@ def _feed(spark: SparkSession, relation: Any, reported: ReportedStatistics, tabl
         warnings.warn(
             f"Spark plans {table_name} with Iceberg's own statistics, not with those of icestats: {said}",
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
         return relation
 
