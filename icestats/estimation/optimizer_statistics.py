@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.errors import IcestatsError, MetadataError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.sketch_sources import Distribution, count_live
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
+from icestats.read.puffin.statistics_files import KLL, find_nearest
 from icestats.stats.equi_height import EquiHeightBins, build_equi_height, find_deviation
 from icestats.stats.kll_items import item_type_of, to_item
 from icestats.stats.reported_statistics import ReportedColumn, ReportedStatistics
@@ -128,7 +132,7 @@ class _Builder:
         if parse_type(field.type).name == "boolean":
             return None, "no histogram: Spark has none of booleans"
         sketch = found.sketch
-        added = self._spread_added(found, bounds)
+        added = self._spread_added(field, found, bounds)
         bins = build_equi_height(sketch, ndv, ends=bounds, added=added)
         if field.type in ("int", "long") and find_deviation(bins) <= max(sketch.rank_error, 1 / len(bins.ndvs)):
             return None, (
@@ -139,21 +143,39 @@ class _Builder:
         notes = found.rows.notes if found.rows else ()
         return bins, "; ".join([said, *notes])
 
-    def _spread_added(self, found: Distribution, bounds: tuple[Any, Any]) -> list[tuple[Any, float]]:
+    def _spread_added(self, field: Field, found: Distribution, bounds: tuple[Any, Any]) -> list[tuple[Any, float]]:
         """Return values for what the sketch does not know: NaN, which Spark orders last, and rows beyond its ends."""
         sketch, nans, nulls = found.sketch, found.nan_share or 0.0, found.null_share or 0.0
         added = [(bounds[1], sketch.n * nans / max(1.0 - nans - nulls, 1e-9))] if nans else []
         rows = found.rows
         new = float(rows.added[0]) if rows is not None else 0.0
-        gaps = [(bounds[0], sketch.min_value), (sketch.max_value, bounds[1])]
-        width = sum(high - low for low, high in gaps if high > low)
-        if not new or not math.isfinite(new) or not width:
+        if not new or not math.isfinite(new):
             return added
-        for low, high in gaps:
-            count = max(1, round(_FEW_ADDED * (high - low) / width)) if high > low else 0
-            weight = new * (high - low) / width / max(count, 1)
-            added += [(_between(low, high, (i + 1) / count), weight) for i in range(count)]
+        parts = self._find_added(field) or [(bounds, new)]
+        for (low, high), count in parts:
+            for start, end in ((low, min(high, sketch.min_value)), (max(low, sketch.max_value), high)):
+                if start < end or low == high == end:
+                    pieces = max(1, _FEW_ADDED // len(parts))
+                    weight = count * (float(end - start) / float(high - low) if high > low else 1.0) / pieces
+                    added += [(_between(start, end, (i + 1) / pieces), weight) for i in range(pieces)]
+                    break
         return added
+
+    def _find_added(self, field: Field) -> list[tuple[tuple[Any, Any], float]]:
+        """Return the bounds and rows of the manifests that have come since a column's sketch was made."""
+        reader, then = self.reader, find_nearest(self.reader.blobs, KLL, field).blob.snapshot_id
+        if reader.snapshot is None:
+            return []
+        ancestors = [one.snapshot_id for one in reader.source.metadata.ancestors(reader.snapshot)]
+        newer = pa.array(takewhile(lambda snapshot_id: snapshot_id != then, ancestors), pa.int64())
+        manifests = reader.read_manifests()
+        manifests = manifests.filter(pc.is_in(manifests["added_snapshot_id"], newer))
+        found = []
+        for row in manifests.filter(pc.equal(manifests["content"], "data")).to_pylist():
+            ends = {side: dict(row[f"{side}s"] or ()).get(field.field_id) for side in ("lower_bound", "upper_bound")}
+            if row["added_rows_count"] and (bounds := _read_bounds(field, ends)) is not None:
+                found.append((bounds, float(row["added_rows_count"])))
+        return found
 
 
 def _between(low: Any, high: Any, share: float) -> Any:
