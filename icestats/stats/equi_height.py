@@ -65,12 +65,16 @@ def build_equi_height(
 
 
 def find_deviation(bins: EquiHeightBins) -> float:
-    """Return how far the ranks of the edges are from those of values that spread evenly, as a share of all values."""
-    edges, count = bins.edges, len(bins.ndvs)
-    low, width = edges[0], edges[-1] - edges[0]
-    if not width:
-        return 0.0
-    return max(abs(i / count - float((edge - low) / width)) for i, edge in enumerate(edges))
+    """Return how far the ranks of whole-numbered edges are from those of values that spread evenly.
+
+    Returns
+    -------
+    float
+        A share of all values: 0 where each whole number between the ends has as many values as another.
+    """
+    low, count, span = bins.edges[0], len(bins.ndvs), bins.edges[-1] - bins.edges[0] + 1
+    places = ((i / count, edge - low) for i, edge in enumerate(bins.edges))
+    return float(max(max(place / span - rank, rank - (place + 1) / span, 0.0) for rank, place in places))
 
 
 def _count_most(low: Any, high: Any, height: float, *, is_whole: bool) -> float:
