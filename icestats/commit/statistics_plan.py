@@ -24,6 +24,7 @@ from icestats.commit.table_state import (
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
+from icestats.read.puffin.statistics_age import TIME_TRAP, ZONELESS_TIMES
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -315,6 +316,15 @@ class _Warnings:
             return True
         return False
 
+    def can_list_time(self, blob: NewBlob, *, by_name: bool) -> bool:
+        """Whether an NDV may be listed: one of timestamps without a zone only where it is asked for by name."""
+        column = self.columns[blob.field_ids[0]]
+        if column.type not in ZONELESS_TIMES:
+            return True
+        listed = "is listed" if by_name else "is not listed; list_ndv lists it, for Trino"
+        self.add(f"the NDV of {column.name} {listed}: {TIME_TRAP}")
+        return by_name
+
     def check_file(self, puffin: PuffinBytes) -> None:
         """Say which engines are blind to what: `write_puffin` says why."""
         for blob in puffin.blobs:
@@ -370,7 +380,7 @@ def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warn
 def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings) -> BlobMetadata | None:
     if blob.type != THETA or not (listed is None or listed.issuperset(blob.field_ids)):
         return None
-    if not warnings.can_list(blob):
+    if not warnings.can_list(blob) or not warnings.can_list_time(blob, by_name=listed is not None):
         return None
     ndv = blob.properties.get("ndv", "")
     if not (ndv.isascii() and ndv.isdecimal()):

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from icestats.estimation.holdings import HIVE_COLUMNS, Holding, find_holdings, h
 from icestats.iceberg.metadata import Field, StatisticsFile, parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import ENGINES, count_ages
+from icestats.read.puffin.statistics_age import ENGINES, TIME_TRAP, ZONELESS_TIMES, count_ages
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.column_accumulator import can_distribute, can_sketch
@@ -220,6 +220,8 @@ def _find_command(
     is_unlisted = "Theta sketch" in fact.reads and best is not None and best.blob is not None and not best.blob.listed
     if best is None or best.commits_behind or is_unlisted:
         options = _find_options(fact, field) if fact.reads or own else None
+        if options is not None and field is not None and field.type in ZONELESS_TIMES and "Theta sketch" in fact.reads:
+            options, words = f"{options} --list-ndv {shlex.quote(field.name)}", replace(words, columns=[field.name])
         if options is not None:
             return words.compute(options) if words.can_commit else None
         if own.startswith(_KIT) and best is None:
@@ -256,6 +258,8 @@ class _Reading:
 
     def find_obstacle(self, engine: str, field: Field | None) -> str:
         """Return why an engine reads nothing of the table, or of a column; empty: nothing keeps it from that."""
+        if engine == "Spark" and field is not None and field.type in ZONELESS_TIMES:
+            return TIME_TRAP
         if engine == "Presto":
             return self._presto_refuses
         if engine == "Trino":

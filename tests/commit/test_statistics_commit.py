@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 from pyiceberg.table.puffin import PuffinFile
@@ -20,8 +21,10 @@ from icestats.errors import (
     SnapshotNotFoundError,
     UnsupportedError,
 )
+from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.storage import Storage
 from icestats.read.puffin.puffin import read_puffin_footer
+from icestats.read.puffin.statistics_age import find_listed_traps
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -349,6 +352,26 @@ def test_what_was_committed_says_where_spark_estimates_no_rows(table):
     table.append(ROWS)
     assert trap in commit(table, kll(table, 1)).describe(), "what is carried forward is listed too"
     assert "0 rows" not in commit(table, theta(table, 2), keep_earlier=False).describe()
+
+
+def test_an_ndv_of_timestamps_without_a_zone_is_listed_where_it_is_named_only(catalog):
+    """Spark 4.1 fails on joins with a range on such a column."""
+    times = pa.table({"a": pa.array([1, 2]), "at": pa.array([1, 2], pa.timestamp("us"))})
+    table = catalog.create_table("db.times", schema=times.schema)
+    table.append(times)
+    report = commit(table, theta(table, 1), theta(table, 2)).describe()
+    assert listed(table) == [(THETA, (1,), "2")]
+    assert "the NDV of at is not listed; list_ndv lists it, for Trino: with spark.sql.cbo.enabled, Spark 4.1" in report
+    assert list(find_listed_traps(*seen(table))) == []
+    report = commit(table, theta(table, 1), theta(table, 2), list_ndv=["at"]).describe()
+    assert listed(table) == [(THETA, (2,), "2")]
+    assert "the NDV of at is listed: with spark.sql.cbo.enabled, Spark 4.1 fails" in report
+    assert [finding.evidence for finding in find_listed_traps(*seen(table))] == ["1 such NDV is listed, as of at"]
+
+
+def seen(table):
+    metadata = read_metadata(Storage(), table.refresh().metadata_location)
+    return metadata, metadata.snapshots[table.current_snapshot().snapshot_id]
 
 
 @pytest.mark.parametrize(

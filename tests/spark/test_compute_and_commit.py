@@ -155,6 +155,22 @@ def test_the_report_says_whether_this_spark_estimates_no_rows(spark, own_table):
     assert ("rowCount=0)" in said or "rowCount=1)" in said) is trapped, said
 
 
+def test_spark_joins_a_table_with_timestamps_without_a_zone(spark):
+    """With their NDV listed, a range on them is a MatchError in FilterEstimation."""
+    name = "icestats.zoneless.times"
+    spark.sql("create namespace if not exists icestats.zoneless")
+    spark.sql(f"create table {name} (k bigint, at timestamp_ntz) using iceberg")
+    spark.sql(f"insert into {name} select id, timestamp_ntz'2026-01-01' from range(100)")
+    icestats.load(name, spark=spark).compute().commit()
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        query = f"select count(*) from {name} a join {name} b on a.k = b.k where a.at > timestamp_ntz'2025-01-01'"
+        assert spark.sql(query).first()[0] == 100
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
+        spark.sql(f"drop table {name} purge")
+
+
 def test_the_tables_sketches_keep_their_sizes_and_those_of_partitions_fit_in_a_hundredth(committed):
     """Of 640 partitions only a few fit; the histogram of the table stays as good as it was."""
     before = committed.histogram("price").rank_error

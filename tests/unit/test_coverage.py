@@ -171,6 +171,19 @@ def test_one_blob_of_two_fields_blinds_presto(table):
     assert states(fine, "table", "num rows")["Presto"] == "fresh"
 
 
+def test_an_ndv_of_timestamps_without_a_zone_is_for_trino_and_never_for_spark(catalog):
+    times = pa.table({"an at": pa.array([1, 2], pa.timestamp("us"))})
+    table = catalog.create_table("db.t", times.schema)
+    table.append(times)
+    missing = rows(table, "table-column", "NDV", "an at")
+    assert missing["Trino"]["command"].endswith("--table --list-ndv 'an at' --columns 'an at' --commit")
+    assert missing["Spark"]["command"] is None
+    assert "Spark 4.1 fails on joins" in missing["Spark"]["evidence"]
+    commit(table, list_ndv=["an at"])
+    assert states(table, "table-column", "NDV", "an at")["Trino"] == "fresh"
+    assert states(table, "table-column", "NDV", "an at")["Spark"] != "fresh"
+
+
 def test_one_ndv_that_is_no_integer_blinds_trino(table):
     opened = open_table(table)
     odd = replace(theta(opened.snapshot, 1), properties={"ndv": "12.5"})

@@ -45,6 +45,7 @@ def test_the_archives_hold_the_kit_and_nothing_else(archives):
     tops = {name.partition("/")[0] for name in wheel}
     assert {top for top in tops if not top.startswith("icestats-0")} == {"icestats", "icestats_widgets"}
     assert {"icestats/py.typed", "icestats/read/kernel/kernel.py", "icestats_widgets/explorer.css"} <= wheel
+    assert {"icestats/spark/optimizer_feed/StatisticsFeed.java", "icestats/estimation/engine_statistics.toml"} <= wheel
     with tarfile.open(archives[".gz"]) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "icestats/__init__.py"} <= names

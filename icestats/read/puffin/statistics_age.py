@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from icestats.answers.findings import Finding
+from icestats.answers.text import counted
 from icestats.iceberg.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata, parse_count
 
 THETA = "apache-datasketches-theta-v1"
@@ -152,6 +153,13 @@ def _find_listed(metadata: TableMetadata, snapshot: Snapshot) -> list[BlobMetada
     return [blob for file in files for blob in file.blobs]
 
 
+ZONELESS_TIMES = ("timestamp", "timestamp_ns")
+TIME_TRAP = (
+    "with spark.sql.cbo.enabled, Spark 4.1 fails on joins with a range of a timestamp without a zone that has an NDV"
+)
+"""`FilterEstimation.evaluateBinary` has no case for `TimestampNTZType`: a MatchError."""
+
+
 def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Finding]:
     """Find listed statistics, of any type, that make queries fail in Spark.
 
@@ -173,6 +181,15 @@ def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Ite
             "statistics of columns are listed that the schema does not have",
             f"{len(broken):,} listed blobs, of field ids {ids}",
             "set spark.sql.iceberg.report-column-stats=false",
+        )
+    columns = [metadata.schema.get(blob.field_ids[0]) for blob in listed if blob.type == THETA and blob.field_ids]
+    times = [column.name for column in columns if column is not None and column.type in ZONELESS_TIMES]
+    if times:
+        yield Finding(
+            "warning",
+            TIME_TRAP,
+            f"{counted(len(times), 'such NDV')} {'is' if len(times) == 1 else 'are'} listed, as of {times[0]}",
+            "set spark.sql.iceberg.report-column-stats=false, or commit with list_ndv= without these columns",
         )
 
 
