@@ -25,6 +25,7 @@ from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import TIME_TRAP, ZONELESS_TIMES
+from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -327,6 +328,12 @@ class _Warnings:
 
     def check_file(self, puffin: PuffinBytes) -> None:
         """Say which engines are blind to what: `write_puffin` says why."""
+        seen = {blob.type for blob in puffin.blobs if not blob.is_hidden}
+        if HIVE_COLUMNS in seen and len(seen) > 1:
+            # IcebergTableUtil.readColStats
+            self.add(
+                "Hive's own statistics of columns are kept, and it reads them no longer: it wants no other blobs beside"
+            )
         for blob in puffin.blobs:
             if blob.is_hidden and blob.type == THETA and len(blob.field_ids) == 1:
                 names = [self.columns[i].name if i in self.columns else f"#{i}" for i in blob.field_ids]

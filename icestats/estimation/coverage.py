@@ -15,12 +15,12 @@ from icestats.answers.schemas import COVERAGE
 from icestats.answers.text import align, counted, printable_lines, quote_name
 from icestats.errors import CallError
 from icestats.estimation.engine_statistics import EngineFact, list_engines, read_engine_facts
-from icestats.estimation.holdings import HIVE_COLUMNS, Holding, find_holdings, has_partitions
+from icestats.estimation.holdings import Holding, find_holdings, has_partitions
 from icestats.iceberg.metadata import Field, StatisticsFile, parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import ENGINES, TIME_TRAP, ZONELESS_TIMES, count_ages
-from icestats.read.puffin.statistics_files import CommittedBlob
+from icestats.read.puffin.statistics_files import HIVE_COLUMNS, CommittedBlob
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.column_accumulator import can_distribute, can_sketch
 

@@ -17,12 +17,18 @@ from icestats.estimation.engine_statistics import LEVELS
 from icestats.estimation.row_level_deletes import is_partitioned
 from icestats.iceberg.metadata import Field, Snapshot, parse_count
 from icestats.read.puffin.statistics_age import count_ages
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA, CommittedBlob
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    HIVE_COLUMNS,
+    KLL,
+    PARTITION_SKETCHES,
+    THETA,
+    CommittedBlob,
+)
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.rollup_cells import known_values
 
 PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
-HIVE_COLUMNS = "ColumnStatisticsObj"
 _HIVE = ("NDV", "min value", "max value", "null count", "num trues", "num falses", "avg length", "max length")
 _BLOBS = {
     THETA: ("Theta sketch", ("NDV",)),

@@ -354,6 +354,12 @@ def test_what_was_committed_says_where_spark_estimates_no_rows(table):
     assert "0 rows" not in commit(table, theta(table, 2), keep_earlier=False).describe()
 
 
+def test_the_preview_says_where_hive_loses_its_own_statistics(table):
+    register(table, write_foreign(table, blob(table, "ColumnStatisticsObj", 1, b"java")), [])
+    report = commit(table, theta(table, 2)).describe()
+    assert "Hive's own statistics of columns are kept, and it reads them no longer" in report
+
+
 def test_an_ndv_of_timestamps_without_a_zone_is_listed_where_it_is_named_only(catalog):
     """Spark 4.1 fails on joins with a range on such a column."""
     times = pa.table({"a": pa.array([1, 2]), "at": pa.array([1, 2], pa.timestamp("us"))})

@@ -23,8 +23,8 @@ from icestats.errors import CallError
 from icestats.estimation import engine_statistics
 from icestats.estimation.coverage import name_state, render_coverage
 from icestats.estimation.engine_statistics import LEVELS, PLACES, list_engines, read_engine_facts
-from icestats.estimation.holdings import HIVE_COLUMNS
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 from icestats.table.table import Table

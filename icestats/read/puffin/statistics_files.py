@@ -22,6 +22,7 @@ from icestats.stats.theta import ThetaSketch
 
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
+HIVE_COLUMNS = "ColumnStatisticsObj"
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
 _COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`"
 _MISSING = {
