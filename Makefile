@@ -9,7 +9,7 @@ LICENCE_UNNAMED := atheris axe-playwright-python
 WORKERS := -n logical --maxprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help python java java+chromium+libatomic install demo lab app docs pictures test test-quick soak fuzz oldest lock audit lint format bench clean
+.PHONY: help python java java+chromium+libatomic install demo lab app docs pictures test test-quick interop soak fuzz oldest lock audit lint format bench clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -52,6 +52,9 @@ test: java+chromium+libatomic install lint ## lint and run all the tests
 
 test-quick: install ## the tests that need neither Spark nor a browser
 	@$(BIN)/python -m pytest $(WORKERS) -m 'not spark and not browser'
+
+interop: java install ## the kit with real engines, downloads of 3 GB at first; what was seen goes into docs/interop.md
+	@$(BIN)/python -m tests.interop --write
 
 soak: install ## 10,000 seeds of the simulation; their figures go into docs/reliability.md
 	@$(BIN)/python -m tests.simulation --seeds 0:10000 --workers 2 --write

@@ -73,6 +73,29 @@ def delete_equal(table: Table, rows: pa.Table, file: DataFile) -> None:
     _commit(table, rows, file, content=DataFileContent.EQUALITY_DELETES, equality_ids=ids)
 
 
+def delete_equal_in_java(spark: Any, name: str, column: str, values: Sequence[Any]) -> None:
+    """Commit an equality delete as a streaming writer does, by Iceberg's own Java classes in Spark's JVM.
+
+    PyIceberg 0.12 writes `equality_ids` as longs, where the spec has ints: engines refuse its manifests.
+    """
+    jvm = spark.sparkContext._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    schema = loaded.schema().select([column])
+    field_ids = spark.sparkContext._gateway.new_array(jvm.int, 1)
+    field_ids[0] = schema.findField(column).fieldId()
+    builder = getattr(jvm.org.apache.iceberg.data, "GenericFileWriterFactory$Builder")(loaded)
+    parquet = jvm.org.apache.iceberg.FileFormat.PARQUET
+    writers = builder.deleteFileFormat(parquet).equalityFieldIds(field_ids).equalityDeleteRowSchema(schema).build()
+    output = loaded.io().newOutputFile(f"{loaded.location()}/data/equality-{uuid.uuid4()}.parquet")
+    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
+    writer = writers.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
+    record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
+    for value in values:
+        writer.write(record.copy(column, value))
+    writer.close()
+    loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+
 def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
 
