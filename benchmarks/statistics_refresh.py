@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.lineitem_files import generate_lineitem
 from benchmarks.measured_process import Run, run_module
 from benchmarks.published import publish
+from benchmarks.tpch_files import generate_table
 
 PEER = "benchmarks.peers.refreshed_lineitem"
 FILES = 6
@@ -47,8 +47,8 @@ def main(options: Sequence[str] = ()) -> None:
         home = scratch / f"refreshed-lineitem-{arguments.scale_factor:g}"
         if not home.exists():
             scale = arguments.scale_factor
-            files = generate_lineitem(scratch / f"parquet-{scale:g}", scale, FILES)
-            new = generate_lineitem(scratch / f"part-1-of-100-{scale:g}", scale, 100, 1)
+            files = generate_table("lineitem", scratch / f"parquet-{scale:g}", scale, FILES)
+            new = generate_table("lineitem", scratch / f"part-1-of-100-{scale:g}", scale, 100, 1)
             run_module(PEER, "create", str(home), *map(str, [*new, *files]))
         runs: dict[str, list[Run]] = {name: [] for name in TITLES}
         for _ in range(arguments.runs):

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.lineitem_files import generate_lineitem
 from benchmarks.measured_process import ProcessError, Run, run_module
 from benchmarks.published import publish
+from benchmarks.tpch_files import generate_table
 
 FILES = 6
 CASES = {
@@ -49,7 +49,7 @@ def main(options: Sequence[str] = ()) -> None:
 
 def _compare(arguments: argparse.Namespace, scratch: Path, scale_factor: float) -> str:
     """Measure every case at one scale factor; the text says under which conditions."""
-    files = generate_lineitem(scratch / f"parquet-{scale_factor:g}", scale_factor, FILES)
+    files = generate_table("lineitem", scratch / f"parquet-{scale_factor:g}", scale_factor, FILES)
     home = scratch / f"lineitem-{scale_factor:g}"
     run_module("benchmarks.peers.lineitem", "create", str(home), *map(str, files))
     runs: Runs = {name: [] for name in arguments.cases or CASES}
