@@ -182,12 +182,13 @@ def _failing(session: SparkSession, measured: Measured) -> Iterator[None]:
 
 def _conditions(arguments: argparse.Namespace) -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in ("icestats", "pyspark", "pyiceberg", "pyarrow"))
+    runs = "One timed run" if arguments.runs == 1 else f"Medians of {arguments.runs} timed runs"
     reorder = "on" if arguments.join_reorder else "off, Spark's default"
     return (
         f"Scale factor {arguments.scale_factor:g}; KLL sketches of k = {arguments.k}; cost-based optimizer on, join "
         f"reordering {reorder}. "
         f"{platform.machine()}, {os.cpu_count()} cores, Spark in local[2] with a heap of 6 GB; "
-        f"Python {platform.python_version()}, {packages}. Medians of {arguments.runs} timed runs after one that counts "
+        f"Python {platform.python_version()}, {packages}. {runs} after one that counts "
         f"rows, ways taking turns; load average at the end {os.getloadavg()[0]:.1f}."
     )
 
