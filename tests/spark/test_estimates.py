@@ -258,7 +258,7 @@ def test_engines_are_asked_and_their_trap_is_found(spark, events):
     assert 0 < estimates["duckdb"].rows < 1_080_700
     assert "2,038 files" in estimates["duckdb"].assumes
     (finding,) = estimates.findings
-    assert "Spark estimates 0 rows for quantity = 3" in finding.title
+    assert "estimates 0 rows for quantity = 3" in finding.title
     assert "Spark estimates 0 rows here" in finding.evidence
     assert events.estimate("event_type = 'view'").findings == ()
 
