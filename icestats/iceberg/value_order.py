@@ -52,7 +52,9 @@ class Keys:
     def is_within(self, keys: Sequence[Key]) -> Mask:
         """Say for each row whether its key is known and one of some."""
         if isinstance(self.values, np.ndarray):
-            within: Mask = np.isin(self.values, np.array(keys, np.int64))
+            limits = np.iinfo(np.int64)
+            fitting = [key for key in keys if isinstance(key, int) and limits.min <= key <= limits.max]
+            within: Mask = np.isin(self.values, np.array(fitting, np.int64))
         else:
             within = to_numpy(pc.is_in(self.values, pa.array(keys, self.values.type)), null=False)
         return self.known & within

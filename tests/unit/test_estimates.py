@@ -20,9 +20,19 @@ from pyiceberg.transforms import (
     IdentityTransform,
     MonthTransform,
     Transform,
+    TruncateTransform,
     YearTransform,
 )
-from pyiceberg.types import DateType, LongType, NestedField, PrimitiveType, StructType, TimestampType, UUIDType
+from pyiceberg.types import (
+    DateType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampType,
+    UUIDType,
+)
 
 import icestats
 from icestats.cli.command_line import cli
@@ -448,3 +458,20 @@ def test_combined_deducts_equality_deletes_as_sketches_have_counted_the_rows(
 def test_equality_deletes_of_a_spec_of_void_fields_are_about_all_partitions(transform: str, expected: bool) -> None:
     """A v1 spec whose field has been dropped has a `void` one, and divides nothing."""
     assert is_partitioned(TableSpec(1, (SpecField(1000, 1, "day", transform),))) is expected
+
+
+@pytest.mark.parametrize(("kind", "least"), [(IntegerType(), -(2**31)), (LongType(), -(2**63))])
+@pytest.mark.parametrize(("condition", "count"), [("= {}", 1), ("in ({}, 3)", 1), ("< 0", 2), ("> 50", 2)])
+def test_partitions_of_the_least_numbers_are_at_the_top(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], kind: PrimitiveType, least: int, condition: str, count: int
+) -> None:
+    """Cutting them leaves the type: writers wrap, so that the partition value is large and its rows are small."""
+    schema = Schema(NestedField(1, "n", kind, required=False))
+    spec = PartitionSpec(PartitionField(1, 1000, TruncateTransform(10), "tens"))
+    made = catalog.create_table("db.least", schema, partition_spec=spec)
+    made.append(pa.table({"n": [least, least + 1, 105, 205]}, schema_to_pyarrow(schema)))
+    table = icestats.load("db.least", catalog=catalog_properties)
+    for one in table.estimate(f"n {condition.format(least)}"):
+        assert one.rows_lower is not None
+        assert one.rows_upper is not None
+        assert one.rows_lower <= count <= one.rows_upper, one

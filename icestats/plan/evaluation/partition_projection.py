@@ -142,6 +142,8 @@ def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[
         strict = [_strict_whole(i, transform) for i in closed]
         if field.transform in _TIMES and (field.transform, leaf.type) != ("day", "date"):
             return [_earlier_too(i) for i in inclusive], [_without_earlier(i) for i in strict]
+        if field.transform.startswith("truncate"):
+            return _project_wrapped(leaf, _truncate_width(field), inclusive, strict)
         return inclusive, strict
     width = _truncate_width(field)
     return [_inclusive_text(i, width) for i in intervals], [_strict_text(i, width) for i in intervals]
@@ -161,6 +163,34 @@ def _without_earlier(interval: Interval) -> Interval:
     # What is in 0 and below may be of the one before.
     low = close(interval).low
     return Interval(below(low[1] + 1) if len(low) == 3 and low[1] <= 0 else low, interval.high)
+
+
+_BITS = {"int": (32,), "long": (32, 64)}
+"""Of whole numbers as they may have been when rows were written: an int may be a long since."""
+
+
+def _project_wrapped(
+    leaf: Leaf, width: int, inclusive: list[Interval], strict: list[Interval]
+) -> tuple[list[Interval], list[Interval]]:
+    """Writers wrap what is cut to less than the least number of its type: such rows are in a partition at the top."""
+    for bits in _BITS.get(leaf.type, ()):
+        least = -(1 << (bits - 1))
+        cut = least - least % width
+        if cut < least:
+            low, high = below(least), above(cut + width - 1)
+            wrapped = Interval(below(cut + (1 << bits)), above(cut + (1 << bits)))
+            if any(one.low < high and low < one.high for one in leaf.values.intervals):
+                inclusive = [*inclusive, wrapped]
+            strict = [
+                part
+                for one in strict
+                for part in (
+                    Interval(one.low, min(one.high, wrapped.low)),
+                    Interval(max(one.low, wrapped.high), one.high),
+                )
+                if part.low < part.high
+            ]
+    return inclusive, strict
 
 
 def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Callable[[Any], Any]:
