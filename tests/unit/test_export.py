@@ -251,6 +251,13 @@ def test_an_empty_table_has_nothing_to_export(empty_table, load):
     assert "which has no snapshot yet" in script
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a;b", "\u202eb", "\x1b[2J"])
+@pytest.mark.parametrize("name", ["db.a{}", "db.{0}", "{}.t"])
+def test_braces_in_a_name_are_a_part_of_it(small_table, load, name):
+    database, table = name.split(".")
+    assert f"ALTER TABLE `{table}` UPDATE STATISTICS SET ('numRows'='" in load().export("hive", name=name)
+    assert f"ALTER TABLE `{database}`.`{table}` SET TBLPROPERTIES ('numRows'='" in load().export("impala", name=name)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a;b", "\u202eb", "\x1b[2J", "${env:HOME}"])
 def test_names_that_cannot_stand_in_a_script(name):
     assert not can_stand(name)

@@ -78,8 +78,8 @@ def split_name(
 
 
 def can_stand(name: str, forbidden: str = ";") -> bool:
-    """Return whether a name can stand in a script: on one line, and without what the engine's shell cuts at."""
-    return bool(name) and name.isprintable() and not any(character in name for character in forbidden)
+    """Return whether a name can stand in a script: on one line, without what the engine's shell cuts at or fills in."""
+    return bool(name) and name.isprintable() and "${" not in name and not any(one in name for one in forbidden)
 
 
 def build_exported_columns(

@@ -39,7 +39,7 @@ def write_hive_script(table: ExportedTable) -> str:
             "metastore's, so all figures are the table's.",
         ),
         f"USE {quote_name(database)};",
-        *_row_count(table, f"ALTER TABLE {quote_name(name)} UPDATE STATISTICS SET ('numRows'='{{}}');"),  # noqa: S608 - quoted
+        *_row_count(table, f"ALTER TABLE {quote_name(name)} UPDATE STATISTICS SET", ""),
     ]
     start = f"ALTER TABLE {quote_name(name)} UPDATE STATISTICS FOR COLUMN"
     lines += _columns(
@@ -51,7 +51,6 @@ def write_hive_script(table: ExportedTable) -> str:
 def write_impala_script(table: ExportedTable) -> str:
     """Return the statements for Impala."""
     target = quote_name(*table.name)
-    properties = "'numRows'='{}', 'STATS_GENERATED_VIA_STATS_TASK'='true'"
     lines = [
         *_comment(
             f"Statistics of {table.describe()}, for Impala.",
@@ -61,7 +60,7 @@ def write_impala_script(table: ExportedTable) -> str:
             "of Iceberg itself.",
             "The row count has no effect on a table of a Hive catalog: Iceberg writes it there with each commit.",
         ),
-        *_row_count(table, f"ALTER TABLE {target} SET TBLPROPERTIES ({properties});"),
+        *_row_count(table, f"ALTER TABLE {target} SET TBLPROPERTIES", ", 'STATS_GENERATED_VIA_STATS_TASK'='true'"),
     ]
     start = f"ALTER TABLE {target} SET COLUMN STATS"
     lines += _columns(table, _of_impala, lambda column, values: f"{start} {quote_name(column)} ({values});", ";`\\")
@@ -73,10 +72,10 @@ def _comment(*texts: str) -> Iterator[str]:
     return (printable_lines([f"-- {text}"]) for text in texts)
 
 
-def _row_count(table: ExportedTable, statement: str) -> Iterator[str]:
+def _row_count(table: ExportedTable, start: str, more: str) -> Iterator[str]:
     yield from _comment(f"rows: {table.row_count.provenance}")
     if table.row_count.value is not None:
-        yield statement.format(table.row_count.value)
+        yield f"{start} ('numRows'='{table.row_count.value}'{more});"
 
 
 def _columns(
