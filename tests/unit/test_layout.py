@@ -8,10 +8,11 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.types import LongType, NestedField, StringType
 
 import icestats
 from icestats.plan.layout.clustering import build_depth
+from tests.written_deletes import list_data_files
 
 
 def test_depth_counts_ranges_of_keys():
@@ -96,3 +97,15 @@ def test_what_if_counts_now_as_a_plan_does(mixed_table):
             (s.total, s.kept, s.kept_rows) for s in steps[2:]
         ]
         assert [(r["total_now"], r["kept_now"]) for r in rows[:2]] == [(s.total, s.kept) for s in steps[:2]]
+
+
+def test_manifests_without_a_live_file_have_a_layout(catalog, load):
+    """Text keys, too: all files of the only partition are gone, and the manifest that says so is left."""
+    schema = Schema(NestedField(1, "name", StringType(), required=False))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "name"))
+    table = catalog.create_table("db.gone", schema, partition_spec=spec)
+    table.append(pa.table({"name": ["a"]}))
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+        overwrite.delete_data_file(list_data_files(table)[0])
+    layout = load("db.gone").layout()
+    assert [(field.name, field.files.range_count) for field in layout.fields] == [("name", 0)]

@@ -101,7 +101,9 @@ class ColumnMetrics:
         lacking = np.bincount(groups[~keys.known & ~self.valueless], minlength=count) > 0
         rows = keys.find_extremes(groups, count, highest=highest)
         if not len(keys.known):
-            return Keys(np.zeros(count, np.int64), np.zeros(count, np.bool_))
+            is_whole = isinstance(keys.values, np.ndarray)
+            nothing = np.zeros(count, np.int64) if is_whole else pa.nulls(count, pa.binary())
+            return Keys(nothing, np.zeros(count, np.bool_))
         found = keys.take(np.maximum(rows, 0))
         return Keys(found.values, (rows >= 0) & ~lacking)
 
