@@ -268,7 +268,7 @@ def _width(interval: Interval, evidence: ColumnEvidence, type_text: str) -> Floa
     lower, upper = (to_floats(type_text, keys) for keys in (evidence.metrics.lower, evidence.metrics.upper))
     low = lower if len(interval.low) == 1 else np.maximum(lower, float(interval.low[1]))
     high = upper if len(interval.high) == 1 else np.minimum(upper, float(interval.high[1]))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         width = (high - low + step) / (upper - lower + step)
     return np.where(np.isfinite(width), np.clip(width, 0.0, 1.0), np.nan)
 
