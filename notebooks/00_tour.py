@@ -105,5 +105,5 @@ events.sketches().select(["type", "columns", "commits_behind", "ndv", "length", 
 # [02 why this query reads what it reads](02_why_this_query_reads_what_it_reads.ipynb),
 # [03 manifest statistics](03_manifest_statistics.ipynb),
 # [04 estimates against the truth](04_estimates_against_the_truth.ipynb),
-# [05 generate and commit](05_generate_and_commit.ipynb), and
-# [06 bring your own table](06_bring_your_own_table.ipynb).
+# [05 generate and commit](05_generate_and_commit.ipynb),
+# [06 bring your own table](06_bring_your_own_table.ipynb), and [07 engines](07_engines.ipynb).

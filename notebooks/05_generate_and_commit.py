@@ -152,7 +152,7 @@ pd.DataFrame({"Spark before": before, "Spark after": after, "actual": actual}).r
 # %% [markdown]
 # Spark now divides the rows by the number of distinct values. That is right on average and wrong for a skewed column:
 # `HA` is a rare carrier. [04 estimates against the truth](04_estimates_against_the_truth.ipynb) shows what a histogram
-# would add.
+# would add, and [07 engines](07_engines.ipynb) gives it to Spark.
 #
 # ## New data arrives
 #
