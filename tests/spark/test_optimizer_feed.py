@@ -41,16 +41,20 @@ def session(spark, namespace):
     spark.sql(f"create table {MEASURED} using iceberg partitioned by (day) as {query}")
     icestats.load(MEASURED).compute(spark=spark).commit()
     icestats.load(MEASURED).to_spark(spark, view="fed")
-    # Statistics of a plan that is not run go by the active session's settings.
-    with active(spark):
-        yield spark
+    yield spark
     spark.catalog.dropTempView("fed")
     for name, value in before.items():
         spark.conf.set(name, value)
 
 
+def _statistics(spark, frame):
+    # Statistics of a plan that is not run go by the active session's settings.
+    with active(spark):
+        return frame._jdf.queryExecution().optimizedPlan().stats()
+
+
 def _estimate(spark, query):
-    statistics = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats()
+    statistics = _statistics(spark, spark.sql(query))
     return int(str(statistics.rowCount().get())), int(str(statistics.sizeInBytes()))
 
 
@@ -190,7 +194,7 @@ def test_without_cbo_files_that_filters_prune_still_make_scans_smaller(session):
     session.conf.set("spark.sql.cbo.enabled", "false")
     try:
         sizes = [
-            int(str(session.sql(query)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+            int(str(_statistics(session, session.sql(query)).sizeInBytes()))
             for query in ("select ms from fed", "select ms from fed where day = 3", "select ms from fed where id < 0")
         ]
     finally:
@@ -243,7 +247,7 @@ def test_a_table_of_no_catalog_of_the_session_is_read_too(session, demo_home):
     location = icestats.load(MEASURED)._source.metadata_location
     frame = icestats.load(location).to_spark(session)
     assert frame.where("day = 3").count() == ROWS // 10
-    assert frame.where("ms > 300")._jdf.queryExecution().optimizedPlan().stats().rowCount().isDefined()
+    assert _statistics(session, frame.where("ms > 300")).rowCount().isDefined()
 
 
 def test_a_view_that_is_taken_is_left_alone(session):
