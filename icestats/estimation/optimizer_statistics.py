@@ -74,6 +74,7 @@ class _Builder:
             table_name=reader.source.name,
             snapshot_id=None if reader.snapshot is None else reader.snapshot.snapshot_id,
             row_count=self.row_count,
+            row_count_bounds=(math.floor(live.rows.least[0]), math.ceil(live.rows.most[0])),
             record_count=round(records),
             columns=tuple(columns),
             unknown=tuple(unknown),

@@ -46,7 +46,9 @@ class ReportedStatistics:
     table_name: str
     snapshot_id: int | None
     row_count: int
-    """Live rows: deletes are deducted."""
+    """Live rows: deletes are deducted. An estimate, unless both bounds are the same."""
+    row_count_bounds: tuple[int, int]
+    """Live rows, at least and at most."""
     record_count: int
     """Rows in data files."""
     columns: tuple[ReportedColumn, ...]
@@ -67,7 +69,10 @@ class ReportedStatistics:
 
     def __str__(self) -> str:
         deleted = "" if self.row_count == self.record_count else f" of {self.record_count:,} in data files"
-        return printable_lines([f"{self.table_name}: {counted(self.row_count, 'live row')}{deleted}", *self._lines()])
+        least, most = self.row_count_bounds
+        about, bounds = ("", "") if least == most else ("about ", f" ({least:,} to {most:,})")
+        rows = counted(self.row_count, "live row")
+        return printable_lines([f"{self.table_name}: {about}{rows}{bounds}{deleted}", *self._lines()])
 
     __repr__ = __str__
 

@@ -410,6 +410,7 @@ def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
     delete_equal(made, pa.table({"v": pa.array([5], pa.int64())}), list_data_files(made)[0])
     for one in load("db.deleted").estimate("v is not null"):
         assert (one.rows_lower, one.rows_upper) == (0, 110), one
+    assert "live rows (0 to 110) of 110 in data files" in str(load("db.deleted").reported_statistics())
     made.refresh()
     accumulator = ColumnAccumulator(load("db.deleted").schema.find("v"), k=200, lg_k=12)
     accumulator.update(pa.array([v for v in range(110) if v != 5], pa.int64()))
@@ -419,6 +420,7 @@ def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
     Statistics(
         opened._source, TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, 109, 1, 0, columns, {})
     ).commit()
+    assert "db.deleted: 109 live rows of 110 in data files" in str(load("db.deleted").reported_statistics())
     for row_filter, truth in {"v is not null": 109, "v < 10": 9, "v >= 10": 100}.items():
         found = load("db.deleted").estimate(row_filter)["kll"]
         assert (found.rows, found.rows_lower, found.rows_upper) == (truth, truth, truth)
