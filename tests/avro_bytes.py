@@ -7,7 +7,7 @@ import lzma
 import zlib
 from collections.abc import Callable
 
-import cramjam
+import pyarrow as pa
 import zstandard
 
 
@@ -32,7 +32,7 @@ def zstandard_stream(data: bytes) -> bytes:
 
 
 def snappy(data: bytes) -> bytes:
-    return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
+    return pa.Codec("snappy").compress(data, asbytes=True) + zlib.crc32(data).to_bytes(4, "big")
 
 
 CODECS: dict[str, Callable[[bytes], bytes]] = {

@@ -38,7 +38,7 @@ def ship_package(spark: SparkSession) -> None:
     driver and executors have the same version. What the driver has compiled goes with it: executors with a processor
     and a numba like the driver's compile nothing. What icestats depends on is not sent: the executors' Python, which
     `PYSPARK_PYTHON` or `spark.pyspark.python` names, has to have numpy, pandas, pyarrow, numba, platformdirs, deflate,
-    cramjam, zstandard, fastavro, datasketches and pyiceberg; a job that lacks one fails with a SparkUnavailableError
+    zstandard, fastavro, datasketches and pyiceberg; a job that lacks one fails with a SparkUnavailableError
     that names it.
     """
     context = spark.sparkContext
