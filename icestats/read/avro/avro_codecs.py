@@ -166,14 +166,26 @@ def _snappy() -> Inflate:
     return inflate
 
 
-def _snappy_size(body: memoryview) -> int:
-    # Snappy begins with the inflated size: 7 bits a byte, the lowest first, in 5 bytes at most.
-    size = 0
-    for i, byte in enumerate(body[:5]):
-        size |= (byte & 0x7F) << 7 * i
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """Return the unsigned variable-length number at a position, and where it ends; EOFError where it does not."""
+    value = shift = 0
+    while True:
+        if position >= len(data) or shift > 63:
+            raise EOFError
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return size
-    raise ValueError("a block cannot be inflated: it is cut")
+            return value, position
+        shift += 7
+
+
+def _snappy_size(body: memoryview) -> int:
+    # Snappy begins with the inflated size, in 5 bytes at most.
+    try:
+        return read_varint(body[:5], 0)[0]
+    except EOFError:
+        raise ValueError("a block cannot be inflated: it is cut") from None
 
 
 _CODECS: dict[str, Callable[[], Inflate]] = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from icestats.errors import MetadataError
 from icestats.iceberg.storage import expanded_limit
-from icestats.read.avro.avro_codecs import Inflate, find_codec
+from icestats.read.avro.avro_codecs import Inflate, find_codec, read_varint
 from icestats.read.avro.block_inflater import Block, BlockInflater, Bytes, Words
 
 MAGIC = b"Obj\x01"
@@ -236,16 +236,8 @@ def _check_counts(lengths: Iterable[int], blocks: Sequence[Block], path: str) ->
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:
     """Return the variable-length integer at a position, and where it ends; EOFError where it does not."""
-    value = shift = 0
-    while True:
-        if position >= len(data) or shift > 63:
-            raise EOFError
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
+    value, position = read_varint(data, position)
+    return (value >> 1) ^ -(value & 1), position
 
 
 def _take(data: bytes, position: int) -> tuple[bytes, int]:
