@@ -6,10 +6,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LICENCES := MIT;BSD;Apache;ISC;PSF;Python Software Foundation;MPL;Mozilla;CC0;Artistic
 # Their packages name none; they are Apache-2.0 and MIT.
 LICENCE_UNNAMED := atheris axe-playwright-python
+FRONT := widgets/frontend
+MODULES := $(FRONT)/node_modules/.package-lock.json
 WORKERS := -n logical --maxprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help python java java+chromium+libatomic install demo lab app docs pictures test test-quick interop soak fuzz oldest lock audit lint format bench clean
+.PHONY: help python java java+chromium+libatomic install demo lab app docs pictures front test test-quick test-matrix interop soak fuzz oldest lock audit dist lint format bench clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -47,13 +49,19 @@ docs: install ## build the documentation site into site/, warnings are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
-test: java+chromium+libatomic install lint ## lint and run all the tests
+test: java+chromium+libatomic install lint $(VENV)/spark.jsa ## lint and run all the tests
 	@$(BIN)/python -m pytest $(WORKERS)
 
-test-quick: install ## the tests that need neither Spark nor a browser
+$(VENV)/spark.jsa: $(VENV)/.installed
+	@$(BIN)/python scripts/spark_archive.py $@
+
+test-quick: install $(MODULES) ## the tests that need neither Spark nor a browser
 	@$(BIN)/python -m pytest $(WORKERS) -m 'not spark and not browser'
 
-interop: java install ## the kit with real engines, downloads of 3 GB at first; what was seen goes into docs/interop.md
+test-matrix: java install ## Spark's tests on Spark 3.5, 4.0 and 4.1, or on SPARK=3.5, an environment each; what was seen goes into docs/spark.md
+	@$(BIN)/python -m tests.spark --write $(SPARK)
+
+interop: java install ## the kit with real engines and catalogs, downloads of 3.2 GB at first; what was seen goes into docs/interop.md
 	@$(BIN)/python -m tests.interop --write
 
 soak: install ## 10,000 seeds of the simulation; their figures go into docs/reliability.md
@@ -63,7 +71,7 @@ fuzz: install ## properties on new examples; damaged files; readers of bytes und
 	@ICESTATS_FUZZ=100 $(BIN)/python -m pytest tests/property tests/widgets $$(grep -l "@given" tests/unit/*.py)
 	@$(BIN)/python -m tests.fuzz
 
-oldest: java+chromium+libatomic install ## the tests that need no browser, with the oldest versions that pyproject.toml allows
+oldest: java+chromium+libatomic install $(MODULES) ## the tests that need no browser, with the oldest versions that pyproject.toml allows
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-oldest
 	@$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[dev]'
 	@.venv-oldest/bin/python -m pytest $(WORKERS) -m 'not browser' --ignore=tests/fuzz
@@ -76,15 +84,30 @@ audit: install ## known vulnerabilities and the licences of what is locked
 	@$(BIN)/pip-audit --strict --require-hashes --disable-pip --progress-spinner off --requirement requirements.lock
 	@$(BIN)/pip-licenses --from=mixed --partial-match --allow-only='$(LICENCES)' --ignore-packages $(LICENCE_UNNAMED)
 
+dist: lint ## the wheel and the source archive, into dist/, if they install and work in an environment of their own
+	@$(BIN)/python -m pytest tests/unit/test_installation.py
+	@rm -rf dist
+	@$(BIN)/uv build --quiet
+
 pictures: java+chromium+libatomic install ## the pictures of docs/: the browser tests take them, the animated one is composed of theirs
 	@ICESTATS_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser
 	@$(BIN)/python docs/animation.py
 
-lint: install ## ruff, mypy, import-linter, notebooks paired and stripped
+front: install $(MODULES) ## bundle the explorer's front end, widgets/frontend/, into the widget's static/
+	@$(BIN)/node $(FRONT)/build.js
+
+$(MODULES): $(FRONT)/package.json $(FRONT)/package-lock.json | install
+	@$(BIN)/npm ci --prefix $(FRONT) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+lint: install $(MODULES) ## ruff, mypy, tsc, import-linter, zizmor, the bundle is that of src/, notebooks paired and stripped
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/node $(FRONT)/node_modules/typescript/bin/tsc --project $(FRONT)
+	@$(BIN)/node $(FRONT)/build.js --check
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/zizmor --quiet --offline --pedantic --strict-collection --no-progress .github
 	@$(BIN)/nbstripout --verify notebooks/*.ipynb
 	@$(BIN)/jupytext --test --to py:percent notebooks/*.ipynb
 
@@ -98,4 +121,4 @@ bench: java+chromium+libatomic install ## the figures of README and docs/
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv and caches
-	@rm -rf $(VENV) .venv-oldest .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	@rm -rf $(VENV) $(FRONT)/node_modules .venv-oldest .venv-spark-* .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -75,7 +75,7 @@ def main(options: Sequence[str] = ()) -> None:
     arguments = _parse(options)
     with tempfile.TemporaryDirectory(prefix="icestats-benchmark-") as temporary:
         home = (arguments.scratch or Path(temporary)) / f"spark-optimizer-{arguments.scale_factor:g}"
-        spark = get_session({CATALOG: _catalog(home)}, master="local[2]", memory="6g")
+        spark = get_session({CATALOG: _catalog(home)}, master="local[2]", driver_memory="6g")
         build_warehouse(home, arguments.scale_factor, spark, arguments.k)
         found = _measure(arguments, home, spark)
     if arguments.details:

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from icestats.answers.shown import show
     from icestats.errors import (
         CallError,
         CatalogError,
@@ -57,6 +58,7 @@ __all__ = [
     "load",
     "preview",
     "schemas",
+    "show",
     "writers",
 ]
 
@@ -67,6 +69,7 @@ _HOMES = {
     "Table": "icestats.table.table",
     "demo": "icestats.table.table",
     "load": "icestats.table.table",
+    "show": "icestats.answers.shown",
 }
 _MODULES = {
     "errors": "icestats.errors",

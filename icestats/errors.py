@@ -20,6 +20,7 @@ Each message is one line: what failed, the value, what was expected, what to do.
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from typing import SupportsIndex
 
 __all__ = [
@@ -67,7 +68,7 @@ class CallError(IcestatsError):
 
 
 class ColumnNotFoundError(CallError):
-    """The table's schema has no column with this name.
+    """The table's schema has no column with this name, or none that a pattern matches.
 
     Attributes
     ----------
@@ -80,7 +81,8 @@ class ColumnNotFoundError(CallError):
     def __init__(self, column: str, columns: tuple[str, ...]) -> None:
         self.column = column
         self.columns = columns
-        super().__init__(f"no column {column!r}: the table has {', '.join(columns) or 'no columns'}")
+        missing = f"no column matches {column!r}" if set("*?[") & set(column) else f"no column {column!r}"
+        super().__init__(f"{missing}: the table has {', '.join(columns) or 'no columns'}")
 
 
 class FilterError(CallError):
@@ -152,12 +154,21 @@ class CommitError(IcestatsError):
 
 def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
     """Raise CallError where an argument is no whole number from `least` to `most`, both included."""
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool | type):
         number = operator.index(value)
         if number >= least and (most is None or number <= most):
             return
     upto = "" if most is None else f" to {most:,}"
-    raise CallError(f"{name} is {value!r}: expected a whole number from {least}{upto}")
+    raise CallError(f"{name} is {value!r:.80}: expected a whole number from {least}{upto}")
+
+
+def check_names(name: str, value: object, *, or_none: bool = False) -> None:
+    """Raise CallError where an argument is no collection of names; a text alone is one name, and no collection."""
+    if value is None and or_none:
+        return
+    if isinstance(value, Collection) and not isinstance(value, str) and all(isinstance(one, str) for one in value):
+        return
+    raise CallError(f"{name} is {value!r:.80}: expected names in a list")
 
 
 def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:

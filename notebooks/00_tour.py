@@ -50,17 +50,17 @@ events.explore()
 
 # %%
 columns = events.columns()
-columns.select(["name", "type", "value_count", "null_value_count", "ndv"]).to_pandas().style.format(
-    na_rep="unknown", thousands=",", precision=0
-).hide(axis="index")
+icestats.show(columns, "name", "type", "value_count", "null_value_count", "ndv", "column_size")
 
 # %%
-import pandas as pd
+import pyarrow as pa
 
 provenance = {row["name"]: dict(row["provenance"]) for row in columns.to_pylist()}
-pd.DataFrame({name: provenance[name] for name in ("price", "app_version")}).style.set_properties(
-    **{"text-align": "left", "white-space": "normal", "max-width": "26em"}
-)
+both = [
+    {"figure": figure, **{name: provenance[name][figure] for name in ("price", "app_version")}}
+    for figure in provenance["price"]
+]
+icestats.show(pa.Table.from_pylist(both))
 
 # %% [markdown]
 # ## Why does a query read what it reads?
@@ -73,9 +73,7 @@ plan = events.plan("device_id = 74 and event_time >= '2026-09-01T10:00:00'")
 plan
 
 # %%
-plan.files("all").select(["kept", "step", "reason", "evidence"]).to_pandas().groupby(
-    "step"
-).first().style.set_properties(**{"text-align": "left", "white-space": "normal"})
+icestats.show(plan.files(), "partition", "record_count", "reason", "evidence", rows=3)
 
 # %% [markdown]
 # ## What would an optimizer estimate?
@@ -93,9 +91,7 @@ events.estimate("price > 100 and event_type = 'purchase'")
 # behind.
 
 # %%
-events.sketches().select(["type", "columns", "commits_behind", "ndv", "length", "listed"]).slice(
-    0, 6
-).to_pandas().style.format(na_rep="–", thousands=",", precision=0).hide(axis="index")
+icestats.show(events.sketches(), "type", "columns", "commits_behind", "ndv", "length", "listed", rows=6)
 
 # %% [markdown]
 # `events.compute()` makes missing ones in one scan with PySpark. `.commit(dry_run=True)` shows what a commit would

@@ -29,10 +29,9 @@ events
 # %% [markdown]
 # ## The explorer
 #
-# Click a column to see its distribution. The band around the bars is the error of the sketch: each count lies within
-# it, at 99 % confidence. Click a manifest, or drag over the partitions, and every part shows that piece of the table.
-# Type a filter to see what a query with it reads, and what an optimizer would estimate. If no statistics are committed
-# yet, the panel at the end computes them.
+# Type a filter on top, or drag over a picture to add to it: every tab shows what the query reads, and what it skips.
+# The tab *Columns* has a distribution for each column; the band around the bars is the error of the sketch, at 99 %
+# confidence. *Statistics* shows what is missing, and computes it.
 
 # %%
 explorer = events.explore()
@@ -45,10 +44,16 @@ explorer
 explorer.state.column = "device_id"
 explorer.state.bins = 20
 explorer.wait()
-explorer.columns.to_arrow().num_rows
+explorer.parts["columns"].to_arrow().num_rows
 
 # %%
 print(explorer.code())
+
+# %% [markdown]
+# The notebook keeps a picture of what was shown, for readers without a kernel. A report is a file of its own.
+
+# %%
+len(explorer.to_html())
 
 # %% [markdown]
 # ## Columns, and how far to trust each figure
@@ -57,7 +62,7 @@ print(explorer.code())
 
 # %%
 columns = events.columns()
-columns.select(["name", "type", "value_count", "null_value_count", "nan_value_count", "ndv"]).to_pandas()
+icestats.show(columns, "name", "type", "value_count", "null_value_count", "nan_value_count", "ndv")
 
 # %%
 {row["name"]: dict(row["provenance"])["ndv"] for row in columns.to_pylist()}
@@ -95,10 +100,11 @@ flights.explore()
 
 # %%
 partitions = flights.partitions()
-partitions.select(["partition", "data_record_count", "data_file_count"]).slice(0, 5).to_pandas()
+newest = partitions.sort_by([("last_updated_at", "descending")])
+icestats.show(newest, "partition", "data_record_count", "data_file_count", rows=5)
 
 # %% [markdown]
 # ## Compute and commit what is missing
 #
-# The panel at the end of the explorer computes missing statistics: one scan with PySpark, a preview, then the commit.
+# The tab *Statistics* computes what is missing: one scan with PySpark, a preview, then the commit.
 # To do it in Python, see [05 generate and commit](05_generate_and_commit.ipynb).

@@ -59,7 +59,7 @@ for predicate, reason in events.plan("device_id < 75").unprojected[events.metada
 
 # %%
 manifests = plan.manifests()
-manifests.select(["record_count", "kept", "predicate", "evidence"]).to_pandas()
+icestats.show(manifests, "kept", "record_count", "predicate", "evidence", rows=12)
 
 # %% [markdown]
 # Some manifests hold later days only. Others were written days later but are still opened: they hold a few late events,
@@ -96,7 +96,7 @@ by_partition = plan.step("data files by partition tuple")
 print(f"{by_partition.kept:,} of {by_partition.total:,} files are left")
 files = plan.files("skipped")
 sample = files.filter(files["step"].to_numpy(zero_copy_only=False) == by_partition.step)
-sample.select(["partition", "predicate", "evidence"]).slice(0, 3).to_pandas()
+icestats.show(sample, "partition", "predicate", "evidence", rows=3)
 
 # %% [markdown]
 # ## Data files, by the bounds of their columns
@@ -106,7 +106,7 @@ sample.select(["partition", "predicate", "evidence"]).slice(0, 3).to_pandas()
 
 # %%
 by_bounds = files.filter(files["step"].to_numpy(zero_copy_only=False) == "data files by column bounds")
-by_bounds.select(["record_count", "predicate", "reason", "evidence"]).to_pandas()
+icestats.show(by_bounds, "predicate", "record_count", "reason", "evidence", rows=8)
 
 # %% [markdown]
 # The remaining files are read. The reason is that their bounds overlap with what the query asks for. Missing
@@ -115,7 +115,7 @@ by_bounds.select(["record_count", "predicate", "reason", "evidence"]).to_pandas(
 # %%
 kept = plan.files()
 print(kept["evidence"][0])
-kept.select(["partition", "record_count", "reason", "delete_files"]).to_pandas()
+icestats.show(kept, "partition", "record_count", "reason", "delete_files", rows=8)
 
 # %% [markdown]
 # Some files are read together with the delete files that apply to them. This query needs none. A query for a device
@@ -141,7 +141,7 @@ plan
 
 # %%
 print(all(step.kept + step.skipped == step.total for step in plan.steps))
-plan.to_arrow().select(["step", "total", "kept", "skipped", "bytes_read", "values_read"]).to_pandas()
+icestats.show(plan, "step", "total", "kept", "skipped", "bytes_read", "values_read")
 
 # %% [markdown]
 # ## How well is the metadata clustered?

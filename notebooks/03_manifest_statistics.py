@@ -134,7 +134,7 @@ partitions = measure("partitions", len(table.partitions()), fresh.partitions, si
 path = folder / "columns.parquet"
 pq.write_table(from_files, path)
 measure("table", 1, lambda: pq.ParquetFile(path).read(), path.stat().st_size)
-pa.Table.from_pylist(levels).to_pandas()
+icestats.show(pa.Table.from_pylist(levels))
 
 # %% [markdown]
 # ## What each level can tell you

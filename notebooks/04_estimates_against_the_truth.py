@@ -35,7 +35,7 @@ cheap
 # with the reason; it is never 0.
 
 # %%
-{one.source: one.q_error if one.q_error is not None else one.reason for one in cheap}
+icestats.show(cheap, "source", "rows", "q_error", "reason")
 
 # %% [markdown]
 # ## Partition filters, and filtering twice
@@ -47,9 +47,6 @@ cheap
 
 # %%
 last_day = events.estimate("event_time >= '2026-09-10'", double_filtering=True, actual=True)
-{name: round(last_day[name].q_error, 2) for name in ("manifests", "manifests-double-filtered", "partitions")}
-
-# %%
 last_day
 
 # %% [markdown]
@@ -60,11 +57,7 @@ last_day
 
 # %%
 both = events.estimate("event_time >= '2026-09-10' and price < 3", actual=True)
-for one in both:
-    if one.rows_lower is not None and one.source != "actual":
-        rows = "unknown" if one.rows is None else f"{one.rows:,.0f}"
-        print(f"{one.source:18} {one.rows_lower:>10,.0f} <= {rows:>9} <= {one.rows_upper:>10,.0f}   {one.bound}")
-print(f"{'counted':18} {both.actual:>24,}")
+icestats.show(both, "source", "rows_lower", "rows", "rows_upper", "bound")
 
 # %% [markdown]
 # ## Bytes to broadcast
@@ -74,7 +67,7 @@ print(f"{'counted':18} {both.actual:>24,}")
 
 # %%
 narrow = events.estimate("event_time >= '2026-09-10' and price < 3", columns=["device_id", "price"])
-narrow.to_arrow().select(["source", "rows", "bytes", "scan_bytes"]).to_pandas()
+icestats.show(narrow, "source", "rows", "bytes", "scan_bytes")
 
 # %% [markdown]
 # ## Row-level deletes
@@ -85,8 +78,7 @@ narrow.to_arrow().select(["source", "rows", "bytes", "scan_bytes"]).to_pandas()
 # %%
 withdrawn = "device_id = 13 and event_time >= '2026-09-03' and event_time < '2026-09-06'"
 deletes = events.estimate(withdrawn, actual=True)
-columns = ["source", "rows_deletes_ignored", "rows_positions_deducted", "rows_deletes_deducted"]
-deletes.to_arrow().select(columns).to_pandas()
+icestats.show(deletes, "source", "rows_deletes_ignored", "rows_positions_deducted", "rows_deletes_deducted")
 
 # %%
 deletes.actual
@@ -104,7 +96,7 @@ deletes.actual
 
 # %%
 asked = events.estimate("quantity = 3", engines=["duckdb"], actual=True)
-{one.source: None if one.rows is None else round(one.rows) for one in asked}
+icestats.show(asked, "source", "rows", "q_error", "reason")
 
 # %%
 for finding in asked.findings:
@@ -134,13 +126,15 @@ workload = events.estimate_workload(n=21, seed=7, double_filtering=True)
 workload
 
 # %%
-from icestats_widgets.q_error_figure import build_q_error_figure
+from IPython.display import SVG
 
-build_q_error_figure(workload.to_arrow())
+from icestats_widgets.drawing.q_error_figure import build_q_error_figure
+
+SVG(build_q_error_figure(workload.to_arrow(), width=900).svg)
 
 # %% [markdown]
 # Every estimate of the workload as an Arrow table, worst first:
 
 # %%
 answers = workload.to_arrow().sort_by([("q_error", "descending")])
-answers.select(["source", "row_filter", "rows", "actual", "q_error"]).slice(0, 10).to_pandas()
+icestats.show(answers, "source", "row_filter", "rows", "actual", "q_error", rows=10)

@@ -21,9 +21,11 @@
 # change.
 
 # %%
+import shutil
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -56,8 +58,9 @@ columns = ["carrier", "dep_delay", "distance"]
 
 
 def known(table):
-    names = ["name", "value_count", "null_value_count", "ndv"]
-    return table.columns().select(names).to_pandas().set_index("name").loc[columns]
+    found = table.columns()
+    wanted = found.filter(pc.is_in(found["name"], pa.array(columns)))
+    return icestats.show(wanted, "name", "value_count", "null_value_count", "ndv")
 
 
 known(table)
@@ -101,8 +104,8 @@ statistics = table.compute(columns=["carrier", "origin", "tailnum", "dep_delay",
 statistics
 
 # %%
-found = statistics.to_arrow().to_pandas().set_index("name")
-found[["value_count", "null_value_count", "ndv", "ndv_relative_error", "theta_size_bytes", "kll_size_bytes"]]
+sizes = ("theta_size_bytes", "kll_size_bytes")
+icestats.show(statistics, "name", "value_count", "null_value_count", "ndv", "ndv_relative_error", *sizes)
 
 # %% [markdown]
 # Look at a distribution before you commit it: half of all flights leave early, and one in a hundred leaves more than
@@ -144,10 +147,9 @@ print(report)
 known(table)
 
 # %%
-import pandas as pd
-
 after = {where: estimated_rows(where) for where in filters}
-pd.DataFrame({"Spark before": before, "Spark after": after, "actual": actual}).round()
+ways = {"Spark before": before, "Spark after": after, "actual": actual}
+icestats.show(pa.table({"filter": filters, **{way: list(rows.values()) for way, rows in ways.items()}}))
 
 # %% [markdown]
 # Spark now divides the rows by the number of distinct values. That is right on average and wrong for a skewed column:
@@ -195,4 +197,10 @@ table = table.refresh()
 # say otherwise, it deletes none that is younger than a day.
 
 # %%
-table.remove_orphans().select(["path", "size_bytes", "removed", "kept_because"]).to_pandas()
+icestats.show(table.remove_orphans(), "path", "size_bytes", "removed", "kept_because")
+
+# %% [markdown]
+# Remove the scratch copy. To play with it first, stop above this cell.
+
+# %%
+shutil.rmtree(folder)

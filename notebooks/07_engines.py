@@ -164,7 +164,7 @@ show_matrix("ms, after the commit", states_of(requests, "ms"), before)
 # ## How Spark plans with them
 #
 # `to_spark` gives Spark's optimizer all of it: live rows, bounds, nulls, lengths, distinct values, and a histogram. It
-# needs no jar. With `view`, SQL can name it. `print(requests.reported_statistics())` shows each figure.
+# needs no jar. With `view`, SQL can name it. `requests.reported_statistics()` shows each figure.
 
 # %%
 requests.to_spark(spark, view="requests")

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy import Engine, event
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -24,11 +25,24 @@ settings.register_profile("icestats", deadline=None, derandomize=not FUZZ, suppr
 settings.load_profile("icestats")
 
 
+@event.listens_for(Engine, "connect")
+def _wait_for_no_disk(connection: Any, _record: Any) -> None:
+    """Of a commit to a SQLite catalog half the time is waiting for the disk, in case of a power cut."""
+    connection.execute("pragma synchronous = off")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Show where each thread is when the run is ended from outside; pytest captures stderr only later."""
     faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
-    # JVMs of tests are over before Java's second compiler pays off: without it each takes a third less CPU.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+    options = (
+        # JVMs of tests are over before Java's second compiler pays off: without it each takes a third less CPU.
+        "-XX:TieredStopAtLevel=1",
+        # By default a query of a small table shuffles into 200 partitions, which takes half of its CPU.
+        "-Dspark.sql.shuffle.partitions=4",
+        # From scripts/spark_archive.py: a session starts with half of the CPU. Where there is none, Java does without.
+        f'"-XX:SharedArchiveFile={sys.prefix}/spark.jsa"',
+    )
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -47,7 +47,7 @@ def create(home: Path, files: list[str]) -> dict[str, Any]:
 
 def measure(home: Path, case: str) -> dict[str, Any]:
     known = spark_catalog_properties(properties(home)) or {}
-    spark = get_session({"bench": known}, master="local[2]", memory="1g" if case == "iceberg" else "512m")
+    spark = get_session({"bench": known}, master="local[2]", driver_memory="1g" if case == "iceberg" else "512m")
     rows = spark.sql("select count(*) from bench.tpch.lineitem where l_orderkey > 0").collect()[0][0]
     table = icestats.load("tpch.lineitem", catalog=properties(home))
     names = [field.name for field in table.schema.top_level]

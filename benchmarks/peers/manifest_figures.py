@@ -88,7 +88,7 @@ def iceberg() -> Callable[[], Any]:
     from icestats.spark.session import get_session, spark_catalog_properties
 
     properties = spark_catalog_properties(catalog_properties(folder()))
-    session = get_session({CATALOG: properties or {}}, master="local[2]", memory="4g")
+    session = get_session({CATALOG: properties or {}}, master="local[2]", driver_memory="4g")
     session.range(1).collect()
     return lambda: session.sql(f"call {CATALOG}.system.compute_partition_stats('{NAME}')").collect()
 

@@ -24,7 +24,7 @@ _QUERY = """
 
 
 def main() -> None:
-    session = get_session(master=f"local[{default_threads()}]", memory="4g")
+    session = get_session(master=f"local[{default_threads()}]", driver_memory="4g")
     session.range(1).collect()
 
     def read() -> list[Any]:

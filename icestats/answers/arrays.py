@@ -9,6 +9,35 @@ import numpy.typing as npt
 import pyarrow as pa
 
 
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows as Python values; in columns with dates and times beyond Python's years, these as integers.
+
+    Examples
+    --------
+    >>> import datetime as dt
+    >>> to_rows(pa.table({"day": pa.array([2**31 - 1], pa.date32()), "other": [dt.date(2026, 1, 1)]}))
+    [{'day': 2147483647, 'other': datetime.date(2026, 1, 1)}]
+    """
+    columns = [_to_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _to_values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = column.cast(_without_times(column.type)).to_pylist()
+    return found
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in kind.fields])
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_timestamp(kind) else kind
+
+
 def to_numpy(array: pa.Array | pa.ChunkedArray, *, null: Any = None) -> npt.NDArray[Any]:
     """Return an Arrow array of numbers or booleans as a NumPy array without nulls.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -22,11 +23,30 @@ class Finding:
     """The figures that show it."""
     fix: str | None = None
     """The exact statement that fixes it; None if there is none."""
+    cost: str | None = None
+    """What the statement reads and writes, in words; None if that is not known."""
+    is_lasting: bool = False
+    """Whether the statement sets a property of the table, which stays until somebody takes it back."""
 
     def __str__(self) -> str:
         fix = [f"  fix: {self.fix}"] if self.fix else []
         return printable_lines([f"{self.severity}: {self.title} ({self.evidence})", *fix])
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> dict[str, str | bool | None]:
         """Return the finding as a JSON object."""
         return asdict(self)
+
+
+_SEVERITIES = ("error", "warning", "note")
+
+
+def order_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings, the gravest first; of the same severity, those whose fix sets a property for ever come last.
+
+    Examples
+    --------
+    >>> lasting = Finding("warning", "no bounds", "of 3 files", "ALTER TABLE ...", is_lasting=True)
+    >>> order_findings([lasting, Finding("warning", "small files", "9 of 10")])[0].title
+    'small files'
+    """
+    return tuple(sorted(findings, key=lambda finding: (_SEVERITIES.index(finding.severity), finding.is_lasting)))

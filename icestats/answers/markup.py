@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 from icestats.answers.text import printable_lines
@@ -13,13 +13,14 @@ color:var(--jp-ui-font-color1,#212121);line-height:1.4}
 .icestats-answer *{unicode-bidi:isolate}
 .icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600;overflow-wrap:anywhere}
 .icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
-.icestats-answer table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+.icestats-answer table{border-collapse:collapse;table-layout:auto;width:100%;font-variant-numeric:tabular-nums}
 .icestats-answer th{font-weight:400;text-align:right;padding:2px 6px}
 .icestats-answer thead th{font-size:11px}
 .icestats-answer td{text-align:right}
 .icestats-answer tbody th,.icestats-answer td{padding:3px 6px;border-top:1px solid var(--jp-border-color2,#e0e0e0);
 vertical-align:top}
-.icestats-answer tr>:first-child,.icestats-answer .words tr>:last-child{text-align:left}
+.icestats-answer td.left,.icestats-answer th.left,.icestats-answer tr>:first-child,
+.icestats-answer .words tr>:last-child{text-align:left}
 .icestats-answer .words tr>:not(:last-child){white-space:nowrap}
 .icestats-answer ul{margin:8px 0 0;padding-left:18px}
 .icestats-answer pre{font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px}
@@ -77,7 +78,9 @@ def escape_text(text: str) -> str:
     return escape(printable_lines(text.split("\n")))
 
 
-def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], **attributes: str) -> Markup:
+def build_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[int] = (), **attributes: str
+) -> Markup:
     """Return an HTML table. The first cell of each row is its heading.
 
     Parameters
@@ -86,12 +89,22 @@ def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], **attribute
         The headings of the columns.
     rows : iterable of sequence of str
         The cells of each row.
+    left : collection of int
+        The columns that are flush left beside the first.
     **attributes : str
         Attributes of the table. Give it the class `words` if the last column is text.
     """
-    head = element("thead", element("tr", *(element("th", name, scope="col") for name in heads)))
-    lines = (element("tr", element("th", row[0], scope="row"), *(element("td", c) for c in row[1:])) for row in rows)
-    return element("table", head, element("tbody", *lines), **attributes)
+    kinds = {place: {"class_": "left"} for place in left}
+    head = element("tr", *(element("th", name, scope="col", **kinds.get(i, {})) for i, name in enumerate(heads)))
+    lines = (
+        element(
+            "tr",
+            element("th", row[0], scope="row"),
+            *(element("td", cell, **kinds.get(i, {})) for i, cell in enumerate(row[1:], 1)),
+        )
+        for row in rows
+    )
+    return element("table", element("thead", head), element("tbody", *lines), **attributes)
 
 
 def build_answer(title: str, *contents: str, about: Iterable[str] = ()) -> str:
@@ -100,7 +113,7 @@ def build_answer(title: str, *contents: str, about: Iterable[str] = ()) -> str:
     Parameters
     ----------
     title : str
-        The heading.
+        The heading; if empty, there is none.
     *contents : str
         The body. Text that is not `Markup` is escaped.
     about : iterable of str
@@ -108,4 +121,6 @@ def build_answer(title: str, *contents: str, about: Iterable[str] = ()) -> str:
     """
     lines = element("div", *(element("div", line) for line in about), class_="sub")
     style = element("style", Markup(_STYLE))
-    return style + element("div", element("h3", title), lines, *contents, class_="icestats-answer")
+    return style + element(
+        "div", *([element("h3", title)] if title else []), lines, *contents, class_="icestats-answer"
+    )

@@ -244,7 +244,7 @@ SKETCHES = pa.schema(
 `commits_behind` how many commits later the loaded snapshot is (0: none; null: the blob's snapshot is not an ancestor).
 `files_behind` and `rows_behind` count the data files that these commits added, and their rows (commits of `replace` are
 left out, as they change no row; null: a snapshot's summary does not say). `used_by` names the engines that plan with
-the blob as it is now (`statistics_age.ENGINES` says with which settings; `icestats` is this kit). `length` is the
+the blob as it is now (`Table.coverage` says with which settings; `icestats` is this kit). `length` is the
 blob's length in the file in bytes. `listed` says whether metadata.json lists the blob; if not, only the file's footer
 does, where engines look or, for large blobs and those of no single column, hidden from them. A column that was dropped
 is named `#<field id>`."""

@@ -59,6 +59,19 @@ def render_bytes(size_bytes: int | None) -> str:
     return f"{size_bytes} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
+def render_duration(seconds: float) -> str:
+    """Return about how long something takes, in words.
+
+    Examples
+    --------
+    >>> render_duration(8.2), render_duration(130), render_duration(9000)
+    ('about 8 seconds', 'about 2 minutes', 'about 2.5 hours')
+    """
+    if seconds < 90:
+        return f"about {counted(max(1, round(seconds)), 'second')}"
+    return f"about {round(seconds / 60):,} minutes" if seconds < 5400 else f"about {seconds / 3600:,.1f} hours"
+
+
 def render_time(timestamp_ms: int) -> str:
     """Return a time in UTC, to the second.
 

@@ -28,8 +28,9 @@ from icestats.cli.output import (
     with_output,
     with_report,
 )
+from icestats.cli.session_options import StartSpark, start_for_scan, with_spark
 from icestats.cli.workplace_verbs import build_demo_statistics, open_lab
-from icestats.errors import CallError, IcestatsError
+from icestats.errors import CallError, IcestatsError, UnsupportedError
 from icestats.estimation.formulas.source_estimates import DELETES
 from icestats.table.table import Table, load
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from icestats.stats.histogram import Histogram
 
 _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_LONGEST_REPORT_SECONDS = 600
 
 
 def run() -> int:
@@ -238,6 +240,22 @@ def _layout(table: Table, columns: str | None) -> Report:
     return found.to_json, found
 
 
+@cli.command("report")
+@_with_table
+@click.option("-o", "--output", metavar="PATH", required=True, help="The HTML file to write.")
+@click.option("--filter", "row_filter", metavar="FILTER", default="", help="A filter to plan and to estimate.")
+@click.option("--column", metavar="NAME", help="The column whose distribution is drawn.")
+def _report(table: Table, output: str, row_filter: str, column: str | None) -> None:
+    """Write what the explorer shows as one HTML file, which needs no network and no kernel."""
+    if row_filter:
+        table.bind(row_filter)
+    explorer = _read_with_bar(table).explore(column=column)
+    explorer.state.row_filter = row_filter
+    if not explorer.wait(_LONGEST_REPORT_SECONDS):
+        raise UnsupportedError(f"{table.name} was not read within {_LONGEST_REPORT_SECONDS:,} s; nothing was written")
+    explorer.to_html(output)
+
+
 @cli.command("sketches")
 @_with_table
 @with_output
@@ -292,7 +310,11 @@ def _outside(found: Histogram) -> str:
 
 @cli.command("compute")
 @_with_table
-@click.option("--columns", metavar="A,B", help="Top-level columns; by default all that can have sketches.")
+@click.option(
+    "--columns",
+    metavar="A,B",
+    help="Top-level columns, or patterns ('measure_*'); by default all that can be sketched.",
+)
 @click.option("--table", "of_table", is_flag=True, help="Make sketches of the table's columns: a scan with PySpark.")
 @click.option("--partitions", is_flag=True, help="Make the partition statistics file, from manifests.")
 @click.option("--manifests", is_flag=True, help="Make statistics of each manifest.")
@@ -307,33 +329,68 @@ def _outside(found: Histogram) -> str:
     type=click.IntRange(0),
     help="With --by: what sketches of table and partitions may take; by default 1 % of the table's bytes.",
 )
+@with_spark
 @_with_commit
 @with_report
 def _compute(
-    table: Table, columns: str | None, of_table: bool, commit: bool, how: dict[str, Any], **options: Any
+    table: Table,
+    columns: str | None,
+    of_table: bool,
+    commit: bool,
+    how: dict[str, Any],
+    start_spark: StartSpark | None,
+    **options: Any,
 ) -> Report:
     """Compute statistics of the table, its partitions and manifests (all three by default); commit them on request."""
     if commit:
         table.check_commit()
     if not (of_table or options["partitions"] or options["manifests"]):
         of_table = options["partitions"] = options["manifests"] = True
-    with terminal_progress(f"scanning {table.name}") as progress:
-        found = table.compute(columns=_split_names(columns), table=of_table, progress=progress, **options)
+    names = _split_names(columns)
+    before = _describe_reading(table, names) if of_table else ""
+    spark = start_for_scan(start_spark, table, of_table, "--table")
+    with terminal_progress(f"scanning {table.name}", before=before) as progress:
+        found = table.compute(columns=names, table=of_table, progress=progress, spark=spark, **options)
     report = found.commit(dry_run=not commit, **how)
     return report.to_json, f"{found!r}\n{report}" if commit else f"{report}\n{found!r}"
 
 
+def _describe_reading(table: Table, columns: list[str] | None) -> str:
+    from icestats.scan.scan_plan import select_columns
+    from icestats.scan.scan_progress import describe_reading
+
+    overview, known = table.overview(), table.schema.top_level
+    count = len(select_columns(known, columns)[0])
+    return describe_reading(table.name, count, len(known), overview.data_file_count, overview.file_size_in_bytes)
+
+
 @cli.command("refresh-statistics")
 @_with_table
-@click.option("--columns", metavar="A,B", help="Top-level columns; by default those with committed sketches.")
+@click.option("--columns", metavar="A,B", help="Top-level columns, or patterns; by default those with sketches.")
+@click.option(
+    "--max-size-bytes",
+    type=click.IntRange(0),
+    help="What sketches of table and partitions may take; by default as when they were made.",
+)
+@with_spark
 @_with_commit
 @with_report
-def _refresh_statistics(table: Table, columns: str | None, commit: bool, how: dict[str, Any]) -> Report:
+def _refresh_statistics(
+    table: Table,
+    columns: str | None,
+    max_size_bytes: int | None,
+    commit: bool,
+    how: dict[str, Any],
+    start_spark: StartSpark | None,
+) -> Report:
     """Update committed statistics to this snapshot, reading only the files added since where possible."""
     if commit:
         table.check_commit()
+    spark = None if start_spark is None else start_spark(table)
     with terminal_progress(f"refreshing {table.name}", after_s=1.0) as progress:
-        found = table.refresh_statistics(columns=_split_names(columns), progress=progress)
+        found = table.refresh_statistics(
+            columns=_split_names(columns), max_size_bytes=max_size_bytes, spark=spark, progress=progress
+        )
     report = found.commit(dry_run=not commit, **how)
     return lambda: {**report.to_json(), "refresh": found.to_json()}, f"{found!r}\n{report}"
 
@@ -358,9 +415,11 @@ def _remove_statistics(table: Table, keep_partitions: bool, yes: bool, **options
 @click.option("--metastore", metavar="URI", help="With hive: write to this metastore, thrift://host:port.")
 @click.option("--bit-vectors", is_flag=True, help="With --metastore: scan for Hive's bit vectors, with PySpark.")
 @click.option("--dry-run", is_flag=True, help="With --metastore: only show what would be written.")
-def _export(table: Table, engine: str, **options: Any) -> None:
+@with_spark
+def _export(table: Table, engine: str, start_spark: StartSpark | None, **options: Any) -> None:
     """Write the statements or settings that give an engine the known statistics, or write to a Hive metastore."""
-    click.echo(_read_with_bar(table).export(engine, **options), nl=False)
+    spark = start_for_scan(start_spark, table, options["bit_vectors"], "--bit-vectors")
+    click.echo(_read_with_bar(table).export(engine, spark=spark, **options), nl=False)
 
 
 @cli.command("orphans")

@@ -23,10 +23,12 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from icestats.answers.arrays import to_rows
 from icestats.answers.schemas import PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import align, printable, printable_lines
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.types import decode_json, json_value
+from icestats.scan.scan_progress import render_left
 
 _FORMATS = ("table", "json", "csv", "parquet")
 _MOST_CELL_CHARACTERS = 60
@@ -112,7 +114,7 @@ def _write_output(output: Output, output_format: str, path: Path | None) -> None
     elif output_format == "table" and output.text is not None:
         _write(output.text.encode(), path)
     else:
-        records = [_plain_row(row) for row in output.table.to_pylist()] if output.records is None else output.records()
+        records = [_plain_row(row) for row in to_rows(output.table)] if output.records is None else output.records()
         if output_format == "json":
             _write_json(records, path)
         elif output_format == "csv":
@@ -194,7 +196,7 @@ def _short(value: Any, absence: str) -> str:
 
 def build_manifest_records(manifests: pa.Table, schema: Schema) -> list[dict[str, Any]]:
     """Build an object a manifest from `Table.manifests()`, in its order."""
-    return [_with_maps(row, schema) for row in manifests.drop_columns(["partitions", "key_metadata"]).to_pylist()]
+    return [_with_maps(row, schema) for row in to_rows(manifests.drop_columns(["partitions", "key_metadata"]))]
 
 
 def build_partition_records(
@@ -205,7 +207,7 @@ def build_partition_records(
     `partition` holds the fields of the row's own spec.
     """
     records = []
-    for row in partitions.to_pylist():
+    for row in to_rows(partitions):
         record = _with_maps(row, schema)
         names = [field.name for field in specs[row["spec_id"]].fields]
         record["partition"] = {name: plain_value(row["partition"][name]) for name in names if name in row["partition"]}
@@ -278,25 +280,33 @@ def _bound(schema: Schema, field_id: int, value: bytes | None) -> Any:
 
 
 @contextmanager
-def terminal_progress(description: str, *, after_s: float = 0.0) -> Iterator[Callable[[int, int], None] | None]:
+def terminal_progress(
+    description: str, *, before: str = "", after_s: float = 0.0
+) -> Iterator[Callable[[int, int], None] | None]:
     """Give a callback of finished and total tasks that draws a bar on stderr, or None without a terminal.
 
-    What is done within `after_s` seconds draws nothing.
+    On a terminal, `before` is a line above the bar. What is done within `after_s` seconds draws no bar.
     """
     if not sys.stderr.isatty():
         yield None
         return
+    if before:
+        click.echo(before, err=True)
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    texts = [TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[left]")]
+    columns = (texts[0], BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), texts[1])
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(printable(description), total=None)
-    begin = time.monotonic() + after_s
+    task = bar.add_task(printable(description), total=None, left="")
+    begin, started = time.monotonic() + after_s, 0.0
 
     def show(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total)
-        if time.monotonic() >= begin:
+        nonlocal started
+        now = time.monotonic()
+        started = started or now
+        bar.update(task, completed=done, total=total, left=render_left(now - started, done, total))
+        if now >= begin:
             bar.start()
 
     try:

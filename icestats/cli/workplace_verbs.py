@@ -22,6 +22,9 @@ from icestats.table.table import DEMO_TABLES, Table, demo
 
 _SHOWN = {"events": ("device_id", "price", "event_type"), "flights": ("dep_delay", "distance", "carrier")}
 """The columns of each table that are shown before and after."""
+_BY_PARTITION = {"events": ["event_type", "price", "quantity"]}
+"""Columns whose distribution is kept by partition too, so that the explorer can draw that of a few days."""
+_BY_PARTITION_BYTES = 2_000_000
 KLL_K = 1_000
 """Size of the demo's sketches: ranks within 0.28 %, so that ranges of 1 % of the rows are estimated within a tenth."""
 
@@ -38,6 +41,10 @@ def _walk(name: str, step: str, say: Callable[[str], None]) -> tuple[dict[str, o
         say(f"{table.name}: one scan for Theta, KLL and column statistics of every column")
         commit = str(table.compute(k=KLL_K, progress=_quarters(f"{table.name}: scanned", say)).commit())
         table = table.refresh()
+        if columns := _BY_PARTITION.get(name):
+            say(f"{table.name}: sketches by partition of {', '.join(columns)}")
+            table.compute(columns=columns, by="partition", max_size_bytes=_BY_PARTITION_BYTES).commit()
+            table = table.refresh()
     after = {column: _look(table, column) for column in _SHOWN[name]}
     width = max(map(len, after))
     lines = [repr(table), f"  {commit or 'statistics of this snapshot are committed already'}"]

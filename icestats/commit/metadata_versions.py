@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from urllib.parse import unquote
 
 from icestats.errors import MetadataError
@@ -20,12 +21,32 @@ from icestats.iceberg.storage import FileReader
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedVersion:
-    """An earlier version of a table's metadata."""
+@dataclass(frozen=True)
+class OtherVersion:
+    """A metadata file beside the live one, which is read when it is asked about, and once."""
 
+    files: FileReader
     location: str
-    replaced_at: datetime
+
+    @property
+    def name(self) -> str:
+        """Of the file, without its folder."""
+        return posixpath.basename(self.location)
+
+    @cached_property
+    def metadata(self) -> TableMetadata | None:
+        """None: it is gone, or was cut so that nobody can read it; raises as `read_version`."""
+        return read_version(self.files, self.location)
+
+    @property
+    def referred_names(self) -> set[str]:
+        """As `referred_names`, empty where it cannot be read."""
+        return set() if self.metadata is None else referred_names(self.metadata)
+
+    def follows(self, name: str) -> bool:
+        """Whether its log has a version of this name."""
+        log = () if self.metadata is None else self.metadata.metadata_log
+        return name in {posixpath.basename(location) for _, location in log}
 
 
 def referred_names(metadata: TableMetadata) -> set[str]:
@@ -38,8 +59,8 @@ def referred_names(metadata: TableMetadata) -> set[str]:
     return {name for path in paths for name in (posixpath.basename(path), unquote(posixpath.basename(path)))}
 
 
-def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterator[ReplacedVersion]:
-    """Yield the earlier versions of a table's metadata, the newest first.
+def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterator[tuple[OtherVersion, datetime]]:
+    """Yield the earlier versions of a table's metadata and when each was replaced, the newest first.
 
     The metadata log has the last few only; the log of the oldest of these reaches further back, and so on, as long as
     the files are there. A file is read when the versions before it are asked for.
@@ -48,53 +69,16 @@ def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterat
     version: TableMetadata | None = metadata
     while version is not None:
         times = [written_ms for written_ms, _ in version.metadata_log] + [version.last_updated_ms]
-        log = [(location, times[i + 1]) for i, (_, location) in enumerate(version.metadata_log)]
-        log = [(location, replaced_ms) for location, replaced_ms in log if posixpath.basename(location) not in known]
-        known.update(posixpath.basename(location) for location, _ in log)
-        for location, replaced_ms in reversed(log):
-            yield ReplacedVersion(location, datetime.fromtimestamp(replaced_ms / 1000, UTC))
-        version = read_version(files, log[0][0]) if log else None
-
-
-def find_foreign_versions(
-    files: FileReader, own_location: str, metadata: TableMetadata, beside: Iterable[str]
-) -> list[str]:
-    """Find the metadata files that are neither a version of a table nor one of its earlier ones.
-
-    Parameters
-    ----------
-    files : FileReader
-        Where to read from.
-    own_location : str
-        The live version's file.
-    metadata : TableMetadata
-        The live version.
-    beside : iterable of str
-        Locations of the metadata files in its folder.
-
-    Returns
-    -------
-    list of str
-        Their locations. An older version that the log has dropped is no foreign one, as long as the versions that
-        link it to the log can be read.
-    """
-    unknown = {posixpath.basename(location): location for location in beside}
-    unknown.pop(posixpath.basename(own_location), None)
-    versions = list_replaced_versions(files, metadata)
-    while unknown and (version := next(versions, None)) is not None:
-        unknown.pop(posixpath.basename(version.location), None)
-    return sorted(unknown.values())
-
-
-def find_later_versions(files: FileReader, own_location: str, locations: Iterable[str]) -> list[str]:
-    """Return those of some metadata files whose log has a version: they came after it."""
-    own = posixpath.basename(own_location)
-    later = []
-    for location in locations:
-        version = read_version(files, location)
-        if version is not None and own in {posixpath.basename(path) for _, path in version.metadata_log}:
-            later.append(location)
-    return later
+        log = [
+            (OtherVersion(files, location), datetime.fromtimestamp(times[i + 1] / 1000, UTC))
+            for i, (_, location) in enumerate(version.metadata_log)
+            if posixpath.basename(location) not in known
+        ]
+        known.update(replaced.name for replaced, _ in log)
+        oldest = log[0][0] if log else None
+        while log:
+            yield log.pop()
+        version = None if oldest is None else oldest.metadata
 
 
 def read_version(files: FileReader, location: str) -> TableMetadata | None:
@@ -111,11 +95,3 @@ def read_version(files: FileReader, location: str) -> TableMetadata | None:
         if isinstance(error.__cause__, FileNotFoundError | json.JSONDecodeError | UnicodeDecodeError):
             return None
         raise
-
-
-def read_references(files: FileReader, locations: Iterable[str]) -> Iterator[tuple[str, set[str]]]:
-    """Yield each metadata file that can be read, with the names of the statistics files that it refers to."""
-    for location in locations:
-        version = read_version(files, location)
-        if version is not None:
-            yield location, referred_names(version)

@@ -16,14 +16,7 @@ from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
-from icestats.commit.metadata_versions import (
-    SUFFIXES,
-    find_foreign_versions,
-    find_later_versions,
-    list_replaced_versions,
-    read_references,
-    referred_names,
-)
+from icestats.commit.metadata_versions import SUFFIXES, OtherVersion, list_replaced_versions, referred_names
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, PuffinFormatError
 from icestats.iceberg.confined_io import metadata_folder
@@ -126,16 +119,15 @@ def find_orphans(table: Table) -> pa.Table:
     if not found:
         return ORPHANS.empty_table()
     wanted = {candidate.name for candidate in found}
-    beside = [c.path for c in listed if c.name.endswith(SUFFIXES)]
-    foreign = find_foreign_versions(files, current.metadata_location, metadata, beside)
-    if isinstance(table, StaticTable):
-        later = find_later_versions(files, current.metadata_location, foreign)
-        live = {name for _, names in read_references(files, later) for name in names}
-        found = [c for c in found if c.name not in live]
+    own = posixpath.basename(current.metadata_location)
+    beside = {c.name: c.path for c in listed if c.name.endswith(SUFFIXES) and c.name != own}
+    last_referred = _walk_versions(files, metadata, {c.name: c.modified_at for c in found}, beside)
     referred_by: dict[str, str] = {}
-    for location, names in read_references(files, foreign):
-        referred_by.update(dict.fromkeys(names & wanted, location))
-    last_referred = _find_last_referred(files, metadata, {c.name: c.modified_at for c in found})
+    for foreign in (OtherVersion(files, beside[name]) for name in sorted(beside)):
+        names = foreign.referred_names & wanted
+        referred_by.update(dict.fromkeys(names, foreign.location))
+        if isinstance(table, StaticTable) and foreign.follows(own):
+            found = [c for c in found if c.name not in names]
     rows = [
         {
             "path": c.path,
@@ -209,19 +201,20 @@ def remove_orphans(
     return pa.Table.from_pylist(rows, schema=REMOVED_ORPHANS)
 
 
-def _find_last_referred(
-    files: TableFiles, metadata: TableMetadata, modified_at: Mapping[str, datetime | None]
+def _walk_versions(
+    files: TableFiles, metadata: TableMetadata, modified_at: Mapping[str, datetime | None], beside: dict[str, str]
 ) -> dict[str, datetime]:
-    """Return when the last version that refers to each file was replaced, by the file's name."""
+    """Return when the last version that refers to each file was replaced; take earlier versions out of `beside`."""
     # A version that was replaced before a file was written cannot refer to it.
     oldest = min((time for time in modified_at.values() if time is not None), default=None)
     found: dict[str, datetime] = {}
-    for version in list_replaced_versions(files, metadata):
-        if len(found) == len(modified_at) or (oldest is not None and version.replaced_at < oldest - _CLOCK_SKEW):
+    for version, replaced_at in list_replaced_versions(files, metadata):
+        beside.pop(version.name, None)
+        if len(found) < len(modified_at) and (oldest is None or replaced_at >= oldest - _CLOCK_SKEW):
+            for name in version.referred_names & modified_at.keys():
+                found.setdefault(name, replaced_at)
+        elif not beside:
             break
-        for _, names in read_references(files, [version.location]):
-            for name in names & modified_at.keys():
-                found.setdefault(name, version.replaced_at)
     return found
 
 

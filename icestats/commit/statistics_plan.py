@@ -241,18 +241,20 @@ def _is_same(
 
 
 def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
-    """Return what engines do differently once an entry stands in metadata.json, as Spark 4.1 and Trino 476 planned."""
+    """Return what engines do differently once an entry is in metadata.json: the facts of `engine_statistics.toml`."""
     listed = _columns_with_ndv(after, columns)
     if not listed:
         return (
-            "no NDV is listed in metadata.json: Spark plans as before, Trino finds no NDV in this file and looks "
-            "no further",
+            "no NDV is listed in metadata.json: Spark and Impala plan as before, Trino finds no NDV in this file and "
+            "looks no further; Presto reads the file itself",
         )
     names = ", ".join(column.name for column in listed)
     effects = [
         f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {names}, for exactly this snapshot: "
-        "the next commit of data leaves it without",
+        "the next commit of data leaves it without; a session that has the table in its cache, after REFRESH TABLE",
         f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
+        f"Presto plans with the NDV of {names} where no other file is nearer in time, and Impala with "
+        "--enable_reading_puffin_stats, the default after 4.5, until a newer one is listed",
         f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
     ]
     trapped = _find_trapped(after, columns)

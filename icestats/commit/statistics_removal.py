@@ -186,7 +186,8 @@ def _effects(table: Table, removals: Sequence[EntryRemoval]) -> list[str]:
     names = ", ".join(columns[ids[0]].name if ids and ids[0] in columns else f"fields {list(ids)}" for ids in lost)
     return [
         f"effect: Spark plans this snapshot without the NDV of {names}",
-        "effect: Trino plans it with the nearest ancestor's statistics, if one has any",
+        "effect: Trino plans it with the nearest ancestor's statistics, Presto and Impala with another snapshot's, if "
+        "one has any",
     ]
 
 

@@ -15,7 +15,7 @@ from icestats.read.manifests.manifests import RollUps
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
 from icestats.stats.kll import KllSketch
-from icestats.stats.partition_sketches import write_partition_sketches
+from icestats.stats.partition_sketches import MAX_SIZE_BYTES, write_partition_sketches
 from icestats.stats.table_statistics import (
     ColumnStatistics,
     PartitionKey,
@@ -65,14 +65,14 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     if found is None:
         return statistics
     own = len(write_puffin(build_blobs(replace(statistics, by_partition=None))).data)
-    sizes = {name: _payload_size(found, partitions) for name, partitions in found.columns.items() if partitions}
+    sizes = {name: _payload_size(found, name, partitions) for name, partitions in found.columns.items() if partitions}
     columns: dict[str, Mapping[PartitionKey, ColumnStatistics]]
     columns = {name: _without_sketches(partitions, ()) for name, partitions in found.columns.items()}
     left = limit_bytes - own
     whole: list[str] = []
     for name in sorted(sizes, key=lambda name: sizes[name]):
         if not whole and sizes[name] > left:
-            columns[name] = _keep_largest(found, found.columns[name], left)
+            columns[name] = _keep_largest(found, name, left)
         if sizes[name] > left:
             break
         columns[name], left = found.columns[name], left - sizes[name]
@@ -83,6 +83,7 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     if not whole:
         name = min(sizes, key=lambda name: sizes[name])
         text += f"; all those of {name} alone need max_size_bytes={own + sizes[name]:_}"
+    text = "; ".join(filter(None, (found.left_out, text)))
     return replace(statistics, by_partition=replace(found, columns=columns, left_out=text))
 
 
@@ -107,8 +108,9 @@ def build_manifest_statistics_blob(
     return NewBlob(MANIFEST_STATISTICS, (), snapshot.snapshot_id, snapshot.sequence_number, payload, properties)
 
 
-def _payload_size(found: ScannedPartitions, partitions: Mapping[PartitionKey, ColumnStatistics]) -> int:
-    return len(write_partition_sketches(partitions, k=found.k, lg_k=found.lg_k)) + _FOOTER_ENTRY_BYTES
+def _payload_size(found: ScannedPartitions, name: str, partitions: Mapping[PartitionKey, ColumnStatistics]) -> int:
+    k, lg_k = found.sizes[name]
+    return len(write_partition_sketches(partitions, k=k, lg_k=lg_k)) + _FOOTER_ENTRY_BYTES
 
 
 def _without_sketches(
@@ -117,15 +119,14 @@ def _without_sketches(
     return {key: one if key in kept else replace(one, theta=b"", kll=None) for key, one in partitions.items()}
 
 
-def _keep_largest(
-    found: ScannedPartitions, partitions: Mapping[PartitionKey, ColumnStatistics], limit_bytes: int
-) -> dict[PartitionKey, ColumnStatistics]:
-    """Keep the sketches of as many partitions as fit, those with the most rows first."""
+def _keep_largest(found: ScannedPartitions, name: str, limit_bytes: int) -> dict[PartitionKey, ColumnStatistics]:
+    """Keep the sketches of as many partitions of a column as fit, those with the most rows first."""
+    partitions = found.columns[name]
     largest = sorted(partitions, key=lambda key: -partitions[key].value_count)
     most, too_many = 0, len(largest)
     while too_many - most > 1:
         count = (most + too_many) // 2
-        is_small = _payload_size(found, _without_sketches(partitions, set(largest[:count]))) <= limit_bytes
+        is_small = _payload_size(found, name, _without_sketches(partitions, set(largest[:count]))) <= limit_bytes
         most, too_many = (count, too_many) if is_small else (most, count)
     return _without_sketches(partitions, set(largest[:most]))
 
@@ -152,9 +153,12 @@ def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> l
     blobs = []
     for name, partitions in found.columns.items():
         if any(one.theta for one in partitions.values()):
-            payload = write_partition_sketches(partitions, k=found.k, lg_k=found.lg_k)
-            sizes = {"k": str(found.k), "lg-k": str(found.lg_k), "partition-count": str(len(partitions))}
-            blob = _blob(statistics, PARTITION_SKETCHES, (statistics.columns[name].field_id,), payload, sizes)
+            k, lg_k = found.sizes[name]
+            payload = write_partition_sketches(partitions, k=k, lg_k=lg_k)
+            properties = {"k": str(k), "lg-k": str(lg_k), "partition-count": str(len(partitions))}
+            if name in found.max_size_bytes:
+                properties[MAX_SIZE_BYTES] = str(found.max_size_bytes[name])
+            blob = _blob(statistics, PARTITION_SKETCHES, (statistics.columns[name].field_id,), payload, properties)
             # Compressed inside, sketch by sketch: a reader takes the ranges of the partitions that it needs.
             blobs.append(replace(blob, compression_codec=None))
     return blobs

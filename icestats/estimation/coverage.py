@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,17 +16,23 @@ from icestats.answers.text import align, counted, printable_lines, quote_name
 from icestats.errors import CallError
 from icestats.estimation.engine_statistics import EngineFact, list_engines, read_engine_facts
 from icestats.estimation.holdings import Holding, find_holdings, has_partitions
-from icestats.iceberg.metadata import Field, StatisticsFile, parse_count
+from icestats.iceberg.metadata import Field, parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import ENGINES, TIME_TRAP, ZONELESS_TIMES, count_ages
+from icestats.read.puffin.statistics_age import (
+    ENGINES,
+    TIME_TRAP,
+    ZONELESS_TIMES,
+    count_ages,
+    find_presto_file,
+    find_presto_refusal,
+)
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS, CommittedBlob
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.column_accumulator import can_distribute, can_sketch
 
-_PRESTO_REFUSES = r"timestamptz|timestamp(tz)?_ns"
-_PRESTO_FORMAT_VERSION = 2
 _KIT = "icestats"
+_COMMITS = "{compute_partitions}"
 _BY_SCAN = frozenset(
     (
         "NDV",
@@ -38,6 +44,8 @@ _BY_SCAN = frozenset(
         "NaN count",
         "avg length",
         "max length",
+        "num trues",
+        "num falses",
     )
 )
 """The statistics of a column that a scan gives."""
@@ -47,35 +55,61 @@ _BY_SCAN = frozenset(
 class TableWords:
     """How commands name a table."""
 
-    name: str
+    name: str | None
+    """On the command line; None: that does not know the table's catalog, so commands are Python."""
     pin: Mapping[str, int | str]
     """The snapshot or ref that it was loaded with."""
+    python: str
+    """The call that loads it."""
     identifier: Sequence[str] | None
     """Namespace and name in its catalog; None for a bare metadata.json."""
     columns: Sequence[str] | None
     """The columns that are asked about, where not all are."""
     can_commit: bool
 
-    @property
-    def source(self) -> str:
-        """The table on the command line."""
-        pins = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in self.pin.items())
-        return shlex.quote(self.name) + pins
-
-    def fill(self, template: str, engine: str) -> str:
-        """Return a command of a fact for this table; empty where it needs a name that the table does not have."""
-        if "{table}" in template and self.identifier is None:
+    def fill(self, fact: EngineFact) -> str:
+        """Return the command of a fact for this table; empty where it needs a name that the table does not have."""
+        if "{table}" in fact.command and self.identifier is None:
             return ""
-        python = ", ".join([repr(self.name), *(f"{name}={value!r}" for name, value in self.pin.items())])
-        parts = self.identifier or ()
+        parts, engine = self.identifier or (), fact.engine.lower()
         plain = all(re.fullmatch(r"[A-Za-z_]\w*", part) for part in parts)
-        table = ".".join(parts) if plain else quote_name(*parts, quote='"' if engine in ("Presto", "Trino") else "`")
-        return template.replace("{source}", self.source).replace("{python}", python).replace("{table}", table)
+        table = ".".join(parts) if plain else quote_name(*parts, quote='"' if engine in ("presto", "trino") else "`")
+        return fact.command.format(
+            table=table,
+            load=self.python,
+            export=self._export(engine),
+            export_to_metastore=self._export(engine, to_metastore=True),
+            compute_partitions=self.compute(partitions=True, with_column_stats=True),
+        )
 
-    def compute(self, options: str) -> str:
-        """Return the command that computes and commits statistics."""
-        names = "" if self.columns is None else f" --columns {shlex.quote(','.join(self.columns))}"
-        return f"icestats compute {self.source} {options}{names} --commit"
+    def _export(self, engine: str, *, to_metastore: bool = False) -> str:
+        if self.name is None:
+            return f"print({self.python}.export({engine!r}{', metastore=metastore' if to_metastore else ''}))"
+        return f"icestats export {self._source} --to {engine}" + (' --metastore "$METASTORE"' if to_metastore else "")
+
+    def compute(self, *, list_ndv: Sequence[str] | None = None, **options: bool | str) -> str:
+        """Return the command that computes with these options of `Table.compute`, and commits."""
+        columns = self.columns if list_ndv is None else list_ndv
+        listed = {} if list_ndv is None else {"list_ndv": list(list_ndv)}
+        chosen = {} if columns is None else {"columns": list(columns)}
+        if self.name is None or any("," in name or name != name.strip() for name in columns or ()):
+            return f"{self.python}.compute({_arguments(options | chosen)}).commit({_arguments(listed)})"
+        flags = "".join(f" {_option(name)}{'' if value is True else f' {value}'}" for name, value in options.items())
+        lists = "".join(f" {_option(name)} {shlex.quote(','.join(names))}" for name, names in (listed | chosen).items())
+        return f"icestats compute {self._source}{flags}{lists} --commit"
+
+    @property
+    def _source(self) -> str:
+        pins = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in self.pin.items())
+        return shlex.quote(self.name or "") + pins
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def build_coverage(
@@ -216,30 +250,28 @@ def _find_command(
     """Return the command that gives an engine a statistic that it uses; None where it has it, or nothing gives it."""
     if is_read and best is not None and not best.commits_behind:
         return None
-    own = words.fill(fact.command, fact.engine)
     is_unlisted = "Theta sketch" in fact.reads and best is not None and best.blob is not None and not best.blob.listed
     if best is None or best.commits_behind or is_unlisted:
-        options = _find_options(fact, field) if fact.reads or own else None
-        if options is not None and field is not None and field.type in ZONELESS_TIMES and "Theta sketch" in fact.reads:
-            options, words = f"{options} --list-ndv {shlex.quote(field.name)}", replace(words, columns=[field.name])
+        options = _find_options(fact, field) if fact.reads or fact.command else None
         if options is not None:
-            return words.compute(options) if words.can_commit else None
-        if own.startswith(_KIT) and best is None:
-            return None
-    if own.startswith(f"{_KIT} compute") and not words.can_commit:
+            listed = field is not None and field.type in ZONELESS_TIMES and "Theta sketch" in fact.reads
+            names = [field.name] if field is not None and listed else None
+            return words.compute(list_ndv=names, **options) if words.can_commit else None
+    # What the kit gives an engine, it has to know; a statement of the engine's finds it out.
+    if (best is None and "{table}" not in fact.command) or (_COMMITS in fact.command and not words.can_commit):
         return None
-    return own or None
+    return words.fill(fact) or None
 
 
-def _find_options(fact: EngineFact, field: Field | None) -> str | None:
-    """Return the options of `icestats compute` that make a statistic; None where it makes none."""
+def _find_options(fact: EngineFact, field: Field | None) -> dict[str, bool | str] | None:
+    """Return the options of `Table.compute` that make a statistic; None where it makes none."""
     if field is None or fact.statistic not in _BY_SCAN or can_sketch(field) is not None:
         return None
     if fact.statistic == "histogram" and can_distribute(field) is not None:
         return None
     if fact.level == "table-column":
-        return "--table"
-    return "--table --by partition" if "partition sketches" in fact.reads else None
+        return {"table": True}
+    return {"table": True, "by": "partition"} if "partition sketches" in fact.reads else None
 
 
 class _Reading:
@@ -252,8 +284,9 @@ class _Reading:
         for found in blobs:
             if not found.blob.is_hidden:
                 self._seen[found.statistics_path].append(found.blob)
-        self._presto_file = self._find_presto_file()
-        self._presto_refuses = self._find_presto_refusal()
+        presto_file = find_presto_file(self._metadata, reader.snapshot)
+        prestos = [] if presto_file is None else self._seen[presto_file.statistics_path]
+        self._presto_refuses = find_presto_refusal(self._metadata, reader.schema, prestos)
         self._trino_refuses = self._find_trino_refusal()
 
     def find_obstacle(self, engine: str, field: Field | None) -> str:
@@ -280,11 +313,7 @@ class _Reading:
             return True
         if fact.engine in ENGINES:
             return fact.engine in found.engines
-        if fact.engine == "Hive":
-            return found.listed and all(blob.type == HIVE_COLUMNS for blob in self._seen[found.statistics_path])
-        stated = found.blob.properties.get("ndv" if place.place == "Theta sketch" else "data_size")
-        path = None if self._presto_file is None else self._presto_file.statistics_path
-        return found.statistics_path == path and parse_count(stated) is not None
+        return found.listed and all(blob.type == HIVE_COLUMNS for blob in self._seen[found.statistics_path])
 
     def _find_trino_refusal(self) -> str:
         ages = count_ages(self._metadata, self._reader.snapshot)
@@ -294,31 +323,4 @@ class _Reading:
             stated = blob.properties.get("ndv")
             if stated is not None and parse_count(stated) is None:
                 return f"Trino sees no statistics of the table at all: metadata.json lists the ndv {stated[:40]!r}"
-        return ""
-
-    def _find_presto_file(self) -> StatisticsFile | None:
-        """Return the file that Presto takes: that of the snapshot nearest in time, whatever branch it is of."""
-        target, snapshots = self._reader.snapshot, self._metadata.snapshots
-        if target is None:
-            return None
-        known = [file for file in self._metadata.statistics if file.snapshot_id in snapshots]
-        return min(
-            known,
-            key=lambda file: abs(target.timestamp_ms - snapshots[file.snapshot_id].timestamp_ms),
-            default=next(iter(self._metadata.statistics), None),
-        )
-
-    def _find_presto_refusal(self) -> str:
-        if self._metadata.format_version > _PRESTO_FORMAT_VERSION:
-            return f"Presto 0.287 cannot read format version {self._metadata.format_version}"
-        refused = [field for field in self._reader.schema.fields if re.fullmatch(_PRESTO_REFUSES, field.type)]
-        if refused:
-            return f"Presto 0.287 refuses the table: column {refused[0].name!r} is {refused[0].type}"
-        path = "" if self._presto_file is None else self._presto_file.statistics_path
-        odd = [blob for blob in self._seen[path] if len(blob.field_ids) != 1]
-        if odd:
-            return (
-                f"Presto sees no statistics of the table at all: the blob {odd[0].type[:80]!r} in {path} has "
-                f"{counted(len(odd[0].field_ids), 'field')}, expected exactly one"
-            )
         return ""

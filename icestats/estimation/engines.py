@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
-from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError
+from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError, check_names
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted, time_estimates
 from icestats.estimation.sql_text import build_sql, quote_column
@@ -42,6 +42,8 @@ def choose_engines(engines: bool | Sequence[str]) -> tuple[str, ...]:
     CallError
         There is no such engine.
     """
+    if not isinstance(engines, bool):
+        check_names("engines", engines)
     chosen = ENGINES if engines is True else () if engines is False else tuple(engines)
     if unknown := [name for name in chosen if name not in ENGINES]:
         raise CallError(f"no engine {unknown[0]!r}: expected some of {', '.join(ENGINES)}")

@@ -42,9 +42,15 @@ from icestats.estimation.row_level_deletes import (
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.column_metrics import build_metrics
-from icestats.plan.evaluation.partition_groups import SpecGroups, build_partition_keys, group_manifests, group_values
+from icestats.plan.evaluation.partition_groups import (
+    SpecGroups,
+    build_partition_keys,
+    group_manifests,
+    group_values,
+    key_entries,
+)
 from icestats.plan.filters.value_sets import Leaf
-from icestats.read.manifests.manifests import find_repeated_files, manifests_to_read, read_file_metrics
+from icestats.read.manifests.manifests import find_repeated_files
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import (
@@ -194,18 +200,11 @@ class Evidence:
         reader, deletes = self.reader, self._file_deletes
         fields = reader.schema.select(field_ids)
         if whole:
-            # Faster, and without the sizes of columns.
-            files = read_file_metrics(
-                manifests_to_read(manifests),
-                reader.source.metadata,
-                reader.source.storage,
-                [field.field_id for field in fields],
-                with_paths=deletes is not None,
-            )
+            # Faster, without the sizes of columns, and a plan may have read them.
+            files = reader.planned_files.read(manifests, [field.field_id for field in fields])
         else:
             files = reader.read_files(field_ids, manifests)
-        if not whole or deletes is not None:
-            self.findings = find_repeated_files(files) or self.findings
+        self.findings = find_repeated_files(files) or self.findings
         rows = as_floats(files["record_count"])
         columns = {}
         for field in fields:
@@ -278,7 +277,8 @@ class Evidence:
             message = f"the Theta sketch of column {field.name!r}: {error}"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset) from error
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind).describe(field.name)
-        return DistinctValues(theta, found.blob.length, notes, self._find_earlier_type(field, found.blob.snapshot_id))
+        earlier_type = self._find_earlier_type(field, found.blob.snapshot_id)
+        return DistinctValues(theta, found.blob.length, notes, earlier_type, found.hashing)
 
     def _find_earlier_type(self, field: Field, snapshot_id: int) -> str:
         """Return another type that a column's sketch of a snapshot may be of; nothing where there is none."""
@@ -343,10 +343,10 @@ class Evidence:
         return SketchedRows(rows, added, removed, age.describe(leaf.column))
 
     def _read_index(self, field: Field) -> _SketchedColumn:
-        committed = read_partition_index(self.reader.source.storage, self.reader.blobs, field)
-        return _SketchedColumn(
-            committed, {entry.key: entry for entry in committed.index.partitions if entry.has_sketches}, {}
-        )
+        reader = self.reader
+        committed = read_partition_index(reader.source.storage, reader.blobs, field)
+        sketched = (entry for entry in committed.index.partitions if entry.has_sketches)
+        return _SketchedColumn(committed, key_entries(sketched, reader.source.metadata.specs, reader.schema), {})
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
+from icestats.plan.filters.filter_text import write_column
 from icestats.plan.filters.predicates import display_value
 from icestats.stats.kll_items import item_value
 
@@ -20,7 +20,6 @@ Random = np.random.Generator
 _KINDS = ("range", "between", "equality", "in", "null", "and", "or")
 _PARTS = ("range", "between", "equality")
 _MOST_CHARACTERS = 40
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _UNQUOTED = frozenset("'\\\"%")
 
 
@@ -46,7 +45,7 @@ def generate_filters(evidence: Evidence, count: int, seed: int, columns: Sequenc
     schema = evidence.reader.schema
     wanted = [schema.find(name) for name in columns] if columns is not None else list(schema.top_level)
     values = {field.name: _values(evidence, field) for field in wanted if field.is_primitive}
-    known = [field for field in wanted if values.get(field.name) and _quote(field.name) is not None]
+    known = [field for field in wanted if values.get(field.name) and write_column(field.name) is not None]
     if not known:
         raise StatisticsMissingError(
             f"no column of {evidence.reader.source.name} has a committed KLL sketch to take filters from: "
@@ -68,7 +67,7 @@ def _generate(kind: str, known: Sequence[Field], values: dict[str, list[str]], r
         parts = [_generate(_PARTS[random.integers(len(_PARTS))], known, values, random) for _ in range(2)]
         return f" {kind} ".join(f"({part})" if " and " in part and kind == "or" else part for part in parts)
     field = known[int(random.integers(len(known)))]
-    name, choices = _quote(field.name), values[field.name]
+    name, choices = write_column(field.name), values[field.name]
     if kind == "null":
         return f"{name} is {'not ' if random.integers(2) else ''}null"
     if kind == "between":
@@ -79,13 +78,6 @@ def _generate(kind: str, known: Sequence[Field], values: dict[str, list[str]], r
         return f"{name} in ({', '.join(dict.fromkeys(choices[place] for place in places))})"
     sign = ("<", "<=", ">", ">=")[random.integers(4)] if kind == "range" else "="
     return f"{name} {sign} {choices[random.integers(len(choices))]}"
-
-
-def _quote(name: str) -> str | None:
-    """Return a column's name as a filter has it; None where PyIceberg's language has no way to write it."""
-    if _PLAIN.fullmatch(name) and name.lower() != "not":
-        return name
-    return None if set(name) & set('".') or not name.isprintable() else f'"{name}"'
 
 
 def _values(evidence: Evidence, field: Field) -> list[str]:

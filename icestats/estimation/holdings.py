@@ -22,17 +22,17 @@ from icestats.read.puffin.statistics_files import (
     HIVE_COLUMNS,
     KLL,
     PARTITION_SKETCHES,
+    PRESTO_DATA_SIZE,
     THETA,
     CommittedBlob,
 )
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.rollup_cells import known_values
 
-PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 _HIVE = ("NDV", "min value", "max value", "null count", "num trues", "num falses", "avg length", "max length")
 _BLOBS = {
     THETA: ("Theta sketch", ("NDV",)),
-    KLL: ("KLL sketch", ("histogram",)),
+    KLL: ("KLL sketch", ("histogram", "num trues", "num falses")),
     COLUMN_STATISTICS: (
         "column statistics",
         ("min value", "max value", "null count", "nulls fraction", "NaN count", "avg length", "max length"),
@@ -139,7 +139,7 @@ def _known_metrics(
 ) -> Iterator[tuple[int, str]]:
     """Yield the columns and statistics that no live file of any group lacks, by roll-up cells of some columns."""
     wanted = {field.field_id for field in columns}
-    for metric in STATISTICS:
+    for metric in STATISTICS if of else ():
         missing = known_values(cells, metric, np.repeat(live_file_counts, len(of)))[1].reshape(-1, len(of))
         for place, field in enumerate(of):
             if field.field_id in wanted and not missing[:, place].any():

@@ -13,8 +13,12 @@ from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
+from icestats.plan.filters.value_sets import All, Leaf
 from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
+
+_HASHED_ALIKE = frozenset({"long", "double", "string"})
+"""Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class JoinSide:
     """What a reader must know of the sketch's age."""
     earlier_type: str = ""
     """Another type of the key that the sketch may be of; nothing: there is none."""
+    hashing: str = "Iceberg"
+    """In whose form the sketch's values were hashed, as `NearestBlob` has it."""
 
     @property
     def distinct(self) -> float:
@@ -59,7 +65,9 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
     table = evidence.read_table([key.field_id]).groups
     column = table.columns.get(key.field_id)
     nulls = 0.0 if column is None else float(np.nan_to_num(column.null_share[0]))
-    rows = None if combined.rows is None else combined.rows * (1.0 - nulls)
+    rows = combined.rows
+    if rows is not None and not _leaves_out_null(question, key):
+        rows *= 1.0 - nulls
     distinct = evidence.read_distinct(key)
     if distinct is None:
         return JoinSide(f"{name}.{key.name}", key.type, rows, None)
@@ -74,7 +82,15 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         value_count,
         notes,
         distinct.earlier_type,
+        distinct.hashing,
     )
+
+
+def _leaves_out_null(question: Question, key: Field) -> bool:
+    """Whether no row whose key is null meets the filter."""
+    predicate = question.predicate
+    parts = predicate.parts if isinstance(predicate, All) else (predicate,)
+    return any(isinstance(one, Leaf) and one.field_id == key.field_id and not one.values.has_null for one in parts)
 
 
 def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
@@ -110,7 +126,7 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
                 f"the sketch of {side.name} may be of when its type was {side.earlier_type}, and it is {side.type} now"
             )
             reason = f"{made}: Theta hashes values of each type its own way"
-    if reason:
+    if reason := reason or _explain_hashing(left, right):
         return SourceEstimate("join-theta", reason=reason)
     common = estimate_common_values(*thetas)
     distinct = left.distinct * right.distinct
@@ -124,6 +140,17 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
         assumes="; ".join((assumes, *_list_notes(left, right))),
         values_read=sum(len(theta.hashes) for theta in thetas) + 2,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
+    )
+
+
+def _explain_hashing(left: JoinSide, right: JoinSide) -> str:
+    """Return why the hashes of sketches of one type cannot be compared; nothing where they can."""
+    if left.type in _HASHED_ALIKE or (left.hashing and left.hashing == right.hashing):
+        return ""
+    side = next(side for side in (left, right) if side.hashing != "Iceberg")
+    return (
+        f"the sketch of {side.name} {'is' if side.hashing else 'may be'} Presto's, which hashes {side.type} values in "
+        "another form than Iceberg's specification: compute it again"
     )
 
 

@@ -16,6 +16,7 @@ from icestats.estimation.formulas.sketch_sources import Distribution, count_live
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
 from icestats.read.puffin.statistics_files import KLL, find_nearest
+from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.equi_height import EquiHeightBins, build_equi_height, find_deviation
 from icestats.stats.kll_items import item_type_of, to_item
 from icestats.stats.reported_statistics import ReportedColumn, ReportedStatistics
@@ -95,6 +96,8 @@ class _Builder:
         kind = parse_type(field.type).name if field.is_primitive else field.type
         if kind in _NOT_TAKEN or not known:
             return _NOT_TAKEN.get(kind, "it is nested")
+        if (reason := can_sketch(field)) is not None:
+            return reason
         nulls, provenance = self._count_nulls(known), dict(known["provenance"])
         lengths, values = _find_lengths(field.type, known), self.row_count - (nulls or 0)
         if values <= 0:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from icestats.errors import CallError, MetadataError
+from icestats.errors import CallError, MetadataError, check_names
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.combined import TableSketches, estimate_combined
 from icestats.estimation.formulas.grouped_sources import (
@@ -67,6 +67,7 @@ def ask_sources(
     CallError
         There is no such source.
     """
+    check_names("sources", sources, or_none=True)
     names = list(SOURCES if sources is None else sources)
     if unknown := [name for name in names if name not in SOURCES]:
         raise CallError(f"no source {unknown[0]!r}: expected some of {', '.join(SOURCES)}")

@@ -7,6 +7,7 @@ import re
 import traceback
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,20 @@ def reopen_source(source: Source) -> Source:
     )
 
 
+def find_configured_name(source: Source) -> str | None:
+    """Return what alone is enough for `open_source` to find a table; None: that takes its session, or properties."""
+    if source.catalog is not None or (source.identifier is None and source.catalog_properties):
+        return None
+    if source.identifier is None or source.catalog_name is None:
+        return source.name
+    for name in (source.name, ".".join((source.catalog_name, *source.identifier))):
+        with suppress(IcestatsError):
+            found = _resolve(name, None)
+            if not _is_location(name) and found == (source.catalog_name, source.catalog_properties, source.identifier):
+                return name
+    return None
+
+
 def load_iceberg_table(source: Source) -> IcebergTable:
     """Return PyIceberg's table for a source, at its newest version; a bare metadata.json gives a read-only one.
 
@@ -127,7 +142,8 @@ def load_iceberg_table(source: Source) -> IcebergTable:
 
         try:
             return open_static_table(source.metadata_location, source.storage)
-        except (ValidationError, ValueError) as error:
+        except (ValidationError, ValueError, AttributeError) as error:
+            # PyIceberg looks into some members before it has checked what they are.
             raise UnsupportedError(
                 f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "
                 "plans, estimates and roll-ups, from metadata alone, can be had"
@@ -362,6 +378,8 @@ def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -
             namespaces = ", ".join(sorted(".".join(n) for n in catalog.list_namespaces())) or "none"
         except Exception:  # noqa: BLE001 - only to say more in the message
             namespaces = "unknown"
-        return f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}: it has {namespaces}"
+        said = f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}: it has {namespaces}"
+        by_name = "; a catalog of type sql has the tables of its own name alone: is 'name' the one they were made with?"
+        return said + (by_name if namespaces == "none" and catalog.properties.get("type") == "sql" else "")
     listed = ", ".join(tables[:20]) or "no tables"
     return f"no table {table!r} in {catalog_name}.{'.'.join(namespace)}: it has {listed}"

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from icestats.answers.text import one_line, render_time
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
-from icestats.iceberg.types import to_arrow_type
+from icestats.iceberg.types import TIMESTAMPS, to_arrow_type
 
 NESTED_TYPES = frozenset({"struct", "list", "map"})
 
@@ -86,6 +87,36 @@ class Schema:
         return [known[field_id] for field_id in field_ids if field_id in known]
 
 
+def match_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return the columns that names and patterns ask for, in the order of the columns.
+
+    Parameters
+    ----------
+    asked : iterable of str
+        Names, or patterns with `*`, `?` and `[...]` (as `fnmatch` has them). What is a column's name stands for this
+        column alone, whatever is in it.
+    names : sequence of str
+        The columns that there are.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        A name is none of them, or a pattern matches none.
+
+    Examples
+    --------
+    >>> match_names(["measure_*", "a*"], ["id", "a*", "ab", "measure_1", "measure_2"])
+    ['a*', 'measure_1', 'measure_2']
+    """
+    found: set[str] = set()
+    for one in asked:
+        own = {one} if one in names else {name for name in names if fnmatchcase(name, one)}
+        if not own:
+            raise ColumnNotFoundError(one, tuple(names))
+        found |= own
+    return [name for name in names if name in found]
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionField:
     """One field of a partition spec."""
@@ -94,6 +125,18 @@ class PartitionField:
     source_id: int
     name: str
     transform: str
+
+
+def split_transform(transform: str) -> tuple[str, int]:
+    """Return a transform's word, and its number: 0 where it has none.
+
+    Examples
+    --------
+    >>> split_transform("bucket[16]"), split_transform("day")
+    (('bucket', 16), ('day', 0))
+    """
+    word, _, number = transform.rstrip("]").partition("[")
+    return word, int(number) if number.isdecimal() else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +431,7 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
     specs = {_int(s["spec-id"]): _spec(s["spec-id"], s["fields"]) for s in doc.get("partition-specs") or []}
     if not specs:
         specs = {0: _spec(0, doc.get("partition-spec") or [])}
+    _check_transforms(specs.values(), schemas.values())
     current = doc.get("current-snapshot-id")
     refs = {
         str(name): SnapshotRef(_long(ref["snapshot-id"]), str(ref.get("type", "branch")))
@@ -432,6 +476,8 @@ _MOST_LEVELS = 50
 
 def _schema(document: Mapping[str, Any]) -> Schema:
     fields: list[Field] = []
+    if not isinstance(document["fields"], list):
+        raise ValueError("the fields of a schema are no list")
     for column in document["fields"]:
         _flatten((column["id"], column["name"], column["type"], column["required"]), fields, level=0, repeated=False)
     return Schema(_int(document.get("schema-id", 0)), tuple(fields))
@@ -484,9 +530,36 @@ def _spec(spec_id: int, fields: list[Mapping[str, Any]]) -> PartitionSpec:
 
 def _transform(value: Any) -> str:
     text = str(value)
-    if re.fullmatch(r"(bucket|truncate)\[0+\]", text):
-        raise ValueError(f"{text:.40} divides by 0")
+    word, number = split_transform(text)
+    if word in _COUNTED and not (0 < number < 1 << 31 and text == f"{word}[{number}]"):
+        raise ValueError(f"the transform {text!r:.40}, expected {word}[...] with a number from 1 on")
     return text
+
+
+_COUNTED = ("bucket", "truncate")
+_NUMBERS = frozenset({"int", "long", "decimal"})
+_TRANSFORMED = {
+    "bucket": _NUMBERS | TIMESTAMPS | {"date", "time", "string", "uuid", "fixed", "binary"},
+    "truncate": _NUMBERS | {"string", "binary"},
+    **dict.fromkeys(("year", "month", "day"), TIMESTAMPS | {"date"}),
+    "hour": TIMESTAMPS,
+}
+"""The types that a transform takes. Source: Iceberg spec, "Partition Transforms"."""
+
+
+def _check_transforms(specs: Iterable[PartitionSpec], schemas: Iterable[Schema]) -> None:
+    fields = [field for spec in specs for field in spec.fields if field.transform not in ("identity", "void")]
+    types: dict[int, set[str]] = {field.source_id: set() for field in fields}
+    for column in (column for schema in schemas for column in schema.fields if column.field_id in types):
+        types[column.field_id].add(_TYPE_NAME.split(column.type)[0])
+    for field in fields:
+        taken, there = _TRANSFORMED.get(split_transform(field.transform)[0]), types[field.source_id]
+        if taken is not None and there and not there & taken:
+            shown = " or ".join(sorted(there))
+            raise ValueError(f"partition field {field.name!r:.80} is the {field.transform} of a column of type {shown}")
+
+
+_TYPE_NAME = re.compile(r"[(\[]")
 
 
 def _snapshot(doc: Mapping[str, Any]) -> Snapshot:

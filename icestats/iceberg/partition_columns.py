@@ -5,11 +5,11 @@ Source: Iceberg spec, "Partitioning", "Partition Transforms" and "Partition Evol
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from icestats.errors import UnsupportedError
@@ -155,5 +155,7 @@ def display_partition_value(transform: str, type_text: str, value: Any) -> str:
     if transform == "month":
         return f"{1970 + value // 12:04d}-{value % 12 + 1:02d}"
     if transform == "hour":
-        return (dt.datetime(1970, 1, 1) + dt.timedelta(hours=value)).strftime("%Y-%m-%dT%H")
+        # Python has no years before 1 and after 9999.
+        day, hour = divmod(value, 24)
+        return f"{np.datetime64(day, 'D')}T{hour:02d}"
     return str(json_value(type_text, value))

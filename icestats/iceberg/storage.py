@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import os
+import re
 import stat
 import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 from icestats.answers.text import one_line
 from icestats.errors import MetadataError
@@ -33,6 +34,7 @@ MAX_RATIO = 256
 """Compressed bytes may expand to this many times their length, ..."""
 FREE_SIZE_BYTES = 64 << 20
 """... or to this many bytes, whichever is more."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _MAX_READ_SIZE_BYTES = (1 << 31) - 1
 """Most bytes that are read of a file at once."""
 
@@ -111,7 +113,7 @@ class Storage:
     def _file_io(self, location: str) -> FileIO:
         if self.file_io is not None:
             return self.file_io
-        scheme = urlparse(location).scheme
+        scheme = location.partition(":")[0].lower()
         # Filters of warnings are the process's: threads that change them at one time may leave them changed.
         with _opening:
             if scheme not in self._file_ios:
@@ -213,16 +215,13 @@ def local_path(location: str) -> Path | None:
     """
     if ":" not in location:
         return Path(location)
-    parsed = urlparse(location)
-    if parsed.scheme == "file":
+    scheme, _, text = location.partition(":")
+    if scheme.lower() == "file":
         # Java writes blanks, `#`, `?` and the like as they are, other writers percent-encode them.
-        text = location.partition(":")[2]
         text = "/" + text[2:].partition("/")[2] if text.startswith("//") else text
         path = Path(text)
         return path if "%" not in text or path.exists() else Path(unquote(text))
-    if parsed.scheme and "://" in location:
-        return None
-    return Path(location)
+    return None if "://" in location and _SCHEME.fullmatch(scheme) else Path(location)
 
 
 def is_local(location: str) -> bool:

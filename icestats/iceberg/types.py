@@ -19,14 +19,23 @@ from typing import Any
 import pyarrow as pa
 
 _PARAMETRIC = re.compile(r"^(decimal)\(\s*(\d+)\s*,\s*(\d+)\s*\)$|^(fixed)\[\s*(\d+)\s*\]$")
-_TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
+TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
 _UNORDERED = frozenset({"unknown", "variant", "geometry", "geography"})
-_SIMPLE = _TIMESTAMPS | _UNORDERED
+_SIMPLE = TIMESTAMPS | _UNORDERED
 _SIMPLE |= {"boolean", "int", "long", "float", "double", "date", "time", "string", "uuid", "binary"}
 _EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 _UNSCALED = Context(prec=80)
 MICROS_A_DAY = 86_400_000_000
+UNITS_A_DAY = {
+    "date": 1,
+    "timestamp": MICROS_A_DAY,
+    "timestamptz": MICROS_A_DAY,
+    "timestamp_ns": MICROS_A_DAY * 1_000,
+    "timestamptz_ns": MICROS_A_DAY * 1_000,
+}
+"""What a value of a type counts, as how many of it a day has."""
 MAX_LONG_PRECISION = 18
+MAX_PRECISION = 38
 """The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
 WIDTHS = {
     "boolean": (1,), "int": (4,), "long": (8, 4), "date": (4,), "time": (8,), "timestamp": (8, 4),
@@ -48,7 +57,7 @@ class PrimitiveType:
     @property
     def is_timestamp(self) -> bool:
         """Whether values are points in time."""
-        return self.name in _TIMESTAMPS
+        return self.name in TIMESTAMPS
 
     @property
     def is_orderable(self) -> bool:
@@ -73,8 +82,14 @@ def parse_type(text: str) -> PrimitiveType:
     match = _PARAMETRIC.match(text)
     if match is not None:
         if match.group(1):
-            return PrimitiveType("decimal", precision=int(match.group(2)), scale=int(match.group(3)))
-        return PrimitiveType("fixed", length=int(match.group(5)))
+            precision, scale = int(match.group(2)), int(match.group(3))
+            if not (0 < precision <= MAX_PRECISION and scale <= precision):
+                raise ValueError(f"{text:.40}: expected 1 to {MAX_PRECISION} digits, and no more after the point")
+            return PrimitiveType("decimal", precision=precision, scale=scale)
+        length = int(match.group(5))
+        if not length:
+            raise ValueError(f"{text:.40} has no bytes")
+        return PrimitiveType("fixed", length=length)
     base = text.partition("(")[0]
     if base not in _SIMPLE:
         raise ValueError(f"{text!r} is not a primitive type of the Iceberg spec")

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import binary_places, to_numpy
-from icestats.iceberg.types import MAX_LONG_PRECISION, MICROS_A_DAY, WIDTHS, parse_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, UNITS_A_DAY, WIDTHS, parse_type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Longs: TypeAlias = npt.NDArray[np.int64]
@@ -30,7 +30,6 @@ Comparison = Literal["<", "<=", ">", ">="]
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _BYTES = frozenset({"string", "binary", "fixed", "uuid"})
 _REAL = frozenset({"float", "double"})
-_DATE_UNITS = {"timestamp": MICROS_A_DAY, "timestamp_ns": MICROS_A_DAY * 1000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,13 @@ class Keys:
         """Return some rows."""
         values = self.values[rows] if isinstance(self.values, np.ndarray) else self.values.take(pa.array(rows))
         return Keys(values, self.known[rows])
+
+    def join(self, other: Keys) -> Keys:
+        """Return these keys and then others of the same type."""
+        known = np.concatenate([self.known, other.known])
+        if isinstance(self.values, np.ndarray):
+            return Keys(np.concatenate([self.values, other.values]), known)
+        return Keys(pa.concat_arrays([self.values.cast(pa.binary()), other.values.cast(pa.binary())]), known)
 
     def ranks(self, *others: Keys) -> list[Longs]:
         """Return integers that order like the keys, of these and of others together; anything where unknown."""
@@ -152,11 +158,11 @@ def _decode(name: str, raw: npt.NDArray[np.uint8]) -> tuple[Longs, Mask]:
         reals = raw.view("<f4" if width == 4 else "<f8")[:, 0].astype(np.float64)
         return _real_keys(reals), ~np.isnan(reals)
     values = raw.view("<i4" if width == 4 else "<i8")[:, 0].astype(np.int64)
-    if width == 4 and name in _DATE_UNITS:
+    if width == 4 and name.startswith("timestamp"):
         # Promoted from date: days, as far as 64 bits hold them.
-        most = int(_MAGNITUDE) // _DATE_UNITS[name]
+        most = int(_MAGNITUDE) // UNITS_A_DAY[name]
         fits = np.abs(values) <= most
-        return np.where(fits, values, 0) * _DATE_UNITS[name], fits
+        return np.where(fits, values, 0) * UNITS_A_DAY[name], fits
     return values, every
 
 

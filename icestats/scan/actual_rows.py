@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import mul
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ from icestats.stats.column_accumulator import can_sketch
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.types import NestedField
 
 
 def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter) -> int:
@@ -75,16 +77,15 @@ def count_rows_of_many(
     """
     if snapshot is None or not row_filters:
         return [0] * len(row_filters)
-    from pyiceberg.io.pyarrow import expression_to_pyarrow
-
     scan = open_scan(source, snapshot, schema)
     projection = scan.projection()
-    conditions = [expression_to_pyarrow(one.bound, projection) for one in row_filters]
+    conditions = [_build_condition(one, projection) for one in row_filters]
     counts = [0] * len(conditions)
     with _explained_errors(source):
         for table in gather(scan.select(*_columns(row_filters, projection)).to_arrow_batch_reader()):
+            comparable = _with_plain_uuids(table)
             for place, condition in enumerate(conditions):
-                counts[place] += table.filter(condition).num_rows
+                counts[place] += comparable.filter(condition).num_rows
     return counts
 
 
@@ -173,11 +174,16 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
 def _key_counts(
     source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, key: Field, kind: pa.DataType
 ) -> pa.Table:
+    nothing = pa.table({"key": pa.array([], kind), "count": pa.array([], pa.int64())})
     if snapshot is None:
-        return pa.table({"key": pa.array([], kind), "count": pa.array([], pa.int64())})
-    scan = open_scan(source, snapshot, schema).filter(row_filter.expression).select(key.name)
+        return nothing
+    scan = open_scan(source, snapshot, schema)
     with _explained_errors(source):
-        values = combine_chunks(scan.to_arrow()[key.name]).drop_null()
+        found = _read_matching(scan.select(*_columns([row_filter], scan.projection(), key.name)), row_filter)
+        keys_read = [chunk for rows in found for chunk in rows[key.name].chunks]
+        if not keys_read:
+            return nothing
+        values = combine_chunks(pa.chunked_array(keys_read)).drop_null()
         counted = (values.storage if isinstance(values, pa.ExtensionArray) else values).value_counts()
     try:
         keys = counted.field("values").cast(kind, safe=kind != pa.float64())
@@ -191,29 +197,110 @@ def _key_counts(
 def _count(scan: Any, row_filter: RowFilter) -> int:
     """Files that partition values answer for are counted by their metadata; others are read, several at a time."""
     from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 
     rows, to_read = 0, []
-    decides = not _excludes(row_filter.bound)
-    for task in scan.filter(row_filter.expression).plan_files():
+    decides = not _excludes(row_filter.bound) and not _is_on_uuids(row_filter)
+    for task in _plan_files(scan, row_filter):
         if decides and task.residual == AlwaysTrue() and not task.delete_files:
             rows += task.file.record_count
         else:
             to_read.append(task)
-    if to_read:
-        # Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
-        reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
-        condition = expression_to_pyarrow(row_filter.bound, scan.projection())
-        rows += sum(table.filter(condition).num_rows for table in gather(reader.to_record_batches(to_read)))
-    return int(rows)
+    return int(rows + sum(table.num_rows for table in _read_files(scan, to_read, row_filter)))
 
 
-def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema) -> list[str]:
+def _read_matching(scan: Any, row_filter: RowFilter) -> Iterator[pa.Table]:
+    try:
+        tasks = list(_plan_files(scan, row_filter))
+    except (TypeError, OverflowError):
+        # As in `count_rows`.
+        tasks = list(scan.plan_files())
+    return _read_files(scan, tasks, row_filter)
+
+
+def _read_files(scan: Any, tasks: Sequence[FileScanTask], row_filter: RowFilter) -> Iterator[pa.Table]:
+    """Yield the matching rows of files; a filter that PyIceberg scans with would lose some.
+
+    Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
+    """
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
+    condition = _build_condition(row_filter, scan.projection())
+    for table in gather(reader.to_record_batches(tasks)) if tasks else ():
+        yield _with_plain_uuids(table).filter(condition)
+
+
+def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
+    tasks: Iterable[FileScanTask] = (
+        scan if _is_on_uuids(row_filter) else scan.filter(row_filter.expression)
+    ).plan_files()
+    return tasks
+
+
+def _is_on_uuids(row_filter: RowFilter) -> bool:
+    """Say whether a filter is on a uuid: writers disagree in their order, and PyIceberg's planning trusts their bounds.
+
+    See https://github.com/apache/iceberg/issues/14216.
+    """
+    from pyiceberg.expressions.visitors import extract_field_ids
+
+    return any(_is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound))
+
+
+def _is_uuid(field: NestedField) -> bool:
+    return str(field.field_type) == "uuid"
+
+
+def _with_plain_uuids(table: pa.Table) -> pa.Table:
+    """Give uuids as their bytes: Arrow compares no values of its own type for them."""
+    plain = pa.schema([field.with_type(_without_uuid(field.type)) for field in table.schema])
+    return table if plain.types == table.schema.types else table.cast(plain)
+
+
+def _without_uuid(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_uuid(field.type)) for field in kind.fields])
+    return kind.storage_type if isinstance(kind, pa.UuidType) else kind
+
+
+def _build_condition(row_filter: RowFilter, schema: IcebergSchema) -> pc.Expression:
+    from pyiceberg.io.pyarrow import expression_to_pyarrow
+
+    return expression_to_pyarrow(_as_arrow_compares(row_filter.bound), schema)
+
+
+def _as_arrow_compares(expression: Any) -> Any:
+    """Compare uuids as bytes; and with zero by `=` and `!=`: to Arrow's `is_in`, 0.0 and -0.0 are two numbers."""
+    from pyiceberg import expressions as e
+    from pyiceberg.types import FixedType
+
+    if isinstance(expression, e.And | e.Or):
+        return type(expression)(_as_arrow_compares(expression.left), _as_arrow_compares(expression.right))
+    if isinstance(expression, e.BoundLiteralPredicate | e.BoundSetPredicate) and _is_uuid(expression.term.ref().field):
+        known = expression.term.ref()
+        of_bytes = known.field.model_copy(update={"field_type": FixedType(16)})
+        plain = e.BoundReference(field=of_bytes, accessor=known.accessor)
+        if isinstance(expression, e.BoundSetPredicate):
+            return type(expression)(term=plain, literals=expression.literals)
+        return type(expression)(term=plain, literal=expression.literal)
+    if not isinstance(expression, e.BoundIn | e.BoundNotIn):
+        return expression
+    term = expression.term
+    zero = next((one for one in expression.literals if isinstance(one.value, float) and not one.value), None)
+    if zero is None:
+        return expression
+    if isinstance(expression, e.BoundIn):
+        return e.Or(expression, e.BoundEqualTo(term=term, literal=zero))
+    return e.And(expression, e.Or(e.BoundNotEqualTo(term=term, literal=zero), e.BoundIsNull(term=term)))
+
+
+def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema, *others: str) -> list[str]:
     from pyiceberg.expressions.visitors import extract_field_ids
 
     ids = {field_id for one in row_filters for field_id in extract_field_ids(one.bound)}
     names = {(schema.find_column_name(field_id) or "").split(".")[0] for field_id in ids}
-    return sorted(names) or [schema.fields[0].name]
+    return sorted(names.union(others)) or [schema.fields[0].name]
 
 
 @contextmanager

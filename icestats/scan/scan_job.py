@@ -8,6 +8,7 @@ with pickled accumulators or, once all of its rows are in, with finished statist
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -82,7 +83,7 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
     """Read bundles of PyIceberg's scan tasks."""
     pa.set_cpu_count(1)
     whole = job.new_accumulators()
-    for _, _, payload in read_partials(batches):
+    for payload in (value.as_py() for batch in batches for value in batch.column(0)):
         tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
         if job.partitions is None:
             _update(job, whole, _read_batches(reading, tasks))
@@ -98,11 +99,22 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
     yield pack(None, whole)
 
 
-def read_accumulators(job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]) -> Accumulators:
-    """Read files in the process that this is called in, all of them into one set of accumulators."""
-    accumulators = job.new_accumulators()
-    _update(job, accumulators, _read_batches(reading, tasks))
-    return accumulators
+def read_here(
+    job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]
+) -> tuple[Accumulators, dict[PartitionKey, list[ColumnStatistics]]]:
+    """Read files in the process that this is called in: all into one set of accumulators, and by partition if asked."""
+    groups: defaultdict[PartitionKey | None, list[FileScanTask]] = defaultdict(list)
+    for task in tasks:
+        groups[None if job.partitions is None else job.partitions[task.file.file_path]].append(task)
+    whole: Accumulators | None = None
+    partitions = {}
+    for key, group in groups.items():
+        accumulators = job.new_accumulators()
+        _update(job, accumulators, _read_batches(reading, group))
+        if key is not None:
+            partitions[key] = finish(job.sizes, accumulators)
+        whole = merge_into(whole, accumulators)
+    return whole or job.new_accumulators(), partitions
 
 
 def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

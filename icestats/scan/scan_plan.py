@@ -16,27 +16,38 @@ from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.errors import (
     CallError,
-    ColumnNotFoundError,
     IcestatsError,
     MetadataError,
     SnapshotNotFoundError,
     UnsupportedError,
+    check_names,
 )
 from icestats.iceberg.catalog import Source, load_iceberg_table
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
-from icestats.read.manifests.manifests import ManifestToRead, find_repeated_files, manifests_to_read, read_files
-from icestats.scan.scan_job import FileReading, ScanJob, Sizes, read_accumulators
-from icestats.stats.column_accumulator import ColumnAccumulator, can_sketch
-from icestats.stats.table_statistics import PartitionKey, TableStatistics
+from icestats.read.manifests.manifests import find_repeated_files, manifests_to_read, read_files
+from icestats.scan.scan_job import Accumulators, FileReading, ScanJob, Sizes, read_here
+from icestats.scan.scan_progress import describe_reading
+from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.table_statistics import (
+    ColumnStatistics,
+    PartitionKey,
+    ScannedPartitions,
+    TableStatistics,
+    sort_partitions,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
-    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.manifest import ManifestEntry, ManifestFile
     from pyiceberg.table import DataScan, FileScanTask
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
+    from icestats.iceberg.partition_columns import PartitionColumn
+
+_METRICS = range(6, 12)
+"""Where a data file of PyIceberg's has the metrics of columns: from column_sizes to upper_bounds."""
 _READABLE = frozenset({"PARQUET"})
 
 SMALL_SCAN_BYTES = 128 << 20
@@ -71,6 +82,13 @@ class ScanPlan:
     findings: tuple[Finding, ...] = ()
     """Data files that are in the table twice."""
 
+    def describe(self) -> str:
+        """Return in a line what the scan reads."""
+        size = sum(task.file.file_size_in_bytes for task in self.tasks)
+        size = size if self.table_size_bytes is None else self.table_size_bytes
+        of_columns = len(self.read_schema.top_level)
+        return describe_reading(self.source.name, len(self.fields), of_columns, self.file_count, size)
+
 
 def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tuple[tuple[Field, ...], dict[str, str]]:
     """Return the columns that get statistics, and those that do not with the reason.
@@ -80,18 +98,16 @@ def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tu
     fields : sequence of Field
         The table's top-level fields.
     columns : sequence of str or None
-        Names that are asked for; None for all.
+        Names or patterns that are asked for, as `match_names` has them; None for all.
 
     Raises
     ------
     ColumnNotFoundError
-        A name is not among the fields.
+        A name is not among the fields, or a pattern matches none of them.
     """
-    names = tuple(field.name for field in fields)
-    for column in columns or ():
-        if column not in names:
-            raise ColumnNotFoundError(column, names)
-    asked = [field for field in fields if columns is None or field.name in columns]
+    check_names("columns", columns, or_none=True)
+    names = None if columns is None else match_names(columns, [field.name for field in fields])
+    asked = [field for field in fields if names is None or field.name in names]
     skipped = {field.name: reason for field in asked if (reason := can_sketch(field)) is not None}
     return tuple(field for field in asked if field.name not in skipped), skipped
 
@@ -116,7 +132,7 @@ def prepare_scan(
     schema : Schema
         The schema to read it with.
     columns : sequence of str, optional
-        Top-level columns; by default all.
+        Top-level columns, by names or patterns; by default all.
     by_partition : bool
         Whether statistics of each partition are wanted.
     tasks : sequence of pyiceberg.table.FileScanTask, optional
@@ -143,11 +159,17 @@ def prepare_scan(
         tasks, fallback = _plan_tasks(source, scan, files.num_rows)
     elif (reason := find_unread(source) or _find_unreadable(tasks or ())) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
-    partitions = _find_partitions(files, source.metadata) if files is not None and by_partition else None
+    partitions = find_partitions(files, source.metadata) if files is not None and by_partition else None
     counts: Counter[PartitionKey] = Counter()
     if files is not None and partitions is not None:
         for path, row_count in zip(files["file_path"].to_pylist(), files["record_count"].to_pylist(), strict=True):
             counts[partitions[path]] += row_count
+    try:
+        projection = scan.projection().select(*(field.name for field in fields))
+    except ValueError as error:
+        raise MetadataError(
+            f"PyIceberg reads its schema otherwise: {one_line(error)}", source.metadata_location
+        ) from error
     return ScanPlan(
         source=source,
         snapshot=snapshot,
@@ -157,7 +179,7 @@ def prepare_scan(
         file_count=len(tasks or ()) if files is None else files.num_rows,
         tasks=tuple(tasks or ()),
         fallback=fallback,
-        reading=FileReading(scan.table_metadata, scan.io, scan.projection().select(*(field.name for field in fields))),
+        reading=FileReading(scan.table_metadata, scan.io, projection),
         partitions=partitions,
         partition_row_counts=counts,
         findings=() if files is None else find_repeated_files(files),
@@ -178,7 +200,7 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
         The schema to read it with: see `TableMetadata.find_schema`.
     reads_rows : bool
         Whether PyIceberg will plan the scan and read files: it reads manifests without limits, so that they are read
-        here first.
+        here first. Without, the scan is of all files, and these have no metrics of columns.
 
     Raises
     ------
@@ -209,21 +231,28 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
     if all(one.schema_id != schema.schema_id for one in metadata.schemas):
         raise _gone(source, f"schema {schema.schema_id}")
     pinned = {
-        "snapshots": [_distinct_snapshot().model_validate(known, from_attributes=True)],
+        "snapshots": [_distinct_snapshot(reads_rows).model_validate(known, from_attributes=True)],
         "current_snapshot_id": snapshot.snapshot_id,
         "current_schema_id": schema.schema_id,
     }
     return DataScan(metadata.model_copy(update=pinned), table.io)
 
 
-def check_manifests(source: Source, manifests: Sequence[ManifestToRead]) -> None:
-    """Raise MetadataError where PyIceberg, which inflates without limits, is not to read one of these manifests."""
-    read_files(manifests, source.metadata, source.storage)
-
-
 @cache
-def _distinct_snapshot() -> type[IcebergSnapshot]:
+def _distinct_snapshot(keeps_metrics: bool) -> type[IcebergSnapshot]:
+    from pyiceberg.manifest import ManifestContent, ManifestFile
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+
+    class LeanManifest(ManifestFile):
+        """A manifest of data files without the metrics of columns: nine tenths of what its entries take."""
+
+        def fetch_manifest_entry(self, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:
+            """Return the entries."""
+            entries = super().fetch_manifest_entry(io, discard_deleted)
+            for entry in entries:
+                for place in _METRICS:
+                    entry.data_file[place] = None
+            return entries
 
     class DistinctSnapshot(IcebergSnapshot):
         """A snapshot that gives a manifest once, however often its list names it.
@@ -235,6 +264,8 @@ def _distinct_snapshot() -> type[IcebergSnapshot]:
             """Return the manifests, each where its list has it first."""
             found: dict[str, ManifestFile] = {}
             for manifest in super().manifests(io):
+                if not keeps_metrics and manifest.content == ManifestContent.DATA:
+                    manifest = LeanManifest(*(manifest[place] for place in range(len(manifest))))
                 found.setdefault(manifest.manifest_path, manifest)
             return list(found.values())
 
@@ -293,7 +324,8 @@ def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:
     return files.filter(pc.equal(files["content"], "data"))
 
 
-def _find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:
+def find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:
+    """Return the partition of each file by its path, of files as `read_files` gives them."""
     paths, spec_ids = files["file_path"].to_pylist(), files["spec_id"].to_pylist()
     structs = files["partition"].combine_chunks()
     by_field = encode_fields(structs, metadata)
@@ -308,11 +340,19 @@ def _find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, Part
 
 def encode_fields(structs: pa.StructArray, metadata: TableMetadata) -> dict[int, list[bytes | None]]:
     """Return the values of partition fields as single-value bytes, by field id: one a partition."""
+    columns = enumerate(_partition_columns(metadata))
+    return {one.field_id: _single_values(structs.field(i), one.type) for i, one in columns if one.type is not None}
+
+
+def find_key_types(metadata: TableMetadata) -> dict[int, str]:
+    """Return the types of the values in the keys of `find_partitions`, by partition field id."""
+    return {one.field_id: one.type for one in _partition_columns(metadata) if one.type is not None}
+
+
+def _partition_columns(metadata: TableMetadata) -> tuple[PartitionColumn, ...]:
     from icestats.iceberg.partition_columns import find_partition_columns
 
-    schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
-    columns = enumerate(find_partition_columns(metadata.specs, schemas))
-    return {one.field_id: _single_values(structs.field(i), one.type) for i, one in columns if one.type is not None}
+    return find_partition_columns(metadata.specs, [metadata.schema, *reversed(list(metadata.schemas.values()))])
 
 
 def _single_values(array: pa.Array, type_text: str) -> list[bytes | None]:
@@ -323,7 +363,13 @@ def _single_values(array: pa.Array, type_text: str) -> list[bytes | None]:
     return [None if place is None else values[place] for place in distinct.indices.to_pylist()]
 
 
-def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], started: float) -> TableStatistics:
+def build_statistics(
+    plan: ScanPlan,
+    sizes: Sizes,
+    accumulators: Accumulators,
+    partitions: Mapping[PartitionKey, Sequence[ColumnStatistics]],
+    started: float,
+) -> TableStatistics:
     """Build what a scan has found; it started at this reading of `time.perf_counter`."""
     results = {field.name: a.result() for field, a in zip(plan.fields, accumulators, strict=True)}
     return TableStatistics(
@@ -336,13 +382,22 @@ def build_statistics(plan: ScanPlan, accumulators: Sequence[ColumnAccumulator], 
         skipped=plan.skipped,
         table_size_bytes=plan.table_size_bytes,
         findings=plan.findings,
+        by_partition=None if plan.partitions is None else _build_partitions(plan, sizes, partitions),
     )
+
+
+def _build_partitions(
+    plan: ScanPlan, sizes: Sizes, found: Mapping[PartitionKey, Sequence[ColumnStatistics]]
+) -> ScannedPartitions:
+    names, ordered = [field.name for field in plan.fields], sort_partitions(found)
+    columns = {name: {key: results[i] for key, results in ordered.items()} for i, name in enumerate(names)}
+    return ScannedPartitions(columns, dict.fromkeys(names, (sizes.partition_k, sizes.partition_lg_k)))
 
 
 def is_small(plan: ScanPlan) -> bool:
     """Whether a planned scan is one task, and PyIceberg can do it."""
     size = sum(task.file.file_size_in_bytes for task in plan.tasks)
-    return plan.fallback is None and plan.partitions is None and size <= SMALL_SCAN_BYTES
+    return plan.fallback is None and size <= SMALL_SCAN_BYTES
 
 
 def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
@@ -361,9 +416,9 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
         A data file cannot be read.
     """
     started = time.perf_counter()
-    job = ScanJob(plan.fields, sizes, None)
+    job = ScanJob(plan.fields, sizes, plan.partitions)
     try:
-        found = read_accumulators(job, plan.reading, plan.tasks)
+        found, partitions = read_here(job, plan.reading, plan.tasks)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {one_line(error)}") from error
-    return build_statistics(plan, found, started)
+    return build_statistics(plan, sizes, found, partitions, started)

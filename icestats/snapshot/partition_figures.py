@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from icestats.answers.schemas import PARTITION_MAPS
+from icestats.iceberg.metadata import PartitionSpec, Schema
+from icestats.plan.evaluation.partition_groups import key_entries
 from icestats.read.partitions.partition_statistics import PartitionStatistics
 from icestats.read.puffin.committed_partitions import CommittedPartitions
 from icestats.stats.table_statistics import PartitionKey
 
 
 def build_partition_figures(
-    indexes: Sequence[CommittedPartitions], keys: Sequence[PartitionKey | None]
+    indexes: Sequence[CommittedPartitions],
+    keys: Sequence[PartitionKey | None],
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
 ) -> dict[str, pa.Array]:
     """Build `schemas.PARTITION_MAPS` of some partitions from indexes of sketches, one a column."""
     rows: dict[str, list[list[tuple[int, float]]]] = {field.name: [[] for _ in keys] for field in PARTITION_MAPS}
     for one in indexes:
         field_id, age = one.index.field_id, one.commits_behind
-        entries = {entry.key: entry for entry in one.index.partitions if entry.ndv is not None}
+        entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), specs, schema)
         for row, key in enumerate(keys):
             if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
                 continue

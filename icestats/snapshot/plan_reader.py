@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,13 +52,15 @@ def read_plan(
     row_groups: bool = False,
     count_rows: Callable[[], int] | None = None,
     manifest_statistics: bool | None = None,
+    manifests: pa.Table | None = None,
 ) -> Plan:
     """Plan a scan: the steps of the funnel in their order.
 
-    The parameters are those of `Table.plan`; `count_rows` counts the rows that match, where that is asked for.
+    The parameters are those of `Table.plan`; `count_rows` counts the rows that match, where that is asked for;
+    `manifests` are the only ones to read.
     """
     metadata, schema = reader.source.metadata, reader.schema
-    manifests = select_live_data(reader.manifest_files)
+    manifests = select_live_data(reader.manifest_files if manifests is None else manifests)
     by_manifest = [judge_summaries(row_filter, manifests, metadata, schema, reader.manifest_list_bytes)]
     left = manifests.take(pa.array(by_manifest[-1].kept))
     rollups = _read_rollups(reader, manifest_statistics, left, row_filter.field_ids)
@@ -66,7 +69,7 @@ def read_plan(
         left = manifests.take(pa.array(by_manifest[-1].kept))
     started = time.perf_counter()
     columns = schema.select(row_filter.field_ids)
-    files = _read_files(reader, left, row_filter.field_ids)
+    files = reader.planned_files.read(left, row_filter.field_ids)
     by_tuple = judge_tuples(row_filter, files, metadata, schema, started, _total(left, "manifest_length"))
     by_bound = judge_bounds(row_filter, files, by_tuple.kept, columns)
     funnel = Funnel(manifests, tuple(by_manifest), files, (by_tuple, by_bound))
@@ -74,8 +77,12 @@ def read_plan(
         funnel = _with_row_groups(reader, row_filter, funnel, columns)
     funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, count_rows))
 
+    @cache
+    def index_deletes() -> DeleteIndex:
+        return DeleteIndex(_read_deletes(reader, row_filter), metadata.specs)
+
     def find_deletes(chosen: pa.Table) -> list[list[str]]:
-        return DeleteIndex(_read_deletes(reader, row_filter), metadata.specs).find(chosen)
+        return index_deletes().find(chosen)
 
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
     kept = files.select(["content", "file_path"]).take(pa.array(funnel.kept_files))
@@ -172,6 +179,7 @@ def read_layout(
         findings=build_findings(files, fields, spread, late, counts, maintenance),
         _files=files,
         _schema=schema,
+        _spec=metadata.specs[metadata.default_spec_id],
         _maintenance=maintenance,
         _read=read,
     )

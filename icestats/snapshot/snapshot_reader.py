@@ -44,6 +44,7 @@ from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
+from icestats.snapshot.planned_files import PlannedFiles
 from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.rollup_cells import CommittedFigures, Figure, build_column_maps, build_columns
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("icestats")
 _MOST_FINDINGS = 10
 """Of statistics files that cannot be used: a table may name any number of them."""
+_MOST_MERGED = 63
+"""Merged sketches that are kept beside the newest."""
 
 
 class SnapshotReader:
@@ -80,6 +83,8 @@ class SnapshotReader:
         self._by_manifest: dict[tuple[Field, ...], RollUps] = {}
         self._by_partition: RollUps | None = None
         self._unused: dict[str, Finding] = {}
+        self._merged: dict[tuple[int, str, str], MergedSketches] = {}
+        self.planned_files = PlannedFiles(source)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -229,7 +234,7 @@ class SnapshotReader:
         figures: dict[str, pa.Array] = {}
         if indexes or stored is not None:
             keys = self._build_keys(rollups.partitions)
-            figures = build_partition_figures(indexes, keys)
+            figures = build_partition_figures(indexes, keys, self.source.metadata.specs, self.schema)
             if stored is not None:
                 figures |= align_lengths(stored, self._build_keys(stored.groups), keys)
         return build_partitions(rollups, self.schema, figures)
@@ -359,6 +364,16 @@ class SnapshotReader:
         Theta depends on the values alone, so it is what a scan of these rows would make; KLL's ranks are within
         `kll.rank_error` at 99 %. Rows that have been written since that snapshot are in neither.
         """
+        asked = (field.field_id, row_filter.text, partial)
+        if asked not in self._merged:
+            # Merged KLL sketches differ from time to time: the same question gets the same answer.
+            found = self._merge_partition_sketches(field, row_filter, partial)
+            self._merged = {**dict(list(self._merged.items())[-_MOST_MERGED:]), asked: found}
+        return self._merged[asked]
+
+    def _merge_partition_sketches(
+        self, field: Field, row_filter: RowFilter, partial: Literal["refuse", "include", "leave out"]
+    ) -> MergedSketches:
         from icestats.plan.evaluation.partition_projection import describe_partition_fields, select_partitions
 
         committed = read_partition_index(self.source.storage, self.blobs, field)

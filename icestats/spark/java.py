@@ -12,8 +12,9 @@ from pathlib import Path
 
 from icestats.errors import SparkUnavailableError
 
+# Spark 4 and Iceberg's jars are compiled for it.
 OLDEST_JAVA = 17
-# Hadoop 3.4.2, which Spark 4.1 ships, calls Subject.getSubject; Java 23 and later refuse it (HADOOP-19212).
+# Hadoop, as Spark 3.5 to 4.1 ship it, calls Subject.getSubject; Java 23 and later refuse it (HADOOP-19212).
 NEWEST_JAVA = 22
 USUAL_PLACES = (
     "/usr/lib/jvm/*",
@@ -54,7 +55,7 @@ class Java:
 
     @property
     def runs_spark(self) -> bool:
-        """Whether Spark 4.1 starts on this Java."""
+        """Whether Spark starts on this Java, with Iceberg."""
         return OLDEST_JAVA <= self.major <= NEWEST_JAVA
 
 
@@ -89,7 +90,7 @@ def parse_java_version(text: str) -> int:
 
 
 def find_java(environ: Mapping[str, str] | None = None, usual_places: tuple[str, ...] = USUAL_PLACES) -> Java:
-    """Find a Java that Spark 4.1 runs on.
+    """Find a Java that Spark runs on.
 
     JAVA_HOME comes first, then ``java`` on PATH, then conda's folder and the usual places of the system. The first
     that fits is taken, so a JAVA_HOME that is too old does not hide a good one elsewhere.

@@ -1,30 +1,60 @@
-"""Jobs of Spark: their progress, cancelling them, and why one failed, in one line."""
+"""Jobs of Spark: how work is spread, progress, cancelling, and why one failed, in one line."""
 
 from __future__ import annotations
 
 import re
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icestats.answers.text import one_line
 from icestats.errors import IcestatsError, SparkUnavailableError
-from icestats.spark.jvm import connection_errors, explain_end, hush_py4j, unless_ended
+from icestats.spark.connect import interrupt_operations, is_connect, watch_operations
+from icestats.spark.jvm import (
+    connection_errors,
+    explain_end,
+    find_aws_bundle,
+    find_runtime,
+    hush_py4j,
+    unless_ended,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
 
 Item = TypeVar("Item")
 
+WORK = "payload binary"
+"""Spark's schema of what `spread` gives."""
+
 _SHUT_DOWN = "SparkContext was shut down"
+_STACK_TRACE = "JVM stacktrace:"
+"""Of Spark Connect: what comes before it is said for people."""
 _SHUTDOWN_S = 5.0
+_PATIENCE_S = 15.0
 _INTERVAL_S = 0.2
-_CANCELLED = re.compile(rf"cancelled (part of cancelled job group|because|as part of)|{_SHUT_DOWN}", re.I)
+_CANCELLED = re.compile(
+    rf"cancelled (part of cancelled job group|because|as part of)|OPERATION_CANCELED|{_SHUT_DOWN}", re.I
+)
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version: (\S+) than that in driver: (\S+?),")
+# PySpark 3.5 says "(3, 9)" for "3.9", and leaves the colons out.
+_VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version:? (\(\d+, \d+\)|\S+) than that in driver:? (\S+?),")
+_NO_AWS = re.compile(r'Missing org\.apache\.iceberg\.aws\.|software/amazon/awssdk|No FileSystem for scheme "s3')
 _NO_INTERPRETER = re.compile(r'Cannot run program "([^"]+)"')
-_PYTHON_ERROR = re.compile(r"^([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
+_LOST = re.compile(r"ExecutorLostFailure \(executor \S+ exited.*?\) Reason: ([^\n]+)")
+_OLD_ICEBERG = re.compile(
+    r"(?:NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError|"
+    r"IncompatibleClassChangeError)\b.*(?:org[./]apache[./]iceberg|Iceberg)|'JavaPackage' object is not callable|"
+    r"Method \w+\(.*\) does not exist|org\.apache\.iceberg\S* does not exist in the JVM|"
+    r"ROUTINE_NOT_FOUND|FAILED_TO_LOAD_ROUTINE|Cannot convert metadata update action",
+    re.S,
+)
+"""What is said where the session's Iceberg lacks what a call needs, or is made for another Spark."""
+_PYTHON_ERROR = re.compile(r"^(?:: )?([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
 
 
 def cut_evenly(items: Sequence[Item], sizes: Sequence[int], count: int) -> list[list[Item]]:
@@ -44,9 +74,76 @@ def cut_evenly(items: Sequence[Item], sizes: Sequence[int], count: int) -> list[
     return [part for part in parts if part]
 
 
+def runs_here(spark: SparkSession) -> bool:
+    """Say whether the executors of a classic session are threads of its driver."""
+    return (spark.sparkContext.master or "local").split("[")[0] == "local"
+
+
+def find_parallelism(spark: SparkSession) -> int:
+    """Return how many tasks Spark runs at once, as far as it says; on a cluster it waits for the first executor."""
+    if not is_connect(spark):
+        if not runs_here(spark):
+            # Executors tell of their cores when they come: before, a cluster counts as two.
+            with watch_jobs(spark, "icestats: the first executor"):
+                spark.range(1).count()
+        return spark.sparkContext.defaultParallelism
+    # Spark cuts a range into as many parts; a server does not say it otherwise.
+    return spark.range(1 << 16).selectExpr("spark_partition_id()").distinct().count()
+
+
+def spread(spark: SparkSession, payloads: Sequence[bytes]) -> DataFrame:
+    """Return a DataFrame of a column `payload` and a row a payload, each in a task of its own, in their order."""
+    count = len(payloads)
+    if not is_connect(spark):
+        rows = [(bytearray(payload),) for payload in payloads]
+        return spark.sparkContext.parallelize(rows, count).toDF(WORK)
+    numbered = spark.createDataFrame([(i, bytearray(payload)) for i, payload in enumerate(payloads)], f"i int, {WORK}")
+    # Of so few rows Spark samples all, and finds the bounds that keep each by itself.
+    return numbered.repartitionByRange(count, "i").select("payload")
+
+
+@contextmanager
+def said_if_none_comes(spark: SparkSession, after_s: float = _PATIENCE_S) -> Iterator[None]:
+    """Say on stderr, once, that a cluster has given no executor some seconds after a block has begun.
+
+    Spark itself waits without an end, be the cluster busy or none of its workers large enough.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session of the block.
+    after_s : float
+        How long nothing is said.
+    """
+    if is_connect(spark) or runs_here(spark):
+        yield
+        return
+    context = spark.sparkContext
+    needed = context.getConf().get("spark.executor.memory", "1g")
+
+    def say() -> None:
+        with unless_ended(spark):
+            # The driver is one of them.
+            if context._jsc.sc().getExecutorMemoryStatus().size() < 2:
+                sys.stderr.write(
+                    f"{context.master} has given no executor for {after_s:.0f} s: it is busy, or has no worker with "
+                    f"{needed} of memory and a core to spare (--executor-memory, executor_memory=); an interrupt "
+                    "(Ctrl-C) stops waiting\n"
+                )
+
+    timer = threading.Timer(after_s, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 @contextmanager
 def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], object] | None = None) -> Iterator[None]:
-    """Put the Spark jobs of a block into a job group, and report their progress.
+    """Put the Spark jobs of a block into a job group, report their progress, and cancel them at an interrupt.
 
     Parameters
     ----------
@@ -56,8 +153,12 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
         The job group's id; `cancel_jobs` takes it from any thread.
     callback : callable, optional
         Called from a thread of its own with the completed and the known tasks, whenever one of them changes, and
-        once at the end of a block that did not fail.
+        once at the end of a block that did not fail. By Spark Connect from the thread of the block.
     """
+    if is_connect(spark):
+        with watch_operations(spark, group, callback):
+            yield
+        return
     context = spark.sparkContext
     names = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
     before = {name: context.getLocalProperty(name) for name in names}
@@ -69,7 +170,7 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
         last = (0, 0)
         while not finished.wait(_INTERVAL_S):
             now = last
-            with unless_ended(context):
+            with unless_ended(spark):
                 now = _count_tasks(spark, group, earlier)
             if now != last:
                 last = now
@@ -79,17 +180,54 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
     try:
         if watcher:
             watcher.start()
-        yield
+        with _interrupts_raised(), _interrupts_first(), said_if_none_comes(spark):
+            yield
+    except KeyboardInterrupt:
+        cancel_jobs(spark, group)
+        raise
     finally:
         finished.set()
         if watcher:
             watcher.join()
-        with unless_ended(context):
+        with unless_ended(spark):
             for name, value in before.items():
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it, the annotation forgets that
     if callback:
         total = _count_tasks(spark, group, earlier)[1]
         callback(total, total)
+
+
+@contextmanager
+def _interrupts_raised() -> Iterator[None]:
+    """Let an interrupt raise KeyboardInterrupt, and do nothing else.
+
+    PySpark's own handler calls the JVM on the connection that it has interrupted, which fails: no job is cancelled, and
+    in place of KeyboardInterrupt comes Py4J's error without a reason.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not getattr(handler, "__module__", "").startswith("pyspark."):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _interrupts_first() -> Iterator[None]:
+    """Raise the interrupt where PySpark, leaving a call that was interrupted, has failed at another one."""
+    try:
+        yield
+    except Exception as error:
+        before = error.__context__
+        while before is not None and not isinstance(before, KeyboardInterrupt):
+            before = before.__context__
+        if before is not None:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def cancel_jobs(spark: SparkSession, group: str) -> None:
@@ -104,7 +242,10 @@ def cancel_jobs(spark: SparkSession, group: str) -> None:
     group : str
         The job group's id, as `watch_jobs` was given it.
     """
-    with unless_ended(spark.sparkContext):
+    if is_connect(spark):
+        interrupt_operations(spark, group)
+        return
+    with unless_ended(spark):
         spark.sparkContext.cancelJobGroup(group)
 
 
@@ -134,8 +275,8 @@ def explained_errors(
     Raises
     ------
     SparkUnavailableError
-        The JVM has ended, or the session has been stopped; the executors' Python is missing, is of another version, or
-        lacks a module.
+        The JVM has ended, or the session has been stopped; it lacks the jar that opens S3, or its Iceberg is too old;
+        the executors' Python is missing, is of another version, or lacks a module.
     IcestatsError
         The job was cancelled, or failed for a reason of its own.
     """
@@ -143,18 +284,53 @@ def explained_errors(
     from pyspark.errors import PySparkException
 
     hush_py4j()
+    # Py4J gives a package for a class that is not there, and a package cannot be called.
+    caught: tuple[type[Exception], ...] = (*connection_errors(), TypeError)
     try:
         yield
-    except connection_errors() as error:
+    except caught as error:
         # A session of Spark Connect has no context.
         context = getattr(spark, "sparkContext", None)
         # A JVM that is told to end stops its context, and the jobs, first.
         wait_s = _SHUTDOWN_S if _SHUT_DOWN in str(error) else 0.0
         if context is not None and (end := explain_end(context, wait_s=wait_s)) is not None:
             raise SparkUnavailableError(f"{doing} failed: {end}") from None
+        if _NO_AWS.search(str(error)):
+            raise SparkUnavailableError(f"{doing} failed: {_explain_no_aws(spark)}") from error
+        if context is not None and _OLD_ICEBERG.search(str(error)):
+            raise SparkUnavailableError(f"{doing} failed: {_explain_iceberg(context, error)}") from error
         if not isinstance(error, (PySparkException, Py4JError)):
             raise
-        raise (explain_failure(doing, str(error)) if explain is None else explain(first_line(error))) from error
+        said = str(error).partition(_STACK_TRACE)[0]
+        raise (explain_failure(doing, said) if explain is None else explain(first_line(error))) from error
+
+
+def _explain_no_aws(spark: SparkSession) -> str:
+    if is_connect(spark):
+        bundle = find_aws_bundle(find_runtime(spark.version))
+        return f"Spark has no jar that opens S3: add {bundle} to spark.jars.packages of its server"
+    jvm: Any = spark.sparkContext._jvm
+    version = jvm.org.apache.iceberg.IcebergBuild.version()
+    return (
+        "Spark has no jar that opens S3: add "
+        f"{find_aws_bundle(version)} to spark.jars.packages; a session that icestats starts for a table on S3 "
+        "has it (stop_session() of icestats.spark.session, then run this again)"
+    )
+
+
+def _explain_iceberg(context: SparkContext, error: Exception) -> str:
+    from py4j.protocol import Py4JError
+
+    jvm: Any = context._jvm
+    try:
+        version = jvm.org.apache.iceberg.IcebergBuild.version()
+    except (Py4JError, TypeError):
+        version = "of an unknown version"
+    runtime = find_runtime(context.version, jvm.scala.util.Properties.versionNumberString())
+    return (
+        f"the session's Iceberg {version} lacks what it needs, or is made for another Spark ({first_line(error)}): "
+        f"start the session with spark.jars.packages={runtime}"
+    )
 
 
 def first_line(error: Exception) -> str:
@@ -176,7 +352,8 @@ def explain_failure(doing: str, text: str) -> IcestatsError:
         return IcestatsError(f"{doing} was cancelled: nothing has been changed")
     if found := _VERSIONS.search(text):
         return SparkUnavailableError(
-            f"{doing} failed: the executors have Python {found[1]} and the driver {found[2]}: name an interpreter of "
+            f"{doing} failed: the executors have Python {'.'.join(re.findall(r'[0-9]+', found[1]))} and the driver "
+            f"{found[2]}: name an interpreter of "
             "the driver's version in PYSPARK_PYTHON"
         )
     if found := _MISSING_MODULE.search(text):
@@ -188,5 +365,12 @@ def explain_failure(doing: str, text: str) -> IcestatsError:
         return SparkUnavailableError(
             f"{doing} failed: the executors have no {found[1]}: name their interpreter in PYSPARK_PYTHON"
         )
-    telling = _PYTHON_ERROR.findall(text) or text.splitlines() or ["no reason given"]
+    if found := _LOST.search(text):
+        return SparkUnavailableError(
+            f"{doing} failed: its executors ended ({one_line(found[1].rstrip())}); where memory ran out, give them "
+            "more (executor_memory=, spark.executor.memoryOverhead for their Python) or fewer cores"
+        )
+    # Py4J says in its first line which of its own calls failed.
+    java = text.partition("\n: ")[2] or text
+    telling = _PYTHON_ERROR.findall(text) or java.splitlines() or ["no reason given"]
     return IcestatsError(f"{doing} failed: {one_line(telling[0])}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES
+from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_secrets
 from icestats.answers.text import one_line
 from icestats.errors import SparkUnavailableError
 from icestats.spark.java import find_java
@@ -27,22 +27,44 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
+_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-"
+_AWS = "org.apache.iceberg:iceberg-aws-bundle:"
 JAR_SHA256 = {
-    ICEBERG_RUNTIME: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    f"{_RUNTIME}3.5_2.12:1.12.0": "8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc",
+    f"{_RUNTIME}3.5_2.13:1.11.0": "86e763a4f1b1b83f47306a1ec34c8b719002f08bb4b1adcaea520888234f1c81",
+    f"{_RUNTIME}4.0_2.13:1.11.0": "63c3b812549dc232c1920865ff42436df8604a9bbacd693930985c06bd97e6dc",
+    f"{_RUNTIME}4.1_2.13:1.12.0": "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    f"{_AWS}1.11.0": "38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f",
+    f"{_AWS}1.12.0": "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
     SQLITE_DRIVER: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
 }
-"""The checksums of the jars that Spark fetches, by what they are fetched as."""
+"""The checksums of the jars that Spark fetches, by what they are fetched as: of Iceberg the newest for each version of
+Spark and Scala, pip's first."""
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SECRETS = f"(?i){HIDDEN_NAMES}|{HIDDEN_IN_URLS}"
 """Names and values of settings that Spark shows nowhere: a regular expression of Java's."""
 
+_CUT_CALLS = (
+    ("java_gateway", "Exception while sending command."),
+    ("java_gateway", "KeyboardInterrupt while sending command."),
+    ("clientserver", "Exception occurred while shutting down connection"),
+)
 _LAST_BREATH_S = 10.0
 # SparkExitCode.OOM
 _HEAP_FULL = 52
+_MASTER_S = 5.0
+_KILLED = re.compile(r"Application has been killed\. Reason: (.+)")
+_CAUSES = (
+    _KILLED,
+    re.compile(r"^(.+)\n(?:Error: Could not create the Java Virtual Machine)", re.M),
+    re.compile(r'^Exception in thread "main" (.+)$', re.M),
+)
+"""What the log of a Spark that does not start says of the cause, the best first."""
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
+_NEXT_LINE = "\n"
 _UNRESOLVED = re.compile(r"unresolved dependency: ([^#\s]+)#([^;\s]+);([^:\s]+): not found")
-_OURS = "run it again in the new session that get_session() starts; its memory= is the heap, 2g by default"
+_OURS = "run it again in the new session that get_session() starts; its driver_memory= is the heap, 2g by default"
 _THEIRS = (
     "icestats did not start it, so it does not replace it: restart Python, or call stop_session() of "
     "icestats.spark.session to clear the dead session, and run it again in a new one"
@@ -71,17 +93,15 @@ class Jvm:
 _started: list[Jvm] = []
 
 
-def start_session(master: str | None, memory: str | None, conf: Mapping[str, str]) -> SparkSession:
+def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSession:
     """Start a JVM and a Spark session in it; what either prints goes to a log file, removed when Python ends.
 
     Parameters
     ----------
-    master : str or None
-        Spark's master; None takes the variable ICESTATS_SPARK_MASTER, else ``local[*]``.
-    memory : str or None
-        The driver's heap, such as ``4g``; None takes 2g.
-    conf : mapping of str to str
-        Further Spark properties, which win over those set here.
+    asked : mapping of str to str
+        Spark's properties, which win over those set here.
+    on_aws : bool
+        Whether files on S3 will be opened, or a catalog of AWS asked: the jar for it has 69 MB.
 
     Returns
     -------
@@ -91,15 +111,16 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
     Raises
     ------
     SparkUnavailableError
-        There is no suitable Java, the jars are not available or not those that are expected, or Spark does not start;
-        the message names the log file.
+        There is no suitable Java, no master answers, the jars are not available or not those that are expected, or
+        Spark does not start; the message names the log file.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    properties = _new_properties(master, memory, conf)
+    properties = _new_properties(asked, on_aws)
     environment = {"JAVA_HOME": str(find_java().home)}
+    _check_master(properties["spark.master"])
     if _is_loopback(properties["spark.master"]):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         environment["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
@@ -119,8 +140,12 @@ def start_session(master: str | None, memory: str | None, conf: Mapping[str, str
             close_gateway()
             raise
         except Exception as error:
+            said = hide_secrets(_explain_start(Path(log), error), asked)
+            # A context that Spark has stopped while it was made is still the active one.
+            if SparkContext._active_spark_context is not None:
+                clear_context(SparkContext._active_spark_context)
             close_gateway()
-            raise SparkUnavailableError(_explain_start(Path(log), error)) from error
+            raise SparkUnavailableError(said) from error
     atexit.register(Path(log).unlink, missing_ok=True)
     return session
 
@@ -159,13 +184,58 @@ def close_gateway() -> None:
         process.wait(timeout=30)
 
 
-def _new_properties(master: str | None, memory: str | None, conf: Mapping[str, str]) -> dict[str, str]:
-    chosen = master or os.environ.get("ICESTATS_SPARK_MASTER") or "local[*]"
+def find_runtime(spark_version: str, scala_version: str = "") -> str:
+    """Return what Iceberg's jar for a version of Spark is fetched as.
+
+    Parameters
+    ----------
+    spark_version : str
+        Such as ``4.1.4``.
+    scala_version : str
+        Such as ``2.13.17``; by default the one that pip's PySpark has.
+
+    Raises
+    ------
+    SparkUnavailableError
+        Iceberg has none for it.
+
+    Examples
+    --------
+    >>> find_runtime("3.5.9")
+    'org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0'
+    """
+    spark, scala = (".".join(version.split(".")[:2]) for version in (spark_version, scala_version))
+    for coordinate in JAR_SHA256:
+        if coordinate.startswith(f"{_RUNTIME}{spark}_{scala}"):
+            return coordinate
+    raise SparkUnavailableError(
+        f"no Iceberg runtime is known for Spark {spark_version}{f' with Scala {scala}' if scala else ''}: known are "
+        "those for 3.5, 4.0 and 4.1; pip install 'icestats[spark]'"
+    )
+
+
+def find_aws_bundle(runtime: str) -> str:
+    """Return what the jar that opens S3 is fetched as, for Iceberg's jar as `find_runtime` names it.
+
+    Examples
+    --------
+    >>> find_aws_bundle("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0")
+    'org.apache.iceberg:iceberg-aws-bundle:1.12.0'
+    """
+    return f"{_AWS}{runtime.rpartition(':')[2]}"
+
+
+def _new_properties(asked: Mapping[str, str], on_aws: bool) -> dict[str, str]:
+    from pyspark import __version__
+
+    runtime = find_runtime(__version__)
+    packages = [runtime, SQLITE_DRIVER, *([find_aws_bundle(runtime)] if on_aws else [])]
+    chosen = asked.get("spark.master") or os.environ.get("ICESTATS_SPARK_MASTER") or "local[*]"
     properties = {
         "spark.master": chosen,
         "spark.app.name": "icestats",
-        "spark.driver.memory": memory or "2g",
-        "spark.jars.packages": f"{ICEBERG_RUNTIME},{SQLITE_DRIVER}",
+        "spark.driver.memory": "2g",
+        "spark.jars.packages": ",".join(packages),
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
@@ -174,7 +244,26 @@ def _new_properties(master: str | None, memory: str | None, conf: Mapping[str, s
     }
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return {**properties, **conf}
+    return {**properties, **asked}
+
+
+def _check_master(master: str) -> None:
+    """Refuse a standalone master that does not answer: Spark itself waits a minute for it."""
+    places = re.fullmatch(r"spark://(.+:\d+)", master)
+    if places is None:
+        return
+    errors = []
+    for place in places[1].split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port or 0)), timeout=_MASTER_S).close()
+        except (OSError, OverflowError, ValueError) as error:
+            errors.append(f"{place}: {one_line(error)}")
+        else:
+            return
+    raise SparkUnavailableError(
+        f"no master of Spark answers at {master} ({'; '.join(errors)}): is it running, and is this its address?"
+    )
 
 
 def _check_jars(locations: str) -> None:
@@ -225,16 +314,26 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _explain_start(log: Path, error: Exception) -> str:
-    lines = log.read_text(errors="replace").splitlines()
-    missing = sorted({":".join(found) for line in lines for found in _UNRESOLVED.findall(line)})
+    text = log.read_text(errors="replace")
+    missing = sorted({":".join(found) for found in _UNRESOLVED.findall(text)})
     if missing:
         return (
             f"Spark could not get {' and '.join(missing)}: not in Ivy's cache and not downloaded; run once with a "
             f"network, or name a mirror in spark.jars.repositories of spark-defaults.conf (log: {log})"
         )
-    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line or "ERROR" in line]
-    said = (telling or lines or [str(error)])[-1]
-    return f"Spark did not start: {one_line(said)} (log: {log})"
+    said = [found[-1] for cause in _CAUSES if (found := cause.findall(text))] or _causes(error)
+    # Spark says some things in several lines.
+    return f"Spark did not start: {one_line(_PACKAGE.sub('', said[0]).partition(_NEXT_LINE)[0])} (log: {log})"
+
+
+def _causes(error: Exception) -> list[str]:
+    """Return what Java says went wrong, the cause of all first; else what Python says."""
+    java = getattr(error, "java_exception", None)
+    said = [str(error)]
+    while java is not None:
+        said.insert(0, str(java.toString()))
+        java = java.getCause()
+    return said
 
 
 def _forget(process: subprocess.Popen[bytes]) -> None:
@@ -248,7 +347,7 @@ def read_ended() -> list[Jvm]:
 
 
 def explain_end(context: SparkContext, *, wait_s: float = 0.0) -> str | None:
-    """Say in one line that the JVM of a Spark context is gone, how it ended, and what to do; None while it runs.
+    """Say in one line that a Spark context or its JVM is gone, how it ended, and what to do; None while it runs.
 
     Parameters
     ----------
@@ -256,6 +355,10 @@ def explain_end(context: SparkContext, *, wait_s: float = 0.0) -> str | None:
         A classic context.
     wait_s : float
         Seconds to wait for the end of a JVM that still answers.
+
+    Notes
+    -----
+    A context that Spark itself has stopped, as it does when a cluster ends the application, is gone too.
     """
     java: Any = context._jsc
     if java is None:
@@ -264,24 +367,35 @@ def explain_end(context: SparkContext, *, wait_s: float = 0.0) -> str | None:
     jvm = next((jvm for jvm in _started if jvm.client is client), None)
     process = _find_process(client) if jvm is None else jvm.process
     if process is None:
-        return None if _answers(client) else f"{_say_end(None)}; {_THEIRS}"
+        return _explain_stop(java, None) if _answers(client) else f"{_say_end(None)}; {_THEIRS}"
     if process.poll() is None:
         try:
             process.wait(wait_s if _answers(client) else _LAST_BREATH_S)
         except subprocess.TimeoutExpired:
-            return None if _answers(client) else f"{_say_end(None)}; {_OURS if jvm else _THEIRS}"
+            return _explain_stop(java, jvm) if _answers(client) else f"{_say_end(None)}; {_OURS if jvm else _THEIRS}"
     if jvm is None:
         return f"{_say_end(process.returncode)}; {_THEIRS}"
     return f"{_say_end(process.returncode)} (log: {jvm.log}); {_OURS}"
 
 
+def _explain_stop(java: Any, jvm: Jvm | None) -> str | None:
+    """Say why Spark has stopped a context in a JVM that still runs; None where it has not."""
+    if not java.sc().isStopped():
+        return None
+    reasons = [] if jvm is None else _KILLED.findall(jvm.log.read_text(errors="replace"))
+    said = "".join(f": {one_line(reason)}" for reason in reasons[-1:])
+    return f"Spark has ended the application{said}{f' (log: {jvm.log})' if jvm else ''}; {_OURS if jvm else _THEIRS}"
+
+
 @contextmanager
-def unless_ended(context: SparkContext) -> Iterator[None]:
-    """Run a block that talks to a JVM; where the JVM has ended, leave out the rest of the block."""
+def unless_ended(spark: SparkSession) -> Iterator[None]:
+    """Run a block that talks to a session's JVM; where the JVM has ended, leave out the rest of the block."""
     try:
         yield
     except connection_errors():
-        if explain_end(context) is None:
+        # A session of Spark Connect has no context.
+        context = getattr(spark, "sparkContext", None)
+        if context is None or explain_end(context) is None:
             raise
 
 
@@ -294,15 +408,16 @@ def connection_errors() -> tuple[type[Exception], ...]:
 
 
 def hush_py4j() -> None:
-    """Drop what Py4J logs of a call that the JVM's end cuts short: to the root logger, and so to the terminal.
+    """Drop what Py4J logs of a call that the JVM's end or an interrupt cuts short: to the root logger, so a terminal.
 
     It may come later too, from Py4J's own thread that tells the JVM which objects Python has freed.
     """
-    logging.getLogger().addFilter(_is_no_cut_call)
+    for name in (None, "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_is_no_cut_call)
 
 
 def _is_no_cut_call(record: logging.LogRecord) -> bool:
-    return (record.module, record.msg) != ("java_gateway", "Exception while sending command.")
+    return (record.module, record.msg) not in _CUT_CALLS
 
 
 def _say_end(code: int | None) -> str:

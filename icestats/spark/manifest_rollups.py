@@ -21,7 +21,7 @@ from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollups.rollup_cache import Reader
 from icestats.read.rollups.rollup_merge import merge_rollups
-from icestats.spark.jobs import cancel_jobs, cut_evenly, explained_errors, watch_jobs
+from icestats.spark.jobs import cancel_jobs, cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
 from icestats.spark.shipping import ship_package
 
 if TYPE_CHECKING:
@@ -101,9 +101,8 @@ def read_rollups_with_spark(
     columns = ", ".join(f"{name} binary" for name in _ANSWER.names)
     with explained_errors(spark, "the Spark job that reads the manifests"):
         ship_package(spark)
-        bundles = bundle_manifests(manifests, 2 * spark.sparkContext.defaultParallelism)
-        rows = [(bytearray(pickle.dumps(bundle)),) for bundle in bundles]
-        work = spark.sparkContext.parallelize(rows, len(rows)).toDF("manifests binary")
+        bundles = bundle_manifests(manifests, 2 * find_parallelism(spark))
+        work = spread(spark, [pickle.dumps(bundle) for bundle in bundles])
         answers = work.mapInArrow(functools.partial(_read_bundles, job), columns)
         found = _collect(spark, job_group(metadata), answers, progress)
     parts = [_unpack(row) for row in found]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
+from icestats.spark.connect import refuse_connect
 from icestats.spark.jobs import explained_errors, first_line
 from icestats.spark.jvm import unless_ended
 from icestats.spark.session import active
@@ -73,10 +74,11 @@ def explain_with_spark(
     Raises
     ------
     UnsupportedError
-        Spark cannot open the table.
+        Spark cannot open the table, or the session is one of Spark Connect.
     SparkUnavailableError
         The session's JVM has ended.
     """
+    refuse_connect(spark, "asking Spark's optimizer", "give a classic session")
     selected = ", ".join(columns) if columns else "*"
     version = find_version(source.metadata, snapshot, schema)
     with _asked(spark, source), open_in_spark(spark, source, _REASON, version) as (session, name):
@@ -146,7 +148,7 @@ def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]
             session.conf.set(name, value)
         yield
     finally:
-        with unless_ended(session.sparkContext):
+        with unless_ended(session):
             for name, earlier in before.items():
                 if earlier is None:
                     session.conf.unset(name)

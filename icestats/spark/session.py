@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from icestats.errors import SparkUnavailableError
+from icestats.errors import CallError, SparkUnavailableError
+from icestats.iceberg.reach import store_of
+from icestats.spark.connect import find_connect_session, refuse_connect
 from icestats.spark.jvm import (
-    ICEBERG_RUNTIME,
     SECRETS,
     SQLITE_DRIVER,
     clear_context,
     close_gateway,
     connection_errors,
     explain_end,
+    find_runtime,
     start_session,
     unless_ended,
 )
@@ -29,8 +31,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+_CLASSIC = "unset SPARK_REMOTE, or work in a process without Spark Connect"
+_JAVA_NAMES = {
+    "s3.region": "client.region",
+    "s3.path-style": "s3.path-style-access",
+    **{f"client.{name}": f"s3.{name}" for name in ("access-key-id", "secret-access-key", "session-token")},
+}
+_DELEGATION = "header.X-Iceberg-Access-Delegation"
+"""What a REST catalog's server is asked to give for a table: credentials for its files, or signatures of requests."""
+_VIRTUAL = "s3.force-virtual-addressing"
 _HIDDEN_OPTIONS = "spark.sql.redaction.options.regex"
 """Of a session: what it hides of its own settings, beside what `spark.redaction.regex` says of the whole context."""
+
+_NAMED = {"spark.master": "local[*]", "spark.driver.memory": "2g", "spark.executor.memory": "1g"}
+"""The properties that have an option of their own, with an example."""
 
 _lock = threading.RLock()
 _own: SparkSession | None = None
@@ -40,8 +54,10 @@ _siblings: list[SparkSession] = []
 def get_session(
     catalogs: Mapping[str, Mapping[str, str]] | None = None,
     *,
+    location: str | None = None,
     master: str | None = None,
-    memory: str | None = None,
+    driver_memory: str | None = None,
+    executor_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Give a Spark session that knows some Iceberg catalogs: the active one, or a new one.
@@ -49,16 +65,24 @@ def get_session(
     A session that exists is used as it is, and the catalogs that it lacks are added to it. Where it knows a catalog of
     the same name with other properties, a sibling session on the same Spark context is made, which shares neither
     settings nor temporary views with it. A new session keeps what Spark prints in a log file, off the terminal. Where
-    the JVM of a session that was started here has ended, a warning says how, and a new one is started.
+    the JVM of a session that was started here has ended, or the cluster has ended its application, a warning says how,
+    and a new one is started.
+
+    In a process that works with Spark Connect it is the Connect session, whose catalogs are its server's.
 
     Parameters
     ----------
     catalogs : mapping of str to mapping of str to str, optional
         For each catalog its name and its Spark properties, as `spark_catalog_properties` gives them.
+    location : str, optional
+        Where a table is that the session is for. A new session gets the jar that opens S3 where this, or what the
+        properties of a catalog name, is on S3, or a catalog is AWS Glue.
     master : str, optional
         Spark's master for a new session: by default the variable ICESTATS_SPARK_MASTER, else ``local[*]``.
-    memory : str, optional
+    driver_memory : str, optional
         The driver's heap for a new session, such as ``4g``; 2g by default.
+    executor_memory : str, optional
+        The heap of each executor of a new session on a cluster, such as ``4g``; 1g by default, Spark's own.
     conf : mapping of str to str, optional
         Further Spark properties for a new session; they win over those of icestats.
 
@@ -69,20 +93,35 @@ def get_session(
 
     Raises
     ------
+    CallError
+        A session is active and has another master, memory or property than is asked for; or what is asked for is no
+        property of Spark's, or contradicts itself.
     SparkUnavailableError
-        PySpark is not installed, there is no suitable Java, the jars are not available, Spark does not start, the
-        active session has no Iceberg, or somebody else started it and its JVM has ended.
+        PySpark is not installed, there is no suitable Java, the jars are not available, the master does not answer,
+        Spark does not start, the active session has no Iceberg and catalogs are asked for, or somebody else started it
+        and its JVM has ended.
+    UnsupportedError
+        Catalogs or properties are asked for, and the process works with Spark Connect.
     """
     if find_spec("pyspark") is None:
         raise SparkUnavailableError("PySpark is not installed: pip install 'icestats[spark]'")
+    asked = _name_options(master, driver_memory, executor_memory, conf or {})
     with _lock:
+        connected = find_connect_session()
+        if connected is not None:
+            if catalogs:
+                refuse_connect(connected, f"adding the catalog {' and '.join(catalogs)}", _CLASSIC)
+            if asked:
+                refuse_connect(connected, f"starting Spark with {next(iter(asked))}", _CLASSIC)
+            return connected
+        on_aws = is_on_aws(location, catalogs or {})
         try:
-            return _find_session(catalogs or {}, master, memory, conf or {})
+            return _find_session(catalogs or {}, asked, on_aws)
         except connection_errors():
             context = _active_context()
             if context is None or explain_end(context) is None:
                 raise
-            return _find_session(catalogs or {}, master, memory, conf or {})
+            return _find_session(catalogs or {}, asked, on_aws)
 
 
 def add_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]]) -> SparkSession:
@@ -91,9 +130,14 @@ def add_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]
     Parameters
     ----------
     session : SparkSession
-        A classic session with Iceberg on its class path.
+        A classic session.
     catalogs : mapping of str to mapping of str to str
         For each catalog its name and its Spark properties, as `spark_catalog_properties` gives them.
+
+    Raises
+    ------
+    SparkUnavailableError
+        It has no Iceberg on its class path.
     """
     with _lock:
         return _with_catalogs(session, catalogs)
@@ -110,7 +154,7 @@ def stop_session() -> None:
         if context is not None and explain_end(context) is not None:
             _clear_away(context)
         elif _own is not None:
-            with unless_ended(_own.sparkContext):
+            with unless_ended(_own):
                 _own.stop()
             _own = None
             close_gateway()
@@ -120,6 +164,11 @@ def find_running_version() -> str | None:
     """Return the version of the Spark that runs in this process; None where none does."""
     context = _active_context()
     return None if context is None or explain_end(context) is not None else str(context.version)
+
+
+def find_running_session() -> SparkSession | None:
+    """Return the classic session that runs in this process, the active one first; None where none does."""
+    return None if find_running_version() is None else _active_session()
 
 
 def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | None:
@@ -144,9 +193,10 @@ def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | 
     'hive'
     """
     kind = properties.get("type") or _type_of_uri(properties.get("uri", ""))
-    translated = {_java_name(name): value for name, value in properties.items()}
-    for name in ("type", "py-catalog-impl", "py-io-impl"):
-        translated.pop(name, None)
+    translated = _translate(properties)
+    if kind == "rest":
+        # As PyIceberg asks by itself: a server may answer otherwise with what Java cannot use.
+        translated.setdefault(_DELEGATION, "vended-credentials")
     if kind in ("rest", "hive", "glue") and "py-catalog-impl" not in properties:
         return {"type": kind, **translated}
     if kind != "sql" or "py-catalog-impl" in properties:
@@ -162,8 +212,17 @@ def _type_of_uri(uri: str) -> str:
     return {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}.get(scheme, "")
 
 
-def _java_name(name: str) -> str:
-    return {"s3.region": "client.region", "s3.path-style": "s3.path-style-access"}.get(name, name)
+def _translate(properties: Mapping[str, str]) -> dict[str, str]:
+    """Give properties the names that Iceberg's Java library has for them."""
+    # Sorted: what PyIceberg takes of S3 alone wins over what it takes of the whole of AWS.
+    translated = {_JAVA_NAMES.get(name, name): properties[name] for name in sorted(properties)}
+    for name in ("type", "py-catalog-impl", "py-io-impl"):
+        translated.pop(name, None)
+    is_virtual = translated.pop(_VIRTUAL, "").lower() == "true"
+    if "s3.endpoint" in translated:
+        # The bucket is a part of the path in PyIceberg by default, of the host in Java.
+        translated.setdefault("s3.path-style-access", "false" if is_virtual else "true")
+    return translated
 
 
 @contextmanager
@@ -177,28 +236,66 @@ def active(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         if before is not None:
-            with unless_ended(session.sparkContext):
+            with unless_ended(session):
                 _activate(before)
 
 
 def _activate(session: SparkSession) -> None:
     kind: Any = type(session)
     kind._activeSession = session
-    kind._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+    # PySpark 3.5 has one class of Java's, and no name for it.
+    find_class = getattr(kind, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
+    find_class(session._jvm).setActiveSession(session._jsparkSession)
 
 
-def _find_session(
-    catalogs: Mapping[str, Mapping[str, str]], master: str | None, memory: str | None, conf: Mapping[str, str]
-) -> SparkSession:
+def is_on_aws(location: str | None, catalogs: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether a table's location or the Spark properties of catalogs name S3, or a catalog is AWS Glue."""
+    named = [item for properties in catalogs.values() for item in properties.items()]
+    return (
+        any(store_of(value) == "s3" for value in (location or "", *(value for _, value in named)))
+        or any(name.startswith("s3.") for name, _ in named)
+        or ("type", "glue") in named
+    )
+
+
+def _name_options(
+    master: str | None, driver_memory: str | None, executor_memory: str | None, conf: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what is asked of a session as Spark's properties."""
+    options = (master, driver_memory, executor_memory)
+    asked = {name: value for name, value in zip(_NAMED, options, strict=True) if value is not None}
+    for name, value in [*asked.items(), *conf.items()]:
+        if not isinstance(name, str) or not name.startswith("spark."):
+            raise CallError(f"conf has {name!r:.80}: expected a property of Spark's, whose name begins with 'spark.'")
+        if not isinstance(value, str) or not value:
+            raise CallError(f"{name} is no text, or an empty one: expected one such as {_NAMED.get(name, '2')!r}")
+        if asked.get(name, value) != value:
+            raise CallError(f"{name} is {asked[name]!r}, and {value!r} in conf: give it once")
+    return asked | dict(conf)
+
+
+def _find_session(catalogs: Mapping[str, Mapping[str, str]], asked: Mapping[str, str], on_aws: bool) -> SparkSession:
     global _own
     _replace_ended()
     session = _active_session()
     if session is None:
         _siblings.clear()
-        session = _own = start_session(master, memory, conf)
+        session = _own = start_session(asked, on_aws=on_aws)
     else:
-        check_iceberg(session)
+        _check_options(session, asked)
     return _with_catalogs(session, catalogs)
+
+
+def _check_options(session: SparkSession, asked: Mapping[str, str]) -> None:
+    """Refuse options that the active session does not have: they are of a new one."""
+    for name, value in asked.items():
+        found = session.conf.get(name, None)
+        if found != value:
+            has = "no" if found is None else "another" if name not in _NAMED else f"{found!r} as"
+            raise CallError(
+                f"the active Spark session has {has} {name}, and it cannot be changed: stop it (stop_session() of "
+                "icestats.spark.session ends one that icestats started) and ask again, or leave the option out"
+            )
 
 
 def _active_context() -> SparkContext | None:
@@ -231,20 +328,14 @@ def _clear_away(context: SparkContext) -> None:
 def _active_session() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-    from pyspark.sql.utils import is_remote
 
-    if is_remote():
-        raise SparkUnavailableError(
-            "the active Spark session is a Spark Connect one, and icestats needs a classic one: unset SPARK_REMOTE, "
-            "or work in a process without Spark Connect"
-        )
     if SparkContext._active_spark_context is None:
         return None
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
 def check_iceberg(session: SparkSession) -> None:
-    """Refuse a classic session that has no Iceberg on its class path.
+    """Refuse a classic session that has no Iceberg on its class path, whether it was found or given.
 
     Raises
     ------
@@ -253,17 +344,20 @@ def check_iceberg(session: SparkSession) -> None:
     """
     from py4j.protocol import Py4JJavaError
 
-    jvm = session.sparkContext._jvm
+    jvm: Any = session.sparkContext._jvm
     try:
-        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(ICEBERG_CATALOG)  # type: ignore[union-attr]  # a running context has its JVM
+        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(ICEBERG_CATALOG)
     except Py4JJavaError as error:
+        runtime = find_runtime(session.version, jvm.scala.util.Properties.versionNumberString())
         raise SparkUnavailableError(
-            f"the active Spark session has no Iceberg runtime on its class path: start it with "
-            f"spark.jars.packages={ICEBERG_RUNTIME},{SQLITE_DRIVER}, or stop it and let icestats start one"
+            f"the Spark session has no Iceberg runtime on its class path: start it with "
+            f"spark.jars.packages={runtime},{SQLITE_DRIVER}, or stop it and let icestats start one"
         ) from error
 
 
 def _with_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]]) -> SparkSession:
+    if catalogs:
+        check_iceberg(session)
     settings = {
         f"spark.sql.catalog.{name}{suffix}": value
         for name, properties in catalogs.items()

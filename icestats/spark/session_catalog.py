@@ -27,10 +27,12 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 
 from icestats.answers.redaction import hide_secrets
+from icestats.answers.text import quote_name
 from icestats.errors import (
     CallError,
     CatalogError,
     CommitError,
+    IcestatsError,
     SparkUnavailableError,
     TableNotFoundError,
     UnsupportedError,
@@ -40,10 +42,11 @@ from icestats.iceberg.confined_io import ConfinedFileIO, find_unsafe_write
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.reach import folder_of
 from icestats.iceberg.storage import local_path
+from icestats.spark.connect import refuse_connect
 from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.jobs import explained_errors, first_line
 from icestats.spark.jvm import explain_end
-from icestats.spark.session import check_iceberg, get_session
+from icestats.spark.session import check_iceberg, find_running_session, get_session
 
 if TYPE_CHECKING:
     from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CATALOG = "spark.sql.catalog."
+_ICEBERG = "org.apache.iceberg.spark."
 _ERRORS: dict[str, type[Exception]] = {
     "NoSuchTableException": NoSuchTableError,
     "CommitFailedException": CommitFailedException,
@@ -161,11 +165,29 @@ class SessionCatalog(ForeignCatalog):
         metadata = FromInputFile.table_metadata(io.new_input(location))
         return operations, base, Table(identifier, metadata, location, io, self)
 
+    def forget(self, identifier: Identifier) -> bool:
+        """Let the session read a table's metadata anew; return whether the catalog is Iceberg's, which keep it."""
+        with self._answered(f"REFRESH TABLE of {'.'.join(identifier)}"):
+            plugin = self._find_plugin()
+            if not str(plugin.getClass().getName()).startswith(_ICEBERG):
+                return False
+            plugin.invalidateTable(self._identify(identifier))
+        return True
+
+    def keeps_rows(self, identifier: Identifier) -> bool:
+        """Whether the session keeps a table's rows, as CACHE TABLE lets it, and with them the plan of then."""
+        with self._answered(f"asking whether {'.'.join(identifier)} is cached"):
+            if self.session._jsparkSession.sharedState().cacheManager().isEmpty():
+                return False
+            is_there = bool(self._find_plugin().tableExists(self._identify(identifier)))
+            return is_there and self.session.catalog.isCached(quote_name(self.name, *identifier))
+
+    def _identify(self, identifier: Identifier) -> Any:
+        kind = self._jvm.org.apache.spark.sql.connector.catalog.Identifier
+        return kind.of(self._names(identifier[:-1]), identifier[-1])
+
     def _load(self, identifier: Identifier) -> Any:
-        plugin = self._find_plugin()
-        found = self._jvm.org.apache.spark.sql.connector.catalog.Identifier.of(
-            self._names(identifier[:-1]), identifier[-1]
-        )
+        plugin, found = self._find_plugin(), self._identify(identifier)
         # Iceberg's catalogs in Spark keep tables for 30 s, a dropped one too.
         plugin.invalidateTable(found)
         table = plugin.loadTable(found)
@@ -209,7 +231,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        if error.getCondition() not in _MISSING:
+        # PySpark 3.5 has no getCondition, and 4 warns of getErrorClass.
+        named = getattr(error, "getCondition", error.getErrorClass)
+        if named() not in _MISSING:
             raise
         raise NoSuchTableError(first_line(error)) from error
     except Py4JJavaError as error:
@@ -233,11 +257,11 @@ def open_in_session(session: SparkSession, name: str) -> Source:
     Raises
     ------
     SparkUnavailableError
-        The session is of Spark Connect, has no Iceberg, or its JVM has ended.
+        The session has no Iceberg, or its JVM has ended.
     TableNotFoundError
         It is no name, or there is no such table.
     UnsupportedError
-        It is no Iceberg table.
+        It is no Iceberg table, or the session is one of Spark Connect.
     CatalogError
         The catalog fails.
     """
@@ -274,7 +298,58 @@ def find_session(source: Source, spark: SparkSession | None) -> SparkSession:
     """Return the session to read a table with: the given one, the one whose catalog has it, or `get_session`'s."""
     if spark is not None:
         return spark
-    return source.catalog.session if isinstance(source.catalog, SessionCatalog) else get_session()
+    if isinstance(source.catalog, SessionCatalog):
+        return source.catalog.session
+    return get_session(location=source.metadata_location)
+
+
+def refresh_running_sessions(source: Source) -> str:
+    """Let the Spark sessions of this process plan with what was committed to a table: Iceberg's catalogs keep metadata.
+
+    Parameters
+    ----------
+    source : Source
+        The table. A session may know it in any catalog, by any name.
+
+    Returns
+    -------
+    str
+        What was done, or why it could not be, in a line; nothing where no session runs here, or has used a catalog of
+        Iceberg's.
+
+    Notes
+    -----
+    This is what REFRESH TABLE does, but that rows which a session keeps (CACHE TABLE) stay, as no row has changed.
+    """
+    if source.identifier is None:
+        return ""
+    own = source.catalog.session if isinstance(source.catalog, SessionCatalog) else None
+    done: dict[str, None] = {}
+    left: dict[str, None] = {}
+    try:
+        for session in {id(one): one for one in (own, find_running_session()) if one is not None}.values():
+            for catalog in (SessionCatalog(session, name) for name in _list_loaded(session)):
+                try:
+                    if catalog.forget(source.identifier):
+                        done[catalog.name] = None
+                        if catalog.keeps_rows(source.identifier):
+                            left[f"its rows are cached in {catalog.name}"] = None
+                except IcestatsError as error:
+                    left[str(error)] = None
+    except IcestatsError as error:
+        left[str(error)] = None
+    anew = f"the running Spark session reads the table anew in {', '.join(done)}; make DataFrames of before anew"
+    said = [anew] if done else []
+    said += [f"the running Spark session may plan as before until REFRESH TABLE: {reason}" for reason in left]
+    return "; ".join(said)
+
+
+def _list_loaded(session: SparkSession) -> list[str]:
+    """Return the catalogs that a session has used, which Spark lists, with its own one."""
+    with explained_errors(session, "listing its catalogs"):
+        nothing = session.sparkContext._jvm.scala.Option.empty()  # type: ignore[union-attr]  # a running context has its JVM
+        found = session._jsparkSession.sessionState().catalogManager().listCatalogs(nothing)
+        return [str(found.apply(place)) for place in range(found.length())]
 
 
 def find_unsafe_deletes(table: Table) -> CommitError | None:
@@ -293,21 +368,23 @@ def find_unsafe_deletes(table: Table) -> CommitError | None:
 def _check_session(session: object) -> None:
     from pyspark.sql import SparkSession
 
+    refuse_connect(
+        session,
+        "opening a table of its catalogs",
+        "open it with PyIceberg's configuration, and give the session to what computes, such as compute(spark=spark)",
+    )
     if isinstance(session, SparkSession):
         end = explain_end(session.sparkContext)
         if end is None:
             return
         raise SparkUnavailableError(f"no table is opened by this session: {end}")
-    if "connect" in type(session).__module__:
-        raise SparkUnavailableError(
-            "a session of Spark Connect gives no access to its catalogs: pass a classic one, or open the table with "
-            "PyIceberg's configuration"
-        )
     raise CallError(f"spark is {type(session).__name__}, expected a SparkSession")
 
 
 def _settings(session: SparkSession) -> dict[str, str]:
-    return {str(key): str(value) for key, value in session.conf.getAll.items()}
+    # `session.conf.getAll` came with PySpark 4.
+    found: Any = session._jsparkSession.sessionState().conf().settings()
+    return {str(key): str(value) for key, value in found.items()}
 
 
 def _list_catalogs(session: SparkSession) -> list[str]:

@@ -1,4 +1,4 @@
-"""icestats for executors that lack it: sent once per Spark context, as source files that they unpack."""
+"""icestats for executors that lack it: sent once per Spark context or Connect session, as files that they unpack."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import threading
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from icestats.read.private_folder import is_private
+from icestats.spark.connect import is_connect
+from icestats.spark.jobs import runs_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,10 +23,14 @@ _COMPILED = (".nbi", ".nbc")
 """The files that numba keeps compiled code in."""
 
 _lock = threading.Lock()
+_sent: WeakSet[SparkSession] = WeakSet()
+"""The sessions of Spark Connect whose executors have it."""
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Send this very icestats to the executors of a context, unless they are threads of the driver.
+    """Send this very icestats to the executors of a session, unless they are threads of a driver of this machine.
+
+    What a server of Spark Connect runs on is not known: its executors are always sent it.
 
     Call it before a job that runs functions of icestats; every call after the first does nothing.
 
@@ -41,16 +48,22 @@ def ship_package(spark: SparkSession) -> None:
     zstandard, fastavro, datasketches and pyiceberg; a job that lacks one fails with a SparkUnavailableError
     that names it.
     """
-    context = spark.sparkContext
-    if (context.master or "local").split("[")[0] == "local":
-        return
     with _lock:
-        if any(archive.endswith(f"#{PACKAGE}") for archive in context.listArchives):
+        if is_connect(spark):
+            if spark not in _sent:
+                spark.addArtifacts(_write_archive(), archive=True)
+                _sent.add(spark)
             return
-        # Executors that come later fetch it from the driver: it stays until Python ends.
-        folder = Path(tempfile.mkdtemp(prefix="icestats-shipped-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        context.addArchive(f"{write_package(folder / f'{PACKAGE}.zip')}#{PACKAGE}")
+        context = spark.sparkContext
+        if not runs_here(spark) and not any(archive.endswith(f"#{PACKAGE}") for archive in context.listArchives):
+            context.addArchive(_write_archive())
+
+
+def _write_archive() -> str:
+    # Executors that come later fetch it from the driver: it stays until Python ends.
+    folder = Path(tempfile.mkdtemp(prefix="icestats-shipped-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return f"{write_package(folder / f'{PACKAGE}.zip')}#{PACKAGE}"
 
 
 def write_package(path: Path) -> Path:

@@ -22,6 +22,7 @@ from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FILE_COLUMN
 from icestats.scan.scan_plan import ScanPlan
+from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.jobs import explained_errors
 from icestats.spark.jvm import unless_ended
 from icestats.spark.session import add_catalogs, spark_catalog_properties
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _SERVED = ("rest", "hive", "glue")
 _NAMESPACE = "registered"
+_FILE_PROPERTIES = ("s3.", "client.", "http-client.", "gcs.", "adls.", "hadoop.")
+"""How the names of the properties begin that say how files are opened."""
 
 _lock = threading.Lock()
 _folders: dict[str, Path] = {}
@@ -62,7 +65,8 @@ def open_in_spark(
     Raises
     ------
     UnsupportedError
-        Spark cannot read the table either, or the table's properties name code for it to run.
+        Spark cannot read the table either, or the table's properties name code for it to run; or the session is one of
+        Spark Connect, whose server does not have the table.
     MetadataError
         The table names files that are not where it is itself.
     """
@@ -73,6 +77,11 @@ def open_in_spark(
         session, name = known
         yield session, quote_name(name, *(source.identifier or ()))
         return
+    refuse_connect(
+        spark,
+        f"registering {source.name} for Spark's own scan ({reason})",
+        "give a classic session, or let the server know the table's catalog by its name here",
+    )
     name, session = _registering_session(spark, source)
     table = f"t{uuid.uuid4().hex}"
     identifier = quote_name(name, _NAMESPACE, table)
@@ -85,7 +94,7 @@ def open_in_spark(
     try:
         yield session, identifier
     finally:
-        with unless_ended(session.sparkContext):
+        with unless_ended(session):
             session.sql(f"drop table if exists {identifier}")
 
 
@@ -140,7 +149,7 @@ def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tupl
         return None
     if spark.conf.get(f"spark.sql.catalog.{name}", None) is not None and _knows(spark, source, name, version):
         return spark, name
-    properties = spark_catalog_properties(source.catalog_properties)
+    properties = None if is_connect(spark) else spark_catalog_properties(source.catalog_properties)
     if properties is None or properties["type"] not in _SERVED:
         return None
     session = add_catalogs(spark, {name: properties})
@@ -193,8 +202,9 @@ def _file_properties(source: Source) -> Mapping[str, str]:
     if local_path(source.metadata_location) is not None:
         return {}
     translated = spark_catalog_properties({**source.storage.properties, "type": "rest"}) or {}
-    kept = {key: value for key, value in translated.items() if key not in ("type", "uri", "warehouse", "name")}
-    return {"io-impl": "org.apache.iceberg.io.ResolvingFileIO"} | kept
+    kept = {key: value for key, value in translated.items() if key.startswith(_FILE_PROPERTIES)}
+    # Which class opens files is the user's choice, not that of a REST catalog's server.
+    return {"io-impl": source.catalog_properties.get("io-impl", "org.apache.iceberg.io.ResolvingFileIO")} | kept
 
 
 def _explained(session: SparkSession, source: Source, reason: str) -> AbstractContextManager[None]:

@@ -3,38 +3,78 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from icestats.errors import MetadataError
+import pyarrow as pa
+
+from icestats.answers.text import counted, render_bytes
+from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.plan.evaluation.partition_groups import widen_key
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
-from icestats.read.manifests.manifests import manifests_to_read
+from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.read.puffin.committed_columns import CommittedColumn, read_committed_column
-from icestats.read.puffin.statistics_files import CommittedBlob
+from icestats.read.puffin.committed_partitions import (
+    CommittedPartitions,
+    read_partition_index,
+    read_partitioned_column,
+)
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
 from icestats.scan.appended_files import AppendedFiles, find_appended_files
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import check_manifests, find_unread, is_small, prepare_scan, scan_here
+from icestats.scan.scan_plan import (
+    find_key_types,
+    find_partitions,
+    find_unread,
+    is_small,
+    prepare_scan,
+    scan_here,
+)
 from icestats.spark.session_catalog import find_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, estimate_size
 from icestats.stats.table_statistics import (
     DEFAULT_K,
     DEFAULT_LG_K,
     ColumnStatistics,
+    PartitionKey,
+    ScannedPartitions,
     TableStatistics,
     find_kll_k,
     find_theta_lg_k,
     merge_column_statistics,
+    merge_partitions,
 )
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
     from pyspark.sql import SparkSession
+
+
+class AddedPartitions(NamedTuple):
+    """What was added to a column's committed sketches by partition."""
+
+    snapshot_id: int
+    """The snapshot that these are of."""
+    touched_count: int
+    """Partitions that have got rows since."""
+    partition_count: int
+    """All partitions that it has now."""
+
+
+class _Reading(NamedTuple):
+    """What is read by one scan."""
+
+    base_id: int
+    """The snapshot since which the files have come."""
+    sizes: Sizes
+    by_partition: bool
 
 
 @dataclass
@@ -65,15 +105,31 @@ class Refresh:
     """Columns whose committed statistics were added to, by name: the snapshot of these."""
     scanned: dict[str, str] = field(default_factory=dict)
     """Columns that were read in all live files, by name: why."""
-    added_file_count: int = 0
-    """Data files added since, which were read."""
-    added_row_count: int = 0
+    added_partitions: dict[str, AddedPartitions] = field(default_factory=dict)
+    """Columns whose committed sketches by partition were added to, by name."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Columns whose committed sketches by partition are left as they are, by name: why."""
+    _added: dict[str, int] = field(default_factory=dict)
+    """Rows of the data files added since, by path."""
+    _bases: dict[str, CommittedColumn] = field(default_factory=dict)
+    _parts: dict[str, CommittedPartitions] = field(default_factory=dict)
     _columns: dict[str, ColumnStatistics] = field(default_factory=dict)
+    _partitions: dict[str, Mapping[PartitionKey, ColumnStatistics]] = field(default_factory=dict)
     _scan: TableStatistics | None = None
     """Of the columns that were read in full."""
 
+    @property
+    def added_file_count(self) -> int:
+        """Data files added since, which were read."""
+        return len(self._added)
+
+    @property
+    def added_row_count(self) -> int:
+        """Rows of these."""
+        return sum(self._added.values())
+
     def run(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> TableStatistics:
-        """Make the statistics of some columns.
+        """Make the statistics of some columns, by partition too where they are committed by partition.
 
         Parameters
         ----------
@@ -90,25 +146,34 @@ class Refresh:
         Raises
         ------
         PuffinFormatError
-            A committed blob is damaged.
+            A committed blob of the table is damaged.
         SparkUnavailableError, UnsupportedError, IcestatsError
             As `run_scan`.
         """
         started = time.perf_counter()
         skipped = {f.name: reason for f in fields if (reason := can_sketch(f)) is not None}
         wanted = [f for f in fields if f.name not in skipped]
-        bases = self._read_bases(blobs, wanted)
-        kll_sizes = {name: find_kll_k(base.statistics) for name, base in bases.items()}
+        self._read_bases(blobs, wanted)
+        self._read_parts(blobs, wanted)
+        kll_sizes = {name: find_kll_k(base.statistics) for name, base in self._bases.items()}
         k = max((size for size in kll_sizes.values() if size is not None), default=DEFAULT_K)
-        lg_k = max((find_theta_lg_k(base.statistics) for base in bases.values()), default=DEFAULT_LG_K)
+        lg_k = max((find_theta_lg_k(base.statistics) for base in self._bases.values()), default=DEFAULT_LG_K)
         # One scan does the columns whose statistics are of one snapshot and size.
-        groups: dict[tuple[int, int], dict[str, ColumnStatistics]] = {}
-        for name, base in bases.items():
-            group = groups.setdefault((base.snapshot_id, kll_sizes[name] or k), {})
-            group[name] = base.statistics
-        for (base_id, group_k), columns in groups.items():
-            self._add(base_id, columns, Sizes(group_k, lg_k, group_k, lg_k))
-        self._scan_in_full([f.name for f in wanted if f.name in self.scanned], Sizes(k, lg_k, k, lg_k))
+        readings: defaultdict[_Reading, list[str]] = defaultdict(list)
+        for name, base in self._bases.items():
+            part, own = self._parts.get(name), kll_sizes[name] or k
+            is_one = part is not None and part.snapshot_id == base.snapshot_id
+            readings[_Reading(base.snapshot_id, _choose(own, lg_k, part if is_one else None), is_one)].append(name)
+            if part is not None and not is_one:
+                alone = _choose(part.index.k, part.index.lg_k, part)
+                readings[_Reading(part.snapshot_id, alone, True)].append(name)
+        for reading, names in readings.items():
+            self._add(reading, [name for name in names if name not in self.scanned])
+        in_full: defaultdict[tuple[Sizes, bool], list[str]] = defaultdict(list)
+        for name in (f.name for f in wanted if f.name in self.scanned):
+            in_full[_choose(k, lg_k, self._parts.get(name)), name in self._parts].append(name)
+        for (sizes, by_partition), names in in_full.items():
+            self._scan_in_full(names, sizes, by_partition=by_partition)
         found = {f.name: self._columns[f.name] for f in wanted}
         return TableStatistics(
             snapshot_id=self.snapshot.snapshot_id,
@@ -120,61 +185,148 @@ class Refresh:
             skipped=skipped,
             scanned_by=PYICEBERG_SCAN if self._scan is None else self._scan.scanned_by,
             scan_reason=None if self._scan is None else self._scan.scan_reason,
+            by_partition=self._build_partitions(),
         )
 
-    def _read_bases(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> dict[str, CommittedColumn]:
-        bases = {}
+    def _read_bases(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
         for one in fields:
             found = read_committed_column(self.source.storage, blobs, one)
             if isinstance(found, str):
                 self.scanned[one.name] = found
             else:
-                bases[one.name] = found
-        return bases
+                self._bases[one.name] = found
 
-    def _check_manifests(self, base_id: int) -> None:
+    def _read_parts(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
+        """Read the indexes of sketches by partition; those of this very snapshot are up to date."""
+        own = [b.blob for b in blobs if b.blob.type == PARTITION_SKETCHES and b.commits_behind is not None]
+        committed = {blob.field_ids for blob in own}
+        for one in fields:
+            if (one.field_id,) not in committed:
+                continue
+            try:
+                found = read_partition_index(self.source.storage, blobs, one)
+            except (StatisticsMissingError, PuffinFormatError) as error:
+                self.left[one.name] = str(error)
+                continue
+            if found.snapshot_id == self.snapshot.snapshot_id:
+                continue
+            self._parts[one.name] = found
+            if found.index.type != one.type:
+                reason = f"its sketches by partition are of when its type was {found.index.type}"
+                self.scanned.setdefault(one.name, reason)
+
+    def _read_changed(self, base_id: int) -> pa.Table:
+        """Read the manifests that only one snapshot has: PyIceberg inflates without limits, and reads them next."""
         metadata = self.source.metadata
         snapshots = [one for one in (metadata.snapshots.get(base_id), self.snapshot) if one is not None]
         listed = [manifests_to_read(read_manifest_list(self.source.storage, one)) for one in snapshots]
         times = Counter(manifest for manifests in listed for manifest in set(manifests))
-        check_manifests(self.source, [manifest for manifest, count in times.items() if count < len(listed)])
+        changed = [manifest for manifest, count in times.items() if count < len(listed)]
+        return read_files(changed, metadata, self.source.storage)
 
-    def _add(self, base_id: int, columns: Mapping[str, ColumnStatistics], sizes: Sizes) -> None:
+    def _add(self, reading: _Reading, names: Sequence[str]) -> None:
         """Add the new files to the statistics of some columns; or leave these to a full scan, and say why."""
-        self._check_manifests(base_id)
+        if not names:
+            return
+        base_id, sizes = reading.base_id, reading.sizes
+        files = self._read_changed(base_id)
         if (unread := find_unread(self.source)) is not None:
             appended = AppendedFiles(reason=unread)
         else:
             table = load_iceberg_table(self.source)
             appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot)
         if appended.reason is not None:
-            self.scanned.update(dict.fromkeys(columns, appended.reason))
+            self.scanned.update(dict.fromkeys(names, appended.reason))
             return
-        if appended.tasks:
-            found = self._read(list(columns), sizes, appended.tasks)
-            if found.row_count != appended.row_count:
-                raise MetadataError(
-                    f"the files added since snapshot {base_id} hold {found.row_count} rows, their manifests say "
-                    f"{appended.row_count}: compute the statistics anew",
-                    self.source.metadata_location,
-                )
-            columns = {
-                name: merge_column_statistics(column, found.columns[name], lg_k=sizes.lg_k)
-                for name, column in columns.items()
-            }
-        self._columns.update(columns)
-        self.added_to.update(dict.fromkeys(columns, base_id))
-        self.added_file_count += len(appended.tasks)
-        self.added_row_count += appended.row_count
+        committed = self._read_sketches(names) if reading.by_partition else {}
+        keys = find_partitions(files, self.source.metadata) if committed else None
+        found = self._read(names, sizes, appended.tasks, keys) if appended.tasks else None
+        if found is not None and found.row_count != appended.row_count:
+            raise MetadataError(
+                f"the files added since snapshot {base_id} hold {found.row_count} rows, their manifests say "
+                f"{appended.row_count}: compute the statistics anew",
+                self.source.metadata_location,
+            )
+        for name in names:
+            base = self._bases[name]
+            if base.snapshot_id == base_id:
+                self._columns[name] = _merge(base.statistics, found, name, sizes.lg_k)
+                self.added_to[name] = base_id
+            if name in committed:
+                new = {} if found is None or found.by_partition is None else found.by_partition.columns[name]
+                merged = merge_partitions(committed[name], new, lg_k=sizes.partition_lg_k)
+                self._partitions[name] = merged
+                self.added_partitions[name] = AddedPartitions(base_id, len(new), len(merged))
+        self._added |= {task.file.file_path: task.file.record_count for task in appended.tasks}
 
-    def _scan_in_full(self, names: Sequence[str], sizes: Sizes) -> None:
-        if names:
-            self._scan = self._read(names, sizes)
-            self._columns.update(self._scan.columns)
+    def _read_sketches(self, names: Sequence[str]) -> dict[str, dict[PartitionKey, ColumnStatistics]]:
+        """Read the committed sketches by partition of some columns; those that are damaged are left as they are."""
+        found, types = {}, find_key_types(self.source.metadata)
+        for name in names:
+            try:
+                columns = read_partitioned_column(self.source.storage, self._parts[name])
+            except PuffinFormatError as error:
+                self.left[name] = str(error)
+                continue
+            found[name] = {widen_key(key, types): column for key, column in columns.items()}
+        return found
 
-    def _read(self, names: Sequence[str], sizes: Sizes, tasks: Sequence[FileScanTask] | None = None) -> TableStatistics:
-        """Read some files, by default all: on Spark's executors, or a few new ones here where no session is given."""
+    def _scan_in_full(self, names: Sequence[str], sizes: Sizes, *, by_partition: bool) -> None:
+        for name in names:
+            self.added_to.pop(name, None)
+            self.added_partitions.pop(name, None)
+        plan = prepare_scan(self.source, self.snapshot, self.schema, names, by_partition=by_partition)
+        if by_partition:
+            k, lg_k = sizes.partition_k, sizes.partition_lg_k
+            size = estimate_size(plan.fields, plan.partition_row_counts.values(), k=k, lg_k=lg_k)
+            most = max(MOST_GATHERED_BYTES, *(self._parts[name].max_size_bytes or 0 for name in names))
+            for name in names:
+                self.left.pop(name, None)
+                if size.size_bytes > most:
+                    self.left[name] = f"{size}, more than the {render_bytes(most)} that are gathered here"
+            plan = plan if size.size_bytes <= most else replace(plan, partitions=None)
+        self._scan = run_scan(find_session(self.source, self.spark), plan, sizes, progress=self.progress)
+        self._columns.update(self._scan.columns)
+        self._partitions.update({} if self._scan.by_partition is None else self._scan.by_partition.columns)
+
+    def _read(
+        self,
+        names: Sequence[str],
+        sizes: Sizes,
+        tasks: Sequence[FileScanTask],
+        keys: Mapping[str, PartitionKey] | None,
+    ) -> TableStatistics:
+        """Read the new files: on Spark's executors, or a few here where no session is given."""
         plan = prepare_scan(self.source, self.snapshot, self.schema, names, tasks=tasks)
-        if tasks is not None and self.spark is None and is_small(plan):
+        if keys is not None:
+            plan = replace(plan, partitions={task.file.file_path: keys[task.file.file_path] for task in tasks})
+        if self.spark is None and is_small(plan):
             return scan_here(plan, sizes)
         return run_scan(find_session(self.source, self.spark), plan, sizes, progress=self.progress)
+
+    def _build_partitions(self) -> ScannedPartitions | None:
+        if not self._partitions:
+            return None
+        parts = {name: self._parts[name] for name in self._partitions}
+        lacking = {
+            name: sum(not column.theta for column in self._partitions[name].values()) for name in self.added_partitions
+        }
+        texts = [
+            f"{count:,} of the {counted(len(self._partitions[name]), 'partition')} of {name}"
+            for name, count in lacking.items()
+            if count
+        ]
+        return ScannedPartitions(
+            columns=self._partitions,
+            sizes={name: (part.index.k, part.index.lg_k) for name, part in parts.items()},
+            left_out=f"{', '.join(texts)} had no sketches, and get none from new files alone" if texts else "",
+            max_size_bytes={n: part.max_size_bytes for n, part in parts.items() if part.max_size_bytes is not None},
+        )
+
+
+def _choose(k: int, lg_k: int, part: CommittedPartitions | None) -> Sizes:
+    return Sizes(k, lg_k, k, lg_k) if part is None else Sizes(k, lg_k, part.index.k, part.index.lg_k)
+
+
+def _merge(base: ColumnStatistics, found: TableStatistics | None, name: str, lg_k: int) -> ColumnStatistics:
+    return base if found is None else merge_column_statistics(base, found.columns[name], lg_k=lg_k)

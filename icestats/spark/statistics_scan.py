@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,11 +31,13 @@ from icestats.scan.scan_job import (
     scan_rows,
 )
 from icestats.scan.scan_plan import ScanPlan, build_statistics
-from icestats.spark.jobs import cut_evenly, explained_errors, watch_jobs
+from icestats.scan.scan_progress import SaidProgress
+from icestats.spark.connect import is_connect
+from icestats.spark.jobs import cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, select_rows
 from icestats.spark.versions import find_version
-from icestats.stats.table_statistics import ColumnStatistics, PartitionKey, ScannedPartitions, TableStatistics
+from icestats.stats.table_statistics import ColumnStatistics, PartitionKey, TableStatistics
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
@@ -58,7 +61,8 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
     sizes : Sizes
         Sizes of the sketches.
     progress : callable, optional
-        Called with finished and total tasks as Spark works.
+        Called with finished and total tasks as Spark works. By default the scan says on stderr what it reads, and how
+        far it is.
 
     Raises
     ------
@@ -74,32 +78,17 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
     merged = job.new_accumulators()
     partitions: dict[PartitionKey, list[ColumnStatistics]] = {}
     if plan.fields and plan.file_count:
+        if progress is None:
+            progress = SaidProgress()
+            sys.stderr.write(f"{plan.describe()}\n")
         name, group = plan.source.name, f"icestats: statistics of {plan.source.name}"
         with explained_errors(spark, f"the scan of {name}"), watch_jobs(spark, group, progress):
             ship_package(spark)
             merge_rows(merged, partitions, _run(spark, plan, job), sizes)
     return replace(
-        build_statistics(plan, merged, started),
+        build_statistics(plan, sizes, merged, partitions, started),
         scanned_by=PYICEBERG_SCAN if plan.fallback is None else SPARK_SCAN,
         scan_reason=plan.fallback,
-        by_partition=None if plan.partitions is None else _by_partition(plan, sizes, partitions),
-    )
-
-
-def _by_partition(
-    plan: ScanPlan, sizes: Sizes, found: Mapping[PartitionKey, Sequence[ColumnStatistics]]
-) -> ScannedPartitions:
-    names = [field.name for field in plan.fields]
-    columns = {name: {key: results[i] for key, results in sorted_partitions(found)} for i, name in enumerate(names)}
-    return ScannedPartitions(k=sizes.partition_k, lg_k=sizes.partition_lg_k, columns=columns)
-
-
-def sorted_partitions(
-    found: Mapping[PartitionKey, Sequence[ColumnStatistics]],
-) -> list[tuple[PartitionKey, Sequence[ColumnStatistics]]]:
-    """Return partitions by spec and values, nulls first, whatever order Spark's tasks ended in."""
-    return sorted(
-        found.items(), key=lambda item: (item[0].spec_id, [(v is not None, v or b"") for _, v in item[0].values])
     )
 
 
@@ -125,7 +114,7 @@ def merge_rows(
 
 def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:
     if plan.fallback is None:
-        bundles = _bundle(plan, spark.sparkContext.defaultParallelism)
+        bundles = _bundle(plan, find_parallelism(spark))
         job = replace(job, divided=_find_divided(bundles, plan.partitions))
         yield from _collect(_scan_with_pyiceberg(spark, plan, job, bundles), len(bundles), job)
         return
@@ -133,14 +122,15 @@ def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[Pa
     with open_in_spark(spark, plan.source, plan.fallback, version) as (session, identifier):
         rows = select_rows(session, f"{identifier} {version.clause}", plan)
         partials = rows.mapInArrow(functools.partial(scan_rows, job), PARTIAL)
-        yield from _collect(partials, rows.rdd.getNumPartitions(), job)
+        # By Spark Connect the number of tasks is not known: they are merged as if they were many.
+        count = PARTIALS_MERGED_BY_THE_DRIVER**2 if is_connect(spark) else rows.rdd.getNumPartitions()
+        yield from _collect(partials, count, job)
 
 
 def _scan_with_pyiceberg(
     spark: SparkSession, plan: ScanPlan, job: ScanJob, bundles: Sequence[Sequence[FileScanTask]]
 ) -> DataFrame:
-    rows = [(None, False, bytearray(pickle.dumps(bundle))) for bundle in bundles]
-    work = spark.sparkContext.parallelize(rows, len(rows)).toDF(PARTIAL)
+    work = spread(spark, [pickle.dumps(bundle) for bundle in bundles])
     return work.mapInArrow(functools.partial(scan_files, job, plan.reading), PARTIAL)
 
 

@@ -97,7 +97,7 @@ def run_rewrite_manifests(
         properties = spark_catalog_properties(source.catalog_properties)
         if properties is None:
             raise UnsupportedError(f"Spark has no catalog like {source.catalog_name!r}: give a session that knows it")
-        session = get_session({source.catalog_name: properties})
+        session = get_session({source.catalog_name: properties}, location=source.metadata_location)
     counts = (0, 0)
     with explained_errors(session, "the Spark job that rewrites manifests"):
         for statement in statements:

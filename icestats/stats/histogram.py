@@ -19,6 +19,8 @@ QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The ranks whose values every histogram has. They show where the data is, even if a long tail fills the width."""
 
 Kind = Literal["equi-width", "equi-height"]
+_NARROW: Final = 10
+"""Bins of fewer whole numbers than this all have the same number of them, but for the last."""
 UPPER_IS_CUT: Final = f"values may be longer than the last edge: sketches keep {TEXT_LENGTH} characters"
 
 
@@ -140,7 +142,8 @@ def build_histogram(
     bins : int
         The maximum number of bins. There are fewer if edges would coincide: with few whole numbers or distinct values,
         or floats close together. A constant column has one bin from its value to its value. A boolean column has one
-        bin for False and one for True. Infinities get a bin of their own at each end.
+        bin for False and one for True, and a column of few strings or whole numbers a bin for each, the last from its
+        value to its value. Infinities get a bin of their own at each end.
     kind : {'equi-width', 'equi-height'}
         Bins of the same width, or of about the same count. Strings have no width: their bins are always equi-height.
     lower, upper : object, optional
@@ -229,13 +232,21 @@ def _edges(
     (low, high), (begin, end) = ends, counts
     if kind.name == "boolean":
         return [0, 1, 1]
+    if sketch.item_type == "string" and len(values := _values(sketch, low, high)) <= bins:
+        return [*values, values[-1]]
     if how == "equi-height":
         ranks = [(begin + (end - begin) * i / bins) / sketch.n for i in range(1, bins)]
         return _rising([low, *sketch.quantiles(ranks), high])
     if sketch.item_type == "double":
         return _float_edges(sketch, low, high, bins)
-    steps = min(bins, high - low)
-    return [low + (high - low) * step // steps for step in range(steps + 1)]
+    if high - low < _NARROW * bins:
+        return [*range(low, high + 1, -(-(high - low + 1) // bins)), high]
+    return [low + (high - low) * step // bins for step in range(bins + 1)]
+
+
+def _values(sketch: KllSketch, low: str, high: str) -> list[str]:
+    ends = {end for end in (sketch.min_value, sketch.max_value) if low <= end <= high}
+    return sorted(ends.union(item for item, _ in sketch.items() if low <= item <= high)) or [low, high]
 
 
 def _float_edges(sketch: KllSketch, low: float, high: float, bins: int) -> list[float]:

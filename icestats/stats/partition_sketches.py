@@ -46,6 +46,8 @@ from icestats.stats.theta import ThetaSketch
 
 MAGIC: Final = b"IPS1"
 HEAD_SIZE_BYTES: Final = 8
+MAX_SIZE_BYTES: Final = "max-size-bytes"
+"""Property of a blob: the limit that was asked for, of all sketches that were made with these. Without it, none was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import REPORTED
 from icestats.answers.text import align, counted, printable_lines, render_count
 from icestats.iceberg.types import parse_type
@@ -68,19 +69,28 @@ class ReportedStatistics:
         return json.dumps({"rows": self.row_count, "live_share": share, "columns": columns})
 
     def __str__(self) -> str:
+        lines = align([_HEADS, *self._list_cells()], left=(0, 1, 8))
+        notes = (f"  ! {note}" for note in self.notes)
+        return printable_lines([self._title(), *notes, *(f"  {line}" for line in lines)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        notes = (element("p", note) for note in self.notes)
+        return build_answer(self._title(), *notes, build_table(_HEADS, self._list_cells(), class_="words"))
+
+    def _title(self) -> str:
         deleted = "" if self.row_count == self.record_count else f" of {self.record_count:,} in data files"
         least, most = self.row_count_bounds
         about, bounds = ("", "") if least == most else ("about ", f" ({least:,} to {most:,})")
         rows = counted(self.row_count, "live row")
-        return printable_lines([f"{self.table_name}: {about}{rows}{bounds}{deleted}", *self._lines()])
+        return f"{self.table_name}: {about}{rows}{bounds}{deleted}"
 
-    __repr__ = __str__
+    def _list_cells(self) -> list[tuple[str, ...]]:
+        return [_cells(row) for row in self.to_arrow().to_pylist()]
 
-    def _lines(self) -> Iterator[str]:
-        yield from (f"  ! {note}" for note in self.notes)
-        head = ("column", "type", "ndv", "nulls", "length", "bins", "min", "max", "from")
-        rows = [head, *(_cells(row) for row in self.to_arrow().to_pylist())]
-        yield from (f"  {line}" for line in align(rows, left=(0, 1, 8)))
+
+_HEADS = ("column", "type", "ndv", "nulls", "length", "bins", "min", "max", "from")
 
 
 def _row(column: ReportedColumn) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +27,8 @@ from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import find_extreme
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
+
+_Found = TypeVar("_Found")
 
 DEFAULT_K = 200
 DEFAULT_LG_K = 12
@@ -79,13 +81,25 @@ class ColumnStatistics:
 class ScannedPartitions:
     """The statistics of each partition, and the sizes of their sketches."""
 
-    k: int
-    lg_k: int
     columns: Mapping[str, Mapping[PartitionKey, ColumnStatistics]]
     """By column name, then by partition: ordered by spec, then by value, nulls first. What was left out to save space
     has no sketches."""
+    sizes: Mapping[str, tuple[int, int]]
+    """By column name: k of its KLL sketches, lg_k of its Theta sketches."""
     left_out: str = ""
     """In words which sketches have been left out, and what they need; nothing if none."""
+    max_size_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By column name: the `max_size_bytes` that was asked for; without those of which none was."""
+
+    @property
+    def k(self) -> int:
+        """The smallest k of a column."""
+        return min((k for k, _ in self.sizes.values()), default=DEFAULT_K)
+
+    @property
+    def lg_k(self) -> int:
+        """The smallest lg_k of a column."""
+        return min((lg_k for _, lg_k in self.sizes.values()), default=DEFAULT_LG_K)
 
 
 @dataclass(frozen=True)
@@ -143,13 +157,16 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
     -------
     ColumnStatistics
         Counts, the smallest, largest and longest value are exact. The average length is exact if all lengths together
-        are below 2^53 bytes. The sketches are within their own error.
+        are below 2^53 bytes. The sketches are within their own error. Where the sketches of either were left out, with
+        counts only.
 
     Raises
     ------
     ValueError
         The two cannot be merged.
     """
+    if not (base.theta and added.theta):
+        base, added = _without_values(base), _without_values(added)
     if (base.field_id, base.type, base.item_type) != (added.field_id, added.type, added.item_type):
         raise ValueError(f"statistics of field {added.field_id} ({added.type}) and of {base.field_id} ({base.type})")
     return ColumnStatistics(
@@ -166,6 +183,25 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
         kll=_merge_kll(base, added),
         item_type=base.item_type,
     )
+
+
+def merge_partitions(
+    base: Mapping[PartitionKey, ColumnStatistics], added: Mapping[PartitionKey, ColumnStatistics], *, lg_k: int
+) -> dict[PartitionKey, ColumnStatistics]:
+    """Merge the statistics of a column in each partition, as `merge_column_statistics` does, and sort them."""
+    merged = dict(base)
+    for key, column in added.items():
+        merged[key] = merge_column_statistics(merged[key], column, lg_k=lg_k) if key in merged else column
+    return sort_partitions(merged)
+
+
+def sort_partitions(found: Mapping[PartitionKey, _Found]) -> dict[PartitionKey, _Found]:
+    """Return partitions by spec and values, nulls first, in whatever order they were found."""
+
+    def rank(item: tuple[PartitionKey, _Found]) -> tuple[int, list[tuple[bool, bytes]]]:
+        return item[0].spec_id, [(value is not None, value or b"") for _, value in item[0].values]
+
+    return dict(sorted(found.items(), key=rank))
 
 
 def find_kll_k(column: ColumnStatistics) -> int | None:
@@ -238,7 +274,13 @@ def _parse_figures(document: Mapping[str, Any]) -> ColumnStatistics:
     return found
 
 
+def _without_values(column: ColumnStatistics) -> ColumnStatistics:
+    return replace(column, min_value=None, max_value=None, avg_length=None, max_length=None, theta=b"", kll=None)
+
+
 def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
+    if not base:
+        return b""
     merged = ThetaSketch(lg_k)
     for data in (base, added):
         merged.merge(ThetaSketch.from_bytes(data))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError, check_whole
-from icestats.iceberg.catalog import Source
+from icestats.errors import CallError, check_names, check_whole
+from icestats.iceberg.catalog import Source, find_configured_name
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -46,7 +46,25 @@ class Contents:
 
         return read_filter_schema(self._source, self.schema.schema_id)
 
-    def _bind(self, row_filter: str | BooleanExpression) -> RowFilter:
+    def bind(self, row_filter: str | BooleanExpression) -> RowFilter:
+        """Read a filter and bind it to the schema of this snapshot, in half a millisecond; nothing else is read.
+
+        Parameters
+        ----------
+        row_filter : str or pyiceberg.expressions.BooleanExpression
+            The filter, in PyIceberg's language.
+
+        Raises
+        ------
+        FilterError
+            The filter cannot be read, or does not fit the schema.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> str(icestats.load("demo.flights").bind("not month > 6").condition)
+        'month <= 6'
+        """
         from icestats.plan.filters.row_filter import bind_row_filter
 
         return bind_row_filter(row_filter, self._filter_schema)
@@ -56,6 +74,20 @@ class Contents:
         """What the table was loaded with beside its name: `snapshot`, `ref`, or neither."""
         snapshot_id, ref = self._pin
         return {name: value for name, value in (("snapshot", snapshot_id), ("ref", ref)) if value is not None}
+
+    def code(self) -> str:
+        """Return the Python that loads this table; `spark`, or `catalog`, in it is what it was loaded with.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> icestats.load("demo.events").code()
+        "icestats.load('demo.events')"
+        """
+        name = find_configured_name(self._source)
+        pins = [f"{pin}={value!r}" for pin, value in self.pin.items()]
+        given = [] if name else ["catalog=catalog" if self._source.catalog is None else "spark=spark"]
+        return f"icestats.load({', '.join([repr(name or self.name), *pins, *given])})"
 
     def manifest_files(self) -> pa.Table:
         """Return the manifest list alone, in milliseconds whatever the number of files.
@@ -179,13 +211,15 @@ class Contents:
             A column does not exist; the filter cannot be read or does not fit the schema; the snapshot has no such
             manifest.
         """
+        check_names("columns", columns)
         field_ids = [self.schema.find(column).field_id for column in columns]
+        check_names("manifest_paths", manifest_paths, or_none=True)
         files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
         if row_filter is None or self.snapshot is None:
             return files
         from icestats.snapshot.plan_reader import read_plan
 
-        kept = read_plan(self._reader, self._bind(row_filter)).kept_file_paths()
+        kept = read_plan(self._reader, self.bind(row_filter)).kept_file_paths()
         return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 
     def row_groups(self, files: pa.Table, *, columns: Sequence[str] = ()) -> pa.Table:
@@ -209,11 +243,16 @@ class Contents:
         ------
         ColumnNotFoundError
             The table has no such column.
+        CallError
+            `files` or `columns` is something else.
         MetadataError
             A data file is missing, or its footer is damaged.
         """
         from icestats.plan.pruning.row_groups import read_row_groups
 
+        if not isinstance(files, pa.Table) or "file_path" not in files.column_names:
+            raise CallError(f"files is {files!r:.80}: expected rows of `files()`")
+        check_names("columns", columns)
         return read_row_groups(self._source.storage, files, [self.schema.find(column) for column in columns])[0]
 
     def _find_manifests(self, manifest_paths: Collection[str] | None) -> pa.Table | None:
@@ -269,6 +308,7 @@ class Contents:
         row_groups: bool = False,
         rows: bool = False,
         manifest_statistics: bool | None = None,
+        manifest_paths: Collection[str] | None = None,
     ) -> Plan:
         """Return what a scan with a filter reads of this snapshot, step by step, and why.
 
@@ -285,6 +325,8 @@ class Contents:
         manifest_statistics : bool, optional
             Whether manifests are judged by their columns' bounds too. By default where statistics of manifests are
             committed and 64 MiB of manifests are left, whatever has been read before; True reads what is missing.
+        manifest_paths : collection of str, optional
+            Only what a scan reads of these manifests of data; by default of all.
 
         Returns
         -------
@@ -293,8 +335,9 @@ class Contents:
 
         Raises
         ------
-        FilterError
-            The filter cannot be read, or does not fit the schema.
+        FilterError, CallError
+            The filter cannot be read, or does not fit the schema; the snapshot has no such manifest; rows of some
+            manifests alone cannot be counted.
         MetadataError
             A metadata file is missing, cut or damaged.
 
@@ -314,7 +357,9 @@ class Contents:
         """
         from icestats.snapshot.plan_reader import read_plan
 
-        bound = self._bind(row_filter)
+        bound = self.bind(row_filter)
+        if rows and manifest_paths is not None:
+            raise CallError("rows can be counted of the whole table only: leave out rows or manifest_paths")
 
         def count() -> int:
             from icestats.estimation.engines import count_actual
@@ -328,6 +373,7 @@ class Contents:
             row_groups=row_groups,
             count_rows=count if rows else None,
             manifest_statistics=manifest_statistics,
+            manifests=self._find_manifests(manifest_paths),
         )
 
     def layout(self, *, columns: Sequence[str] | None = None) -> Layout:
@@ -365,7 +411,8 @@ class Contents:
         """
         from icestats.snapshot.plan_reader import read_layout
 
-        return read_layout(self._reader, self._bind, columns)
+        check_names("columns", columns, or_none=True)
+        return read_layout(self._reader, self.bind, columns)
 
     def rewrite_manifests(
         self,
@@ -419,7 +466,7 @@ class Contents:
             raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
         return rewrite_manifests(
             self._reader,
-            [self._bind(one) for one in workload],
+            [self.bind(one) for one in workload],
             sort_by=sort_by,
             manifest_size_bytes=manifest_size_bytes,
             dry_run=dry_run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ class Estimating(Contents):
     ) -> Question:
         from icestats.estimation.formulas.grouped_sources import build_question
 
-        return build_question(self._bind(row_filter), self.schema, columns, deletes)
+        return build_question(self.bind(row_filter), self.schema, columns, deletes)
 
     def estimate(
         self,
@@ -176,6 +176,8 @@ class Estimating(Contents):
 
         check_whole("n", n, 1)
         check_whole("seed", seed, 0)
+        if isinstance(filters, str) or not isinstance(filters, Iterable | None):
+            raise CallError(f"filters is {filters!r:.80}: expected filters in a list")
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
         questions = [self._ask(one) for one in chosen]
         answers = [self._estimate(one, sources, double_filtering, engines, spark) for one in questions]
@@ -236,8 +238,8 @@ class Estimating(Contents):
 
         if not isinstance(other, Estimating):
             raise CallError(f"other is {other!r:.80}: expected a table, such as icestats.load('demo.flights')")
-        names = (on, on) if isinstance(on, str) else tuple(on)
-        if len(names) != 2:
+        names = (on, on) if isinstance(on, str) else tuple(on) if isinstance(on, list | tuple) else ()
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):
             raise CallError(f"on is {on!r:.80}: expected a column of both tables, or one of each")
         keys = self.schema.find(names[0]), other.schema.find(names[1])
         find_key_type(*keys)
@@ -300,7 +302,7 @@ class Estimating(Contents):
         Parameters
         ----------
         spark : pyspark.sql.SparkSession, optional
-            The session of the DataFrame; by default the running one, or a new local one.
+            The session of the DataFrame; by default that of `load`, the running one, or a new local one.
         view : str, optional
             The name of a temporary view to make of it.
 
@@ -328,10 +330,10 @@ class Estimating(Contents):
         files; one that Spark applies again is left to Spark's own estimate, although it prunes files too.
         """
         from icestats.spark.optimizer_feed.optimizer_feed import check_session, read_fed
-        from icestats.spark.session import get_session
+        from icestats.spark.session_catalog import find_session
 
         if self.snapshot is None:
             raise StatisticsMissingError(f"{self.name} has no snapshot yet: there is nothing to read")
-        session = get_session() if spark is None else spark
+        session = find_session(self._source, spark)
         check_session(session, self.name)
         return read_fed(session, self._source, self.snapshot, self.schema, self._reported, view)

@@ -55,10 +55,10 @@ def export_to_metastore(
         # A scan is long: first see that the metastore answers, and has the table.
         write_to_metastore(uri, table, sketches, dry_run=True)
         from icestats.spark.hive_bit_vectors import scan_bit_vectors
-        from icestats.spark.session import get_session
+        from icestats.spark.session_catalog import find_session
 
         fields = [one for one in reader.schema.top_level if one.is_primitive and has_bit_vector(one.type)]
-        session = get_session() if spark is None else spark
+        session = find_session(reader.source, spark)
         found = scan_bit_vectors(session, reader.source, reader.snapshot, reader.schema, fields)
         note = f"bit vector (HyperLogLog of every value, standard error {BIT_VECTOR_ERROR:.1%}, this snapshot)"
         for column, registers in found.items():

@@ -17,7 +17,7 @@ from icestats.commit.partition_statistics_file import FileFormat, build_stored_t
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.table_statistics_blobs import build_manifest_statistics_blob
 from icestats.errors import StatisticsMissingError
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
 from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
 from icestats.read.partitions.partition_statistics import read_partition_statistics
@@ -126,10 +126,10 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
 
 
 def expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:
-    """Return the columns of these names, or all; a nested column stands for the fields inside."""
+    """Return the columns of these names or patterns, or all; a nested column stands for the fields inside."""
     if names is None:
         return schema.columns
-    wanted = [schema.find(name).name for name in names]
+    wanted = match_names(names, [field.name for field in schema.fields])
     return tuple(c for c in schema.columns if any(c.name == n or c.name.startswith(f"{n}.") for n in wanted))
 
 

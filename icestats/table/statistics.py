@@ -19,7 +19,7 @@ from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch, find_rank_error
-from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, estimate_size
+from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, estimate_size, find_default_limit
 from icestats.stats.table_statistics import TableStatistics
 from icestats.stats.theta import ThetaSketch
 from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from icestats.read.puffin.puffin import PuffinBlob
     from icestats.scan.scan_job import Sizes
     from icestats.scan.scan_plan import ScanPlan
-    from icestats.spark.statistics_refresh import Refresh
+    from icestats.spark.statistics_refresh import AddedPartitions, Refresh
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,9 @@ class CommitReport:
     replaced: tuple[dict[str, Any], ...]
     """Blobs and partition statistics files that new ones replace."""
     text: str = field(repr=False)
+    effects: tuple[str, ...] = ()
+    """What engines do differently, of a preview."""
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -199,8 +202,10 @@ class Statistics:
         if plan is None and partitions is None:
             has = f": snapshot {self.found.snapshot_id} has exactly these statistics already" if is_made else ""
             return CommitReport(False, (), (), (), f"nothing to commit{has}")
+        note = ""
         if not dry_run:
             plan, partitions = _commit(table, plan, partitions, on_step)
+            note = refresh_running_spark(self._source)
         reports = []
         file = self.of_metadata.partition_file
         if file is not None and partitions is not None:
@@ -210,7 +215,7 @@ class Statistics:
         report = _join_reports(reports)
         # The first line of a preview says what the file costs and what it brings.
         preview = self._describe_cost(len(plan.puffin.data)) if dry_run and plan is not None else ""
-        return replace(report, text=f"{preview}{report.text}")
+        return replace(report, text=f"{preview}{report.text}{note}")
 
     def _plan(
         self, table: IcebergTable, list_ndv: Collection[str] | None, *, keep_earlier: bool
@@ -296,6 +301,11 @@ class RefreshedStatistics(Statistics):
         """Data files added since, which were read for `added_to`."""
         self.added_row_count = refresh.added_row_count
         """Rows of these files."""
+        self.added_partitions = refresh.added_partitions
+        """Columns whose committed sketches by partition were added to, by name: the snapshot that these are of, how
+        many partitions have got rows since, and how many there are."""
+        self.left = refresh.left
+        """Columns whose committed sketches by partition are left as they are, by name: why."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what was read, as the command line prints it."""
@@ -305,6 +315,11 @@ class RefreshedStatistics(Statistics):
             "scanned": self.scanned,
             "added_file_count": self.added_file_count,
             "added_row_count": self.added_row_count,
+            "added_partitions": {
+                name: {**added._asdict(), "snapshot_id": str(added.snapshot_id)}
+                for name, added in self.added_partitions.items()
+            },
+            "left": self.left,
         }
 
     def __repr__(self) -> str:
@@ -314,7 +329,13 @@ class RefreshedStatistics(Statistics):
             by_snapshot[snapshot_id].append(name)
         for snapshot_id, names in by_snapshot.items():
             lines.append(f"  added to the statistics of snapshot {snapshot_id}: {', '.join(names)}")
-        if self.added_to:
+        by_partitions: defaultdict[AddedPartitions, list[str]] = defaultdict(list)
+        for name, added in self.added_partitions.items():
+            by_partitions[added].append(name)
+        for (snapshot_id, touched, count), names in by_partitions.items():
+            added_to = f"{touched:,} of {counted(count, 'partition')} of snapshot {snapshot_id}"
+            lines.append(f"  added to the sketches of {added_to}: {', '.join(names)}")
+        if self.added_to or self.added_partitions:
             lines.append(
                 f"  {counted(self.added_file_count, 'file')} with {counted(self.added_row_count, 'row')} "
                 "were added since, and read"
@@ -323,6 +344,7 @@ class RefreshedStatistics(Statistics):
         for name, reason in self.scanned.items():
             by_reason[reason].append(name)
         lines += [f"  scanned in full, as {reason}: {', '.join(names)}" for reason, names in by_reason.items()]
+        lines += [f"  sketches by partition of {name} are left as they are: {why}" for name, why in self.left.items()]
         return printable_lines(lines)
 
 
@@ -353,6 +375,33 @@ def choose_sizes(
     return Sizes(k, lg_k, size.k, size.lg_k)
 
 
+def fit_partitions(
+    found: TableStatistics, max_size_bytes: int | None, find_size_bytes: Callable[[], int]
+) -> TableStatistics:
+    """Leave out what does not fit: in the limit that is asked for, or was of committed sketches, or the default one.
+
+    Parameters
+    ----------
+    found : TableStatistics
+        What a scan or a refresh has found.
+    max_size_bytes : int or None
+        What is asked for.
+    find_size_bytes : callable
+        Gives the bytes of the table's data files, which the default is a share of.
+    """
+    from icestats.commit.table_statistics_blobs import fit_partition_sketches
+
+    parts = found.by_partition
+    if parts is None:
+        return found
+    if max_size_bytes is not None:
+        parts = replace(parts, max_size_bytes=dict.fromkeys(parts.columns, max_size_bytes))
+    limits = list(parts.max_size_bytes.values())
+    if len(limits) < len(parts.columns):
+        limits.append(find_default_limit(find_size_bytes()))
+    return fit_partition_sketches(replace(found, by_partition=parts), max(limits, default=0))
+
+
 def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
     """Return the refreshed columns whose NDV metadata.json did not list."""
     listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in blobs if b.listed and b.blob.type == THETA}
@@ -372,7 +421,7 @@ def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | No
     if older is None or older == after.snapshot_id:
         return None
     return (
-        f"warning: Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
+        f"Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
         f"{older}; refresh the sketches too where Trino needs them"
     )
 
@@ -398,16 +447,28 @@ def _commit(
     return None, partitions
 
 
+def refresh_running_spark(source: Source) -> str:
+    """Let Spark sessions of this process read a table anew; return what was done as the last line of a report."""
+    if "pyspark" not in sys.modules:
+        return ""
+    from icestats.spark.session_catalog import refresh_running_sessions
+
+    said = refresh_running_sessions(source)
+    return f"\nnote: {said}" if said else ""
+
+
 def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
     """Build the report of a Puffin file: of a plan, or of what has been committed."""
     blobs = [{**_blob_document(b.blob), "columns": list(b.columns), "listed": b.listed} for b in plan.blobs]
-    told = [*_explain_running_spark(plan), *([] if warning is None else [warning])]
+    told = [*_explain_running_spark(plan), *([] if warning is None else [f"warning: {warning}"])]
     return CommitReport(
         committed=plan.attempts > 0,
         files=({"path": plan.statistics_path, "bytes": len(plan.puffin.data), "blobs": blobs},),
         kept_blobs=tuple(document for document, b in zip(blobs, plan.blobs, strict=True) if b.kept),
         replaced=tuple(_blob_document(blob) for blob in plan.replaced),
         text=printable_lines([*plan.describe().split("\n"), *told]),
+        effects=plan.effects,
+        warnings=(*plan.warnings, *([] if warning is None else [warning])),
     )
 
 
@@ -447,7 +508,7 @@ def _build_partition_report(file: PartitionFile, commit: PartitionPlan, *, commi
         "columns": list(file.columns),
     }
     replaced = () if before is None else ({"type": "partition-statistics", "path": before},)
-    return CommitReport(committed, (document,), (), replaced, printable_lines(lines))
+    return CommitReport(committed, (document,), (), replaced, printable_lines(lines), warnings=commit.warnings)
 
 
 def build_removal_report(plan: RemovalPlan, *, removed: bool) -> RemovalReport:
@@ -472,6 +533,8 @@ def _join_reports(reports: Sequence[CommitReport]) -> CommitReport:
         kept_blobs=tuple(blob for report in reports for blob in report.kept_blobs),
         replaced=tuple(blob for report in reports for blob in report.replaced),
         text="\n".join(report.text for report in reports),
+        effects=tuple(effect for report in reports for effect in report.effects),
+        warnings=tuple(warning for report in reports for warning in report.warnings),
     )
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from icestats.errors import CallError, IcestatsError, StatisticsMissingError, check_whole
-from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
-from icestats.iceberg.metadata import Snapshot
+from icestats.errors import CallError, IcestatsError, StatisticsMissingError, check_names, check_whole
+from icestats.iceberg.catalog import find_configured_name, load_iceberg_table, load_writable_table
+from icestats.iceberg.metadata import Snapshot, match_names, parse_count
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
+    from icestats.read.puffin.committed_partitions import MergedSketches
     from icestats.stats.histogram import Histogram, Kind
     from icestats.table.statistics import RefreshedStatistics, RemovalReport, Statistics
 
@@ -80,11 +83,14 @@ class StatisticsFiles(Contents):
         """
         from icestats.estimation.coverage import TableWords, build_coverage
 
+        check_names("columns", columns, or_none=True)
+        check_names("engines", engines, or_none=True)
         fields = self.schema.top_level if columns is None else [self.schema.find(name) for name in columns]
         fields = [field for field in fields if columns is not None or field.is_primitive]
         if nested := [field for field in fields if not (field.top_level and field.is_primitive)]:
             raise CallError(f"column {nested[0].name!r} is {nested[0].type}: expected a primitive top-level column")
-        words = TableWords(self.name, self.pin, self._source.identifier, columns, self._can_commit())
+        name, identifier = find_configured_name(self._source), self._source.identifier
+        words = TableWords(name, self.pin, self.code(), identifier, columns, self._can_commit())
         return build_coverage(self._reader, words, fields, engines)
 
     def _can_commit(self) -> bool:
@@ -137,8 +143,42 @@ class StatisticsFiles(Contents):
         """
         field = self.schema.find(column)
         check_whole("bins", bins, 1)
-        chosen = None if where is None else self._bind(where)
+        chosen = None if where is None else self.bind(where)
         return self._reader.read_histogram(field, bins=bins, kind=kind, where=chosen, lower=lower, upper=upper)
+
+    def merge_partition_sketches(self, column: str, where: str | BooleanExpression) -> MergedSketches:
+        """Return the committed sketches of the partitions that a filter selects, merged; no data file is touched.
+
+        Parameters
+        ----------
+        column : str
+            A top-level column.
+        where : str or pyiceberg.expressions.BooleanExpression
+            A filter that selects whole partitions.
+
+        Returns
+        -------
+        MergedSketches
+            Theta, KLL and exact counts of the rows of these partitions that were live at its `snapshot_id`,
+            `commits_behind` commits before this snapshot. `ndv` is within `theta.relative_error` at 95 % confidence.
+
+        Raises
+        ------
+        ColumnNotFoundError, FilterError
+            There is no such column, or the filter selects parts of partitions.
+        StatisticsMissingError
+            No sketches by partition of the column have been committed for this snapshot or an ancestor of it, or those
+            of a selected partition were left out.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> table = icestats.load("demo.events")
+        >>> found = table.merge_partition_sketches("quantity", "event_time < '2026-09-03T00:00:00Z'")
+        >>> found.partition_count, found.ndv, found.theta.is_exact
+        (128, 22, True)
+        """
+        return self._reader.read_partition_sketches(self.schema.find(column), self.bind(where))
 
     def compute(
         self,
@@ -165,8 +205,9 @@ class StatisticsFiles(Contents):
         Parameters
         ----------
         columns : sequence of str, optional
-            Top-level columns; by default all that can have these statistics. The statistics of manifests always are of
-            all columns.
+            Top-level columns; by default all that can have these statistics. Names, or patterns such as `measure_*`
+            (`fnmatch`'s); a column's own name stands for it alone, whatever is in it. The statistics of manifests
+            always are of all columns.
         table : bool, optional
             Whether to scan the table; by default unless partitions or manifests are asked for.
         partitions : bool
@@ -196,7 +237,8 @@ class StatisticsFiles(Contents):
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default that of `load`, the running one, or a new local one.
         progress : callable, optional
-            Called with finished and total tasks.
+            Called with finished and total tasks. Without it, the scan says on stderr what it reads, and where it takes
+            longer, how far it is. An interrupt stops it.
 
         Raises
         ------
@@ -212,7 +254,6 @@ class StatisticsFiles(Contents):
         Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
         a table, Spark's own scan does, more slowly; the result says so.
         """
-        from icestats.commit.table_statistics_blobs import fit_partition_sketches
         from icestats.scan.scan_job import Sizes
         from icestats.scan.scan_plan import prepare_scan
         from icestats.spark.session_catalog import find_session
@@ -220,10 +261,10 @@ class StatisticsFiles(Contents):
         from icestats.stats.partition_sketches import find_default_limit
         from icestats.stats.table_statistics import TableStatistics
         from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
-        from icestats.table.statistics import Statistics, choose_sizes
+        from icestats.table.statistics import Statistics, choose_sizes, fit_partitions
 
         if by not in (None, "partition"):
-            raise CallError(f"by is {by!r}: expected 'partition', or nothing for the whole table")
+            raise CallError(f"by is {by!r:.80}: expected 'partition', or nothing for the whole table")
         if with_column_stats and not partitions:
             raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
         if max_size_bytes is not None:
@@ -235,13 +276,13 @@ class StatisticsFiles(Contents):
             if k is None or lg_k is None:
                 known_k, known_lg_k = self._reader.find_committed_sizes(plan.fields)
                 k, lg_k = known_k if k is None else k, known_lg_k if lg_k is None else lg_k
-            sizes, limit = Sizes(k, lg_k, k, lg_k), max_size_bytes
+            sizes, table_size = Sizes(k, lg_k, k, lg_k), plan.table_size_bytes or 0
             sizes.check()
             if by is not None:
-                limit = find_default_limit(plan.table_size_bytes or 0) if limit is None else limit
+                limit = find_default_limit(table_size) if max_size_bytes is None else max_size_bytes
                 sizes = choose_sizes(plan, k, lg_k, (partition_k, partition_lg_k), limit)
             found = run_scan(find_session(self._source, spark), plan, sizes, progress=progress)
-            found = found if limit is None else fit_partition_sketches(found, limit)
+            found = fit_partitions(found, max_size_bytes, lambda: table_size)
         chosen = None
         if partitions:
             chosen = expand_columns(self.schema, columns) if with_column_stats else ()
@@ -297,15 +338,21 @@ class StatisticsFiles(Contents):
         self,
         *,
         columns: Sequence[str] | None = None,
+        max_size_bytes: int | None = None,
         spark: SparkSession | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> RefreshedStatistics:
         """Bring committed statistics up to this snapshot, reading only the files added since where possible.
 
+        Where a column has sketches by partition, these too: the partitions that have got rows.
+
         Parameters
         ----------
         columns : sequence of str, optional
-            Top-level columns; by default those that have committed sketches.
+            Top-level columns, by names or patterns as for `compute`; by default those that have committed sketches.
+        max_size_bytes : int, optional
+            What the sketches of the table and of the partitions may take together, as for `compute`; by default what
+            was asked for when they were made.
         spark : pyspark.sql.SparkSession, optional
             The session that reads. By default up to 128 MiB of new files are read in this process, without Spark; for
             anything else the running session is used, or a new local one.
@@ -322,10 +369,10 @@ class StatisticsFiles(Contents):
         ------
         StatisticsMissingError
             Nothing has been committed for this snapshot or an ancestor of it.
-        ColumnNotFoundError
-            The table has no such column.
+        ColumnNotFoundError, CallError
+            The table has no such column; the call is wrong.
         PuffinFormatError
-            The committed statistics are damaged.
+            The table's committed statistics are damaged. Damaged sketches by partition are left as they are, and named.
         SparkUnavailableError, UnsupportedError
             As `compute`.
 
@@ -335,24 +382,35 @@ class StatisticsFiles(Contents):
         its present type, and files were added since and nothing else happened, as the operations of the snapshots and
         the manifests show. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and
         lengths exactly, the sketches within their error.
+
+        Sketches by partition follow the same rules, in the same scan. A partition whose sketches were left out to save
+        space gets counts alone from new files, as its sketches would need all of its files.
         """
         from icestats.read.puffin.committed_columns import find_sketched_fields
-        from icestats.scan.scan_plan import select_columns
         from icestats.spark.statistics_refresh import Refresh
-        from icestats.table.statistics import RefreshedStatistics, find_unlisted
+        from icestats.table.statistics import RefreshedStatistics, find_unlisted, fit_partitions
 
+        if max_size_bytes is not None:
+            check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         fields, blobs = self.schema.top_level, self._reader.blobs
-        select_columns(fields, columns)
-        asked = find_sketched_fields(blobs, fields) if columns is None else [f for f in fields if f.name in columns]
+        check_names("columns", columns, or_none=True)
+        asked = find_sketched_fields(blobs, fields)
+        if columns is not None:
+            names = match_names(columns, [field.name for field in fields])
+            asked = tuple(field for field in fields if field.name in names)
         if not asked:
             raise StatisticsMissingError(
                 f"{self.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
                 "run table.compute().commit(), or `icestats compute --commit`, once"
             )
         refresh = Refresh(spark, self._source, snapshot, self.schema, progress)
-        found = refresh.run(blobs, asked)
+        found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes)
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
+
+    def _find_size_bytes(self) -> int:
+        stated = parse_count(self._require_snapshot().summary.get("total-files-size"))
+        return pc.sum(self.files()["file_size_in_bytes"]).as_py() or 0 if stated is None else stated
 
     def remove_statistics(
         self,
@@ -396,7 +454,7 @@ class StatisticsFiles(Contents):
         Do this before you drop a column whose NDV is listed for the current snapshot: afterwards Spark's joins fail.
         """
         from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
-        from icestats.table.statistics import build_removal_report
+        from icestats.table.statistics import build_removal_report, refresh_running_spark
 
         if snapshot is None:
             snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
@@ -406,9 +464,12 @@ class StatisticsFiles(Contents):
             raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
         else:
             plan = prepare_removal(load_writable_table(self._source), snapshot, restore=restore, partitions=partitions)
+        note = ""
         if not dry_run:
             commit_removal(plan)
-        return build_removal_report(plan, removed=not dry_run)
+            note = refresh_running_spark(self._source)
+        report = build_removal_report(plan, removed=not dry_run)
+        return replace(report, text=f"{report.text}{note}")
 
     def export(
         self,
@@ -439,7 +500,7 @@ class StatisticsFiles(Contents):
         dry_run : bool
             With `metastore`: only say what would be written.
         spark : pyspark.sql.SparkSession, optional
-            The session that scans; by default the running one, or a new local one.
+            The session that scans; by default that of `load`, the running one, or a new local one.
 
         Returns
         -------

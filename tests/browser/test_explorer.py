@@ -1,199 +1,220 @@
-"""The explorer in a real JupyterLab, part by part: what a person does, and what is then seen."""
+"""The explorer in a real JupyterLab, tab by tab: what a person does, and what is then seen."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from benchmarks.explorer_page import HEIGHT, ExplorerPage
+from benchmarks.explorer_page import MINUTE_MS, SIZES, TABS, ExplorerPage
 
-MINUTE_MS = 60_000
 CELLS = ("import icestats", "explorer = icestats.load('demo.events').explore()\nexplorer")
-PARTS = (
-    *("summary", "selection", "manifests", "partitions", "columns", "histogram", "findings", "outline", "plan"),
-    *("estimates", "snapshots", "statistics", "coverage", "compute"),
-)
+LOCAL = re.compile(r"(https?|ws)://127\.0\.0\.1:|data:|blob:")
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 expect.set_options(timeout=MINUTE_MS)
 
 
-def test_every_part_is_drawn(opened: ExplorerPage) -> None:
-    """Figures, bars, cells, cards, rows: each part has what the demo table has."""
-    expect(opened.part("summary")).to_contain_text("1,080,700")
-    expect(opened.part("manifests").locator(".barlayer .point")).not_to_have_count(0)
-    expect(opened.part("partitions").locator(".heatmaplayer image")).to_have_count(1)
+def test_every_tab_has_what_the_table_has(opened: ExplorerPage) -> None:
+    expect(opened.root.locator(".icestats-head")).to_contain_text("1,080,700")
+    expect(opened.figure("partitions").locator("[data-key]")).not_to_have_count(0)
+    expect(opened.part("findings").locator("[data-card]")).not_to_have_count(0)
+    opened.open("Columns")
     expect(opened.rows("columns")).to_have_count(10)
-    expect(opened.part("columns").locator(".icestats-spark-bars i").first).to_be_visible()
-    expect(opened.part("histogram").locator(".scatterlayer .trace")).not_to_have_count(0)
-    for name in ("findings", "outline", "snapshots", "statistics", "coverage"):
-        expect(opened.rows(name)).not_to_have_count(0)
+    expect(opened.rows("columns").first.locator("svg")).to_be_visible()
+    expect(opened.figure("histogram").locator("[data-key]")).not_to_have_count(0)
     opened.photograph("part-histogram", opened.part("histogram"))
+    opened.open("Layout")
+    expect(opened.figure("manifests").locator("[data-key]")).not_to_have_count(0)
+    expect(opened.figure("sizes").locator("[data-key]")).not_to_have_count(0)
+    expect(opened.rows("outline")).not_to_have_count(0)
+    opened.open("History")
+    expect(opened.rows("snapshots")).not_to_have_count(0)
+    opened.open("Statistics")
+    expect(opened.rows("statistics").filter(has_text="event_type")).to_have_count(1)
+    expect(opened.part("compute").get_by_role("button", name="Compute", exact=True)).to_be_enabled()
 
 
 def test_the_tree_opens_by_keyboard_down_to_columns(opened: ExplorerPage) -> None:
-    """Arrow keys move and open, Enter on a file shows its columns; all of it is one table."""
-    keys = opened.page.keyboard
-    opened.rows("outline").nth(1).focus()
+    opened.open("Layout")
+    keys, rows = opened.page.keyboard, opened.rows("outline")
+    rows.nth(1).focus()
     keys.press("ArrowRight")
-    expect(opened.rows("outline").nth(2)).to_have_attribute("aria-level", "3")
+    expect(rows.nth(2)).to_have_attribute("aria-level", "3")
     keys.press("ArrowDown")
-    expect(opened.rows("outline").nth(2)).to_be_focused()
-    keys.press("Enter")
-    expect(opened.rows("outline").nth(3)).to_have_attribute("aria-level", "4")
-    expect(opened.rows("outline").nth(3)).to_contain_text("event_id")
-    opened.photograph("part-outline", opened.part("outline"))
+    expect(rows.nth(2)).to_be_focused()
+    keys.press("ArrowRight")
+    expect(rows.nth(3)).to_have_attribute("aria-level", "4")
+    expect(rows.nth(3)).to_contain_text("event_id")
     keys.press("ArrowUp")
     keys.press("ArrowLeft")
-    expect(opened.rows("outline").nth(2)).to_have_attribute("aria-level", "2")
+    expect(rows.nth(2)).to_have_attribute("aria-level", "2")
 
 
-def test_the_tree_sorts_filters_and_lists_all_files(opened: ExplorerPage) -> None:
-    """The largest manifest comes first; a comparison leaves some; the list of all files scrolls to its end."""
+def test_the_tree_sorts_searches_and_lists_all_files(opened: ExplorerPage) -> None:
+    opened.open("Layout")
     tree = opened.part("outline")
-    sort_tree_by_records(opened)
+    head = tree.get_by_role("columnheader", name="records")
+    head.get_by_role("button").first.click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    expect(opened.rows("outline").nth(1)).to_contain_text("54,600")
     tree.get_by_role("searchbox").fill("records > 50000")
     expect(tree.locator(".icestats-caption")).to_contain_text("3 of 31 manifests")
     tree.get_by_role("searchbox").fill("")
-    tree.get_by_role("button", name="all files").click()
+    tree.get_by_text("all files", exact=True).click()
     expect(tree.locator(".icestats-caption")).to_contain_text("2,047 live files")
     opened.rows("outline").first.focus()
     opened.page.keyboard.press("End")
     expect(tree.locator("[aria-rowindex='2048']")).to_be_focused()
     expect(tree.locator("[aria-rowindex='2048']")).to_contain_text(".parquet")
-    tree.get_by_role("button", name="tree", exact=True).click()
+    tree.get_by_text("tree", exact=True).click()
     expect(tree.locator(".icestats-caption")).to_contain_text("31 of 31 manifests")
 
 
-def sort_tree_by_records(opened: ExplorerPage) -> None:
-    """Sort manifests and files, the largest first, however an earlier test has left them."""
-    head = opened.part("outline").get_by_role("columnheader", name="records")
-    if head.get_attribute("aria-sort") != "descending":
-        head.get_by_role("button").click()
-    expect(head).to_have_attribute("aria-sort", "descending")
-    expect(opened.rows("outline").nth(1)).to_contain_text("54,600")
+def test_what_is_selected_is_a_part_of_the_filter_and_can_be_taken_out(opened: ExplorerPage) -> None:
+    """A drag over the partitions and one over a histogram stand in the bar, are planned, and go one by one."""
+    opened.open("Overview")
+    chips = opened.root.locator(".icestats-chip")
+    opened.drag(opened.figure("partitions").locator("[data-plot] rect").first, (0.15, 0.2), (0.45, 0.6))
+    expect(chips).to_have_count(1)
+    expect(chips).to_contain_text("event_time >= '2026-09-0")
+    expect(opened.root.locator(".icestats-query")).to_contain_text("of 2,038 files")
+    opened.open("Columns")
+    opened.rows("columns").filter(has_text="price").click()
+    expect(opened.part("histogram").locator(".icestats-caption")).to_contain_text("price")
+    opened.drag(opened.figure("histogram").locator("[data-plot=values] rect").first, (0.1, 0.5), (0.4, 0.5))
+    expect(chips).to_have_count(2)
+    expect(opened.root.locator(".icestats-query")).to_contain_text("price >=")
+    opened.open("Query")
+    expect(opened.part("plan").locator(".icestats-caption")).to_contain_text("price >=")
+    chips.last.get_by_role("button").click()
+    expect(chips).to_have_count(1)
+    opened.root.get_by_role("button", name="Clear filter and selection").click()
+    expect(chips).to_have_count(0)
+    expect(opened.part("plan")).to_contain_text("No filter yet")
 
 
-def test_a_click_on_a_manifest_filters_every_part(opened: ExplorerPage) -> None:
-    """Strip, columns, bars and snapshots are of that manifest; Clear gives the table back."""
-    sort_tree_by_records(opened)
-    before = opened.rows("columns").first.inner_text()
-    opened.rows("outline").nth(1).click()
-    expect(opened.part("selection")).to_contain_text("54,600 records, 69 data files")
-    expect(opened.part("columns").locator(".icestats-caption")).to_contain_text("of manifest")
-    expect(opened.rows("outline").nth(1)).to_have_attribute("aria-selected", "true")
-    assert opened.rows("columns").first.inner_text() != before
-    opened.part("selection").get_by_role("button", name="Clear selection").click()
-    expect(opened.part("selection")).to_contain_text("Whole table")
-    expect(opened.rows("columns").first).to_contain_text(before.splitlines()[0])
-    expect(opened.part("columns").locator(".icestats-caption")).not_to_contain_text("of manifest")
+def test_a_filter_is_completed_checked_and_planned_as_one_types(opened: ExplorerPage) -> None:
+    box = opened.root.get_by_role("combobox").first
+    box.fill("")
+    box.press_sequentially("event_ty")
+    expect(opened.root.get_by_role("option", name="event_type")).to_be_visible()
+    box.press("Tab")
+    expect(box).to_have_value(re.compile(r"^event_type\b"))
+    box.fill("price < 'cheap'")
+    expect(box).to_have_attribute("aria-invalid", "true")
+    expect(opened.root.locator(".icestats-query")).to_contain_text("cheap")
+    assert "Traceback" not in opened.root.inner_text()
+    box.fill("price < 3 and event_time >= '2026-09-05T00:00:00+00:00'")
+    box.press("Escape")
+    expect(box).to_have_attribute("aria-invalid", "false")
+    opened.open("Query")
+    expect(opened.part("plan")).to_contain_text("event_time_day >= '2026-09-05'")
+    expect(opened.rows("estimates").first).to_be_visible()
+    opened.root.get_by_role("button", name="Clear filter and selection").click()
 
 
-def test_a_brush_over_partitions_filters_every_part(opened: ExplorerPage) -> None:
-    """Dragging marks partitions; arrow keys move the mark; the code says so in Python."""
-    field = opened.part("partitions").locator(".nsewdrag").first.bounding_box()
-    assert field is not None
-    mouse = opened.page.mouse
-    mouse.move(field["x"] + 0.15 * field["width"], field["y"] + 0.2 * field["height"])
-    mouse.down()
-    mouse.move(field["x"] + 0.45 * field["width"], field["y"] + 0.6 * field["height"], steps=4)
-    mouse.up()
-    chosen = opened.part("selection")
-    expect(chosen).to_contain_text("event_time_day 2026-09-02 to 2026-09-05")
-    expect(chosen).to_contain_text("records,")
-    opened.settle()
-    chosen.get_by_role("button", name="Code").click()
-    expect(chosen.locator(".icestats-code")).to_contain_text("table.sql(")
-    opened.photograph("explorer-brushed")
-    chosen.get_by_role("button", name="Code").click()
-    opened.part("partitions").locator("[tabindex='0'][role=application]").first.focus()
-    opened.page.keyboard.press("ArrowRight")
-    expect(chosen).to_contain_text("event_time_day 2026-09-06,")
-    opened.page.keyboard.press("Shift+ArrowRight")
-    expect(chosen).to_contain_text("event_time_day 2026-09-06 to 2026-09-07")
-    frame = opened.part("partitions").locator(".icestats-frame")
-    expect(frame).to_be_visible()
-    opened.page.keyboard.press("Escape")
-    expect(chosen).to_contain_text("Whole table")
-    expect(frame).to_be_hidden()
-
-
-def test_a_click_on_a_column_changes_the_histogram(opened: ExplorerPage) -> None:
-    """Heading and axis become those of the column; a keyboard can do it too."""
-    axis = opened.part("histogram").locator(".xtitle").first
+def test_a_click_on_a_column_changes_the_distribution(opened: ExplorerPage) -> None:
+    opened.open("Columns")
+    caption = opened.part("histogram").locator(".icestats-caption")
     opened.rows("columns").filter(has_text="event_type").click()
-    expect(opened.part("histogram").locator("h4")).to_have_text("Distribution of event_type")
-    expect(axis).to_contain_text("event_type")
-    expect(opened.part("histogram").locator(".xtick text").first).to_have_text("click")
+    expect(caption).to_contain_text("event_type, string")
+    expect(opened.figure("histogram").locator("[data-key]")).to_have_count(5)
     opened.rows("columns").filter(has_text="quantity").focus()
     opened.page.keyboard.press("Enter")
-    expect(axis).to_have_text("quantity")
+    expect(caption).to_contain_text("quantity, int")
     opened.rows("columns").filter(has_text="price").click()
-    expect(axis).to_have_text("price")
+    expect(caption).to_contain_text("price, double")
 
 
-def test_a_filter_is_planned_and_estimated_as_one_types(opened: ExplorerPage) -> None:
-    """A wrong filter says so in a line below; a right one shows the funnel, the estimates, and their q-errors."""
-    box = opened.part("plan").get_by_role("textbox")
-    box.fill("price <")
-    expect(opened.part("plan").locator(".icestats-filter-error")).to_contain_text("cannot be read")
-    expect(box).to_have_attribute("aria-invalid", "true")
-    assert "Traceback" not in opened.part("plan").inner_text()
-    box.fill("price < 3 and event_time >= '2026-09-05T00:00:00+00:00'")
-    expect(opened.part("plan")).to_contain_text("event_time_day >= '2026-09-05'")
-    expect(opened.part("plan").locator(".icestats-filter-error")).to_have_text("")
-    expect(opened.part("plan")).to_contain_text("skipped")
-    expect(opened.rows("estimates")).not_to_have_count(0)
-    opened.part("estimates").get_by_role("button", name="Count the rows").click()
-    expect(opened.part("estimates").locator(".icestats-caption")).to_contain_text("rows counted;")
-    expect(opened.part("estimates").locator(".icestats-cell-good").first).to_be_visible()
-    opened.settle()
+def test_a_part_of_a_distribution_is_zoomed_into_by_typing_its_range(opened: ExplorerPage) -> None:
+    opened.open("Columns")
+    opened.rows("columns").filter(has_text="price").click()
+    panel = opened.part("histogram")
+    panel.get_by_label(re.compile("^From")).fill("100")
+    panel.get_by_label(re.compile("^To")).fill("200")
+    panel.get_by_role("button", name="Go").click()
+    expect(panel).to_contain_text("leaves out about")
+    expect(panel.get_by_role("button", name="Show everything again")).to_be_visible()
+    panel.get_by_role("button", name="Show everything again").click()
+    panel.get_by_label(re.compile("^From")).fill("many")
+    panel.get_by_role("button", name="Go").click()
+    expect(opened.root.locator(".icestats-answer")).to_contain_text("'many'")
 
 
-def test_the_matrix_of_engines_is_filtered_and_says_why(opened: ExplorerPage) -> None:
-    """Words leave the rows that have them; Enter on a row shows each engine's command and evidence."""
-    matrix = opened.part("coverage")
-    expect(matrix.locator(".icestats-caption")).to_contain_text("fresh")
-    matrix.get_by_role("searchbox").fill("event_type min value")
-    expect(opened.rows("coverage")).to_have_count(2)
-    opened.rows("coverage").first.focus()
-    opened.page.keyboard.press("Enter")
-    engines = matrix.get_by_role("region", name="Engines")
-    expect(engines.locator("tbody tr")).to_have_count(7)
-    expect(engines).to_contain_text("IcebergStatistics.java")
-    opened.photograph("part-coverage", matrix)
-    matrix.get_by_role("searchbox").fill("")
+def test_tables_and_pictures_are_saved_as_files(opened: ExplorerPage) -> None:
+    opened.open("Columns")
+    for button, name in (("CSV", "list.csv"), ("SVG", "histogram price.svg"), ("PNG", "histogram price.png")):
+        within = opened.part("columns") if button == "CSV" else opened.part("histogram")
+        with opened.page.expect_download() as found:
+            within.get_by_role("button", name=re.compile(button)).first.click()
+        assert found.value.suggested_filename.endswith(name.rsplit(".", 1)[-1])
+        assert found.value.path().stat().st_size > 300
+    with opened.page.expect_download() as found:
+        opened.root.get_by_role("button", name=re.compile("^Report")).click()
+    assert "<!doctype html>" in found.value.path().read_text()[:100]
 
 
-def test_generating_shows_its_cost_and_waits_for_a_preview(opened: ExplorerPage) -> None:
-    """The cost follows what is chosen; nothing can be committed that nobody has seen."""
-    panel = opened.part("compute")
-    commit = panel.get_by_role("button").filter(has_text=re.compile(r"^\s*Commit$"))
-    expect(panel.locator(".icestats-caption")).to_contain_text("Reads the data of 10 columns")
-    expect(commit).to_be_disabled()
-    panel.get_by_label("sketches by partition").check()
-    expect(panel.locator(".icestats-caption")).to_contain_text("640 partitions")
-    panel.get_by_label("sketches by partition").uncheck()
-    panel.get_by_label("Theta, KLL, column statistics").uncheck()
-    expect(panel.locator(".icestats-caption")).to_contain_text("Nothing to compute")
-    panel.get_by_label("manifest statistics").check()
-    panel.get_by_role("button").filter(has_text=re.compile(r"^\s*Compute$")).click()
-    panel.get_by_role("button").filter(has_text=re.compile(r"^\s*Preview commit$")).click()
-    expect(panel.locator(".icestats-report")).to_contain_text("icestats-manifest-stats-v1")
-    expect(commit).to_be_enabled()
+def test_the_code_gives_what_is_seen(opened: ExplorerPage) -> None:
+    opened.root.locator(".icestats-head").get_by_role("button", name="Code").click()
+    expect(opened.root.locator(".icestats-answer pre")).to_contain_text("table = icestats.load('demo.events')")
+    opened.root.locator(".icestats-answer").get_by_role("button", name="Close").click()
+    expect(opened.root.locator(".icestats-answer pre")).to_have_count(0)
 
 
-def test_it_can_be_read_by_a_screen_reader(opened: ExplorerPage) -> None:
-    """axe finds nothing serious, in light and in dark; the dark theme is JupyterLab's."""
+def test_parts_are_folded_and_widened(opened: ExplorerPage) -> None:
+    opened.open("Columns")
+    part = opened.part("histogram")
+    fold = part.get_by_role("button", name=re.compile("Distribution")).first
+    fold.click()
+    expect(opened.figure("histogram")).to_have_count(0)
+    fold.click()
+    expect(opened.figure("histogram")).to_be_visible()
+    before = (part.bounding_box() or {"width": 0})["width"]
+    part.get_by_role("button", name=re.compile("whole width")).click()
+    opened.page.wait_for_function(
+        "(args) => document.querySelector(\"[data-part='histogram']\").clientWidth > args", arg=before * 1.6
+    )
+    part.get_by_role("button", name=re.compile("half width")).click()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_nothing_is_cut_off_at_the_side_or_lies_over_something_else(
+    opened_anew: Callable[..., ExplorerPage], size: tuple[int, int]
+) -> None:
+    """In three windows, light and dark: no part is wider than the explorer, no facts collide; axe finds nothing."""
+    page = opened_anew("icestats.load('demo.events').explore()", size)
     for theme in ("Light", "Dark"):
-        change_theme(opened, theme)
-        found = Axe().run(opened.page, context=".icestats-explorer").response["violations"]
-        grave = [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")]
-        assert (theme, grave) == (theme, [])
-    opened.photograph("explorer-dark")
-    change_theme(opened, "Light")
+        change_theme(page, theme)
+        for tab in TABS:
+            page.root.get_by_role("tab", name=tab).click()
+            page.settle()
+            assert page.root.evaluate("(root) => root.scrollWidth <= root.clientWidth + 1"), (theme, tab)
+            assert page.root.evaluate(_COLLISIONS) == [], (theme, tab)
+            if (size, theme, tab) == (SIZES[0], "Dark", TABS[0]):
+                page.photograph("explorer-dark")
+            found = Axe().run(page.page, context=".icestats-explorer").response["violations"]
+            grave = [
+                f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")
+            ]
+            assert (theme, tab, grave) == (theme, tab, [])
+    assert page.complaints == []
+
+
+_COLLISIONS = """(root) => {
+  const found = [];
+  for (const kind of ['.icestats-facts > div, [role=tab]', '[data-part] > header > *']) {
+    const boxes = [...root.querySelectorAll(kind)]
+      .map((one) => [one.textContent, one.getBoundingClientRect()]).filter(([, box]) => box.width > 0);
+    boxes.forEach(([text, a], place) => boxes.slice(place + 1).forEach(([other, b]) => {
+      const apart = a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+      if (!apart) found.push(text + ' / ' + other);
+    }));
+  }
+  return found;
+}"""
 
 
 def change_theme(opened: ExplorerPage, theme: str) -> None:
@@ -201,48 +222,40 @@ def change_theme(opened: ExplorerPage, theme: str) -> None:
         "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", f"JupyterLab {theme}"
     )
     opened.page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(theme == 'Light').lower()}'")
-    expect(opened.rows("columns")).to_have_count(10)
     opened.settle()
 
 
-def test_a_narrow_window_has_the_parts_below_each_other(opened: ExplorerPage) -> None:
-    """At 800 pixels no figure is wider than its part, and nothing is cut off at the side."""
-    page = opened.page
-    page.set_viewport_size({"width": 800, "height": HEIGHT + 1800})
-    page.wait_for_function(
-        """() => {
-            const [one, two] = ['manifests', 'partitions'].map((name) =>
-                document.querySelector(`.icestats-explorer .icestats-${name}`).getBoundingClientRect().top);
-            return two > one + 100;
-        }""",
-        timeout=MINUTE_MS,
+def test_the_wheel_scrolls_the_notebook_where_a_table_has_nothing_to_scroll(opened: ExplorerPage) -> None:
+    opened.open("Columns")
+    opened.root.evaluate("(root) => root.scrollIntoView({block: 'start', behavior: 'instant'})")
+    before = (opened.root.bounding_box() or {"y": 0})["y"]
+    opened.rows("columns").nth(2).hover()
+    opened.page.mouse.wheel(0, -200)
+    opened.page.wait_for_function(
+        "(before) => document.querySelector('.icestats-explorer').getBoundingClientRect().y > before + 20", arg=before
     )
-    page.wait_for_function(
-        """() => [...document.querySelectorAll('.icestats-explorer .icestats-part')].every((part) =>
-            [...part.querySelectorAll('.main-svg, .icestats-table-scroll, input, button')].every((inner) =>
-                inner.getBoundingClientRect().right <= part.getBoundingClientRect().right + 1
-                || inner.closest('.icestats-table-scroll') !== null))""",
-        timeout=MINUTE_MS,
-    )
-    page.set_viewport_size({"width": 1280, "height": HEIGHT})
-    page.wait_for_function(
-        """() => {
-            const [one, two] = ['manifests', 'partitions'].map((name) =>
-                document.querySelector(`.icestats-explorer .icestats-${name}`).getBoundingClientRect().top);
-            return one === two;
-        }""",
-        timeout=MINUTE_MS,
-    )
+
+
+def test_an_empty_table_fits_a_window(
+    opened_anew: Callable[..., ExplorerPage], catalog: object, tmp_path: object
+) -> None:
+    """Nothing empty takes space: each tab of a table without snapshots ends within 900 pixels."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField
+
+    table = catalog.create_table("db.empty", Schema(NestedField(1, "id", LongType())))  # type: ignore[attr-defined]
+    page = opened_anew(f"icestats.load({table.metadata_location!r}).explore()")
+    for tab in TABS:
+        page.root.get_by_role("tab", name=tab).click()
+        page.settle()
+        assert (page.root.bounding_box() or {"height": 10_000})["height"] < 700, tab
+    assert page.complaints == []
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_complains(opened: ExplorerPage) -> None:
     """Every request goes to the notebook server, no message is over 2 MB, console and kernel have no error."""
-    expect(opened.part("partitions").locator(".heatmaplayer image")).to_have_count(1)
-    expect(opened.part("histogram").locator(".scatterlayer .trace")).not_to_have_count(0)
     opened.settle()
-    elsewhere = [url for url in opened.requests if not re.match(r"(https?|ws)://127\.0\.0\.1:|data:|blob:", url)]
     assert opened.requests
-    assert (elsewhere, opened.complaints) == ([], [])
-    assert 1_000_000 < opened.largest_message < 2_000_000
+    assert ([url for url in opened.requests if not LOCAL.match(url)], opened.complaints) == ([], [])
+    assert opened.largest_message < 2_000_000
     assert opened.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
-    assert opened.page.locator(".icestats-error").count() == 0

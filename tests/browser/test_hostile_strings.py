@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,61 +47,70 @@ def shown(chromium: Browser, lab: str, lab_folder: Path, spark: Any, tmp_path_fa
         "table.layout()",
     )
     write_notebook(lab_folder / "hostile.ipynb", cells)
-    found = chromium.new_page(viewport={"width": 1280, "height": 4600})
+    found = chromium.new_page(viewport={"width": 1440, "height": 900})
     open_notebook(found, lab.format("hostile.ipynb"))
     run_all_cells(found)
-    expect(part(found, "partitions").locator(".main-svg").first).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(part(found, "partitions").locator("svg.icestats-figure").first).to_be_visible(timeout=2 * MINUTE_MS)
     yield found
     found.close()
 
 
 def part(page: Page, name: str) -> Locator:
-    return page.locator(f".icestats-explorer .icestats-part.icestats-{name}").first
+    return page.locator(f".icestats-explorer [data-part='{name}']").first
+
+
+def open_tab(page: Page, name: str) -> None:
+    page.locator(".icestats-explorer").first.get_by_role("tab", name=name).click()
 
 
 def test_names_and_values_are_text(shown: Page) -> None:
-    """Cards, axes, tree and heading show the very characters."""
+    """Tables, axes, tree and titles show the very characters."""
+    open_tab(shown, "Columns")
     expect(part(shown, "columns").get_by_role("row").filter(has_text="onerror").first).to_be_visible()
-    expect(part(shown, "histogram").locator("h4")).to_have_text(f"Distribution of {HOSTILE}")
-    expect(part(shown, "histogram").locator(".xtitle").first).to_contain_text("<img src=x")
-    expect(part(shown, "partitions").locator(".xtick text").filter(has_text="<img src").first).to_be_visible()
+    expect(part(shown, "histogram").locator(".icestats-caption")).to_contain_text(HOSTILE)
+    open_tab(shown, "Overview")
+    expect(part(shown, "partitions").locator("svg text").filter(has_text="<img").first).to_be_visible()
+    open_tab(shown, "Layout")
     tree = part(shown, "outline")
-    tree.locator(".icestats-table-space [role=row]").nth(1).focus()
+    tree.locator(".icestats-tbody [role=row]").nth(1).focus()
     shown.keyboard.press("ArrowRight")
     expect(tree.locator("[aria-level='3']").filter(has_text="<img src").first).to_be_visible()
 
 
-def test_hovers_are_text(shown: Page) -> None:
-    """plotly reads a kind of HTML in hovers: what is from the table is not among it."""
-    bar = part(shown, "partitions").locator(".barlayer .point path").nth(2)
-    bar.hover(force=True)
-    hover = part(shown, "partitions").locator(".hoverlayer text").first
-    expect(hover).to_contain_text("<img src=x")
-    assert part(shown, "partitions").locator(".hoverlayer img, .hoverlayer script").count() == 0
+def test_tooltips_are_text(shown: Page) -> None:
+    open_tab(shown, "Overview")
+    part(shown, "partitions").locator("[data-key]").nth(1).hover()
+    expect(shown.locator(".icestats-tip").first).to_contain_text("<img src=x")
+    assert shown.locator(".icestats-tip img, .icestats-tip script").count() == 0
 
 
 def test_errors_filters_selections_and_code_are_text(shown: Page) -> None:
     """What a person types, and what is marked, comes back as text."""
-    box = part(shown, "plan").get_by_role("textbox")
+    root = shown.locator(".icestats-explorer").first
+    box = root.get_by_role("combobox").first
     box.fill(f"{HOSTILE} = 1")
-    expect(part(shown, "plan").locator(".icestats-filter-error")).to_contain_text("<img src=x")
+    expect(root.locator(".icestats-query")).to_contain_text("<img")
     box.fill("v = '<b>7</b>'")
+    box.press("Escape")
+    open_tab(shown, "Query")
     expect(part(shown, "plan").locator(".icestats-caption")).to_contain_text("<b>7</b>")
-    part(shown, "partitions").locator(".barlayer .point path").nth(2).click(force=True)
-    expect(part(shown, "selection")).to_contain_text("<img src=x")
-    part(shown, "selection").get_by_role("button", name="Code").click()
-    expect(part(shown, "selection").locator(".icestats-code")).to_contain_text("onerror")
+    open_tab(shown, "Overview")
+    part(shown, "partitions").locator("[data-key]").nth(1).click()
+    expect(root.locator(".icestats-chip")).to_contain_text("<img src=x")
+    root.locator(".icestats-head").get_by_role("button", name="Code").click()
+    expect(root.locator(".icestats-answer pre")).to_contain_text("onerror")
+    root.locator(".icestats-answer").get_by_role("button", name="Close").click()
 
 
 def test_a_commit_and_its_report_are_text(shown: Page) -> None:
     """From the choice to the commit: manifests' statistics, made without Spark, are committed from the panel."""
+    open_tab(shown, "Statistics")
     panel = part(shown, "compute")
     panel.get_by_label("Theta, KLL, column statistics").uncheck()
     panel.get_by_label("manifest statistics").check()
-    for name in ("Compute", "Preview commit", "Commit"):
-        panel.get_by_role("button").filter(has_text=re.compile(rf"^\s*{name}$")).click()
-    expect(panel).to_contain_text("Committed. The table above")
-    expect(part(shown, "statistics")).to_contain_text("manifest statistics")
+    for name in ("Compute", "Commit"):
+        panel.get_by_role("button", name=name, exact=True).click()
+    expect(panel.get_by_text("Committed").first).to_be_visible()
 
 
 def test_nothing_of_it_has_run(shown: Page) -> None:

@@ -29,7 +29,11 @@ class App:
 
     def part(self, name: str) -> Locator:
         """One of the explorer's parts."""
-        return self.page.locator(f".icestats-explorer .icestats-{name}").first
+        return self.page.locator(f".icestats-explorer [data-part='{name}']").first
+
+    def open(self, tab: str) -> None:
+        """Open one of the explorer's tabs."""
+        self.page.locator(".icestats-explorer").first.get_by_role("tab", name=tab).click()
 
     def take(self, name: str) -> None:
         """Take a picture of what the window shows: for docs/images with ICESTATS_SCREENSHOTS set."""
@@ -39,10 +43,11 @@ class App:
         self.page.screenshot(path=path, animations="disabled")
         assert path.stat().st_size > 20_000
 
-    def take_part(self, number: int, name: str) -> None:
-        """Take a picture with a part at the top of the window: a frame of the animated tour."""
-        self.part(name).evaluate("(part) => part.scrollIntoView({block: 'start', behavior: 'instant'})")
-        expect(self.part(name)).to_be_in_viewport()
+    def take_tab(self, number: int, name: str) -> None:
+        """Take a picture with the explorer at the top of the window: a frame of the animated tour."""
+        root = self.page.locator(".icestats-explorer").first
+        root.evaluate("(root) => root.scrollIntoView({block: 'start', behavior: 'instant'})")
+        self.page.mouse.move(2, 2)
         self.take(f"tour-{number}-{name}")
 
     def _hear(self, kind: str, text: str) -> None:
@@ -63,7 +68,7 @@ def test_the_explorer_is_drawn(app: App) -> None:
     """The widget is alive: its figures are there, and it answers a click."""
     explorer = app.page.locator(".icestats-explorer").first
     expect(explorer).to_be_visible(timeout=2 * MINUTE_MS)
-    expect(explorer.locator(".main-svg").first).to_be_visible(timeout=MINUTE_MS)
+    expect(explorer.locator("svg.icestats-figure").first).to_be_visible(timeout=MINUTE_MS)
 
 
 def test_every_cell_has_its_answer(app: App) -> None:
@@ -81,26 +86,33 @@ def test_every_cell_has_its_answer(app: App) -> None:
 
 
 def test_the_tour_of_the_documentation(app: App) -> None:
-    """From the findings to the panel that computes: each picture is of a state that answers."""
-    for name in ("manifests", "partitions", "histogram"):
-        expect(app.part(name).locator(".main-svg").first).to_be_visible(timeout=MINUTE_MS)
-    expect(app.part("findings").get_by_role("rowheader").first).to_be_visible(timeout=MINUTE_MS)
-    app.take_part(1, "summary")
-    app.take_part(2, "manifests")
+    """From the overview to the panel that computes: each picture is of a state that answers."""
+    expect(app.part("partitions").locator("svg.icestats-figure").first).to_be_visible(timeout=MINUTE_MS)
+    expect(app.part("findings").locator("[data-card]").first).to_be_visible(timeout=MINUTE_MS)
+    app.take_tab(1, "overview")
+    app.open("Columns")
     app.part("columns").get_by_role("rowheader", name="event_type").click()
-    expect(app.part("histogram").locator("h4")).to_have_text("Distribution of event_type", timeout=MINUTE_MS)
+    caption = app.part("histogram").locator(".icestats-caption")
+    expect(caption).to_contain_text("event_type, string", timeout=MINUTE_MS)
     app.part("columns").get_by_role("rowheader", name="price").click()
-    expect(app.part("histogram").locator(".xtitle").first).to_have_text("price", timeout=MINUTE_MS)
-    app.take_part(3, "columns")
-    app.take_part(4, "findings")
-    box = app.part("plan").get_by_role("textbox", name="Row filter")
+    expect(caption).to_contain_text("price, double", timeout=MINUTE_MS)
+    app.take_tab(2, "columns")
+    box = app.page.locator(".icestats-explorer").first.get_by_role("combobox").first
     box.fill("device_id = 74 and event_time >= '2026-09-01T10:00:00'")
-    box.press("Enter")
+    box.press("Escape")
+    app.open("Query")
     expect(app.part("plan")).to_contain_text("34 files", timeout=MINUTE_MS)
     expect(app.part("estimates")).to_contain_text("combined", timeout=MINUTE_MS)
-    app.take_part(5, "plan")
-    app.take_part(6, "estimates")
-    app.take_part(7, "statistics")
+    app.take_tab(3, "query")
+    app.open("Layout")
+    expect(app.part("manifests").locator("svg.icestats-figure").first).to_be_visible(timeout=MINUTE_MS)
+    app.take_tab(4, "layout")
+    app.open("History")
+    expect(app.part("snapshots").get_by_role("rowheader").first).to_be_visible(timeout=MINUTE_MS)
+    app.take_tab(5, "history")
+    app.open("Statistics")
+    expect(app.part("statistics").get_by_role("rowheader", name="price")).to_be_visible(timeout=MINUTE_MS)
+    app.take_tab(6, "statistics")
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_complains(app: App) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,12 @@ class Place:
     """A partitioned table with statistics of an earlier snapshot, on the failing storage."""
 
     def __init__(self, folder: Path) -> None:
-        failing_storage.PLAN = Failure()
-        folder.mkdir()
-        self.folder = folder
+        self.folder = folder / "now"
+        self.folder.mkdir()
         self.properties = {
             "type": "sql",
-            "uri": f"sqlite:///{folder}/catalog.db",
-            "warehouse": f"file://{folder}/warehouse",
+            "uri": f"sqlite:///{self.folder}/catalog.db",
+            "warehouse": f"file://{self.folder}/warehouse",
             "py-io-impl": "tests.failing_storage.FailingIO",
         }
         with SqlCatalog("catalog", **self.properties) as catalog:
@@ -46,6 +46,13 @@ class Place:
             commit(table.refresh(), theta(table, 1))
             table.refresh().append(ROWS)
         self.before = self.unregistered()
+        shutil.copytree(self.folder, folder / "built")
+
+    def restore(self) -> None:
+        """Put everything back as it was built."""
+        failing_storage.PLAN = Failure()
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.folder.with_name("built"), self.folder)
 
     def load(self) -> icestats.Table:
         return icestats.load("db.t", catalog=self.properties)
@@ -71,11 +78,16 @@ class Place:
         return {p.name for p in folder.iterdir() if p.suffix in (".stats", ".parquet")} - known
 
 
-def fail_at_each_call(tmp_path, act, **how):
-    """Yield the place, the outcome and the error of an act, for each of its calls of the storage that fails."""
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Place:
+    return Place(tmp_path_factory.mktemp("place"))
+
+
+def fail_at_each_call(place, act, **how):
+    """Yield the outcome and the error of an act, for each of its calls of the storage that fails."""
     for at in range(1, MOST_CALLS):
-        place = Place(tmp_path / str(at))
-        work = act(place)
+        place.restore()
+        work = act()
         failing_storage.PLAN = plan = Failure(at, **how)
         error = outcome = None
         try:
@@ -83,7 +95,7 @@ def fail_at_each_call(tmp_path, act, **how):
         except IcestatsError as caught:
             error = caught
         failing_storage.PLAN = Failure()
-        yield place, outcome, error
+        yield outcome, error
         if len(plan.calls) < at:
             assert error is None
             return
@@ -92,12 +104,12 @@ def fail_at_each_call(tmp_path, act, **how):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
-def test_a_commit_does_all_or_nothing_and_names_what_it_leaves(tmp_path, mode):
-    def act(place):
+def test_a_commit_does_all_or_nothing_and_names_what_it_leaves(place, mode):
+    def act():
         return place.load().compute(partitions=True, manifests=True).commit
 
     failed = 0
-    for place, report, error in fail_at_each_call(tmp_path, act, **MODES[mode]):
+    for report, error in fail_at_each_call(place, act, **MODES[mode]):
         registered, left = place.registered(), place.unregistered() - place.before
         assert {len(names) for names in registered.values()} in ({0}, {1}), "one of two files is registered"
         text = str(report if error is None else error)
@@ -119,12 +131,12 @@ def test_a_commit_does_all_or_nothing_and_names_what_it_leaves(tmp_path, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
-def test_a_removal_does_all_or_nothing(tmp_path, mode):
-    def act(place):
+def test_a_removal_does_all_or_nothing(place, mode):
+    def act():
         place.load().compute(partitions=True, manifests=True).commit()
         return place.load().remove_statistics
 
-    for place, report, error in fail_at_each_call(tmp_path, act, **MODES[mode]):
+    for report, error in fail_at_each_call(place, act, **MODES[mode]):
         counts = {len(names) for names in place.registered().values()}
         assert counts in ({0}, {1})
         if report is not None:

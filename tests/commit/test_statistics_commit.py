@@ -88,7 +88,7 @@ def test_the_plan_names_the_trap_where_it_applies(table):
     assert len(trap) == 1
     assert "an equality on a, c (" in trap[0]
     assert not any("0 rows" in effect for effect in prepare_commit(table, [theta(table, 2)]).effects)
-    assert "Spark plans as before" in prepare_commit(table, [kll(table, 1)]).effects[0]
+    assert "Spark and Impala plan as before" in prepare_commit(table, [kll(table, 1)]).effects[0]
 
 
 def test_other_blobs_are_carried_over_and_the_same_ones_are_replaced(table):
@@ -205,6 +205,17 @@ def test_a_bare_metadata_file_is_read_only(table):
     with pytest.raises(CommitError, match="read-only"):
         remove(static)
     assert statistics_files(table) == []
+
+
+def test_a_table_of_format_version_1_takes_statistics_loses_them_and_stays_what_it_is(catalog):
+    table = catalog.create_table("db.v1", ROWS.schema, properties={"format-version": "1"})
+    table.append(ROWS)
+    commit(table, theta(table, 1), kll(table, 3))
+    assert listed(table) == [(THETA, (1,), "2")]
+    assert stored(table) == {(THETA, (1,)): b"theta", (KLL, (3,)): b"kll"}
+    remove(table)
+    assert entries(table) == []
+    assert table.refresh().metadata.format_version == 1
 
 
 def test_format_version_3_is_refused_where_pyiceberg_would_write_the_metadata(catalog, table):

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from icestats.spark.session import stop_session
+from tests.interop.catalog_server import CATALOGS, CatalogServer, fetch_catalog, run_catalog
 from tests.interop.engine_server import CATALOG, ENGINES, Server, fetch, run_server
 from tests.interop.lake import Lake
 
@@ -33,11 +35,19 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield server
 
 
+@pytest.fixture(scope="session", params=CATALOGS, ids=str)
+def catalog_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServer]:
+    fetch_catalog(request.param)
+    with run_catalog(request.param, tmp_path_factory.mktemp("catalog")) as server:
+        # A session of tests before may lack what opens S3.
+        stop_session()
+        yield server
+        stop_session()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _spark() -> Iterator[None]:
     yield
-    from icestats.spark.session import stop_session
-
     stop_session()
 
 

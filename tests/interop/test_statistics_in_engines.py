@@ -35,7 +35,7 @@ def is_same(text, value):
 def test_the_optimizer_has_the_committed_figures(lake, orders):
     """SHOW STATS gives the row count, NDV, share of nulls, minimum and maximum."""
     lake.create("orders", orders)
-    lake.open("orders").compute().commit()
+    lake.open("orders").compute().commit(list_ndv=orders.column_names)
     lake.tell_engine("orders")
     row_count, figures = lake.show_stats("orders")
     assert row_count == len(orders)
@@ -93,6 +93,10 @@ def test_analyze_and_the_kits_theta_agree(lake, orders):
     same = {name for name in theirs if merged[name] == pytest.approx(ours[name].ndv, rel=0.06)}
     # Presto hashes other types as whole numbers of 8 bytes.
     assert same == (set(theirs) if lake.server.engine is TRINO else {"id", "name", "price"})
+    lake.create("own", orders)
+    lake.open("own").compute().commit()
+    joins = {name: table.estimate_join(lake.open("own"), name)["join-theta"] for name in theirs}
+    assert {name for name, found in joins.items() if found.rows is not None} == same
 
 
 def merge_with_engine(table, column, ours):
@@ -141,7 +145,7 @@ def test_analyze_of_one_column_leaves_the_table_open(lake, orders):
     lake.server.query(f"analyze {lake.name('orders')} with (columns = array['id'])")
     table = lake.tell_catalog("orders")
     assert {row["type"] for row in table.sketches().to_pylist() if row["listed"]} == {THETA}
-    table.compute().commit()
+    table.compute().commit(list_ndv=orders.column_names)
     lake.tell_engine("orders")
     assert all(seen.ndv is not None for seen in lake.show_stats("orders")[1].values())
 
@@ -153,7 +157,7 @@ def test_no_blob_and_no_file_of_the_kit_disturbs(lake, orders):
         update.add_identity("day")
     table.append(orders.slice(0, 3_000))
     everything = {"table": True, "by": "partition", "partitions": True, "manifests": True, "with_column_stats": True}
-    lake.open("orders").compute(**everything, max_size_bytes=8 << 20).commit()
+    lake.open("orders").compute(**everything, max_size_bytes=8 << 20).commit(list_ndv=orders.column_names)
     lake.tell_engine("orders")
     committed = lake.open("orders")
     kinds = {row["type"] for row in committed.sketches().to_pylist()}

@@ -137,7 +137,7 @@ def test_the_truth_lies_within_every_certain_bound(
     """Whatever the filter and the partitioning, bounds that are called certain hold, and estimates lie within them."""
     table = tables[spec]
     estimates = table.estimate(row_filter)
-    actual = count_rows(table._source, table.snapshot, table.schema, table._bind(row_filter))
+    actual = count_rows(table._source, table.snapshot, table.schema, table.bind(row_filter))
     for source in CERTAIN:
         found = estimates[source]
         assert found.rows_lower is not None
@@ -156,7 +156,7 @@ def test_counting_many_filters_at_once_is_counting_each(
 ) -> None:
     """One pass for all filters gives what a scan with each gives."""
     table = tables[spec]
-    bound = [table._bind(one) for one in row_filters]
+    bound = [table.bind(one) for one in row_filters]
     each = [count_rows(table._source, table.snapshot, table.schema, one) for one in bound]
     assert count_rows_of_many(table._source, table.snapshot, table.schema, bound) == each
 
@@ -173,4 +173,4 @@ def test_the_sql_of_a_filter_selects_the_same_rows(tables: dict[str, icestats.Ta
         connection.execute("set timezone = 'UTC'")
         condition = build_sql(question.predicate, "duckdb", exact=True)
         (counted,) = connection.execute(f"select count(*) from t where {condition}").fetchone() or (None,)
-    assert counted == count_rows(table._source, table.snapshot, table.schema, table._bind(row_filter))
+    assert counted == count_rows(table._source, table.snapshot, table.schema, table.bind(row_filter))

@@ -148,7 +148,7 @@ def sketch(known: Known, chance: Any) -> None:
     by_key = {
         column.name: {key: accumulate(column, known.live(key)) for key in keys} for column in opened.schema.columns
     }
-    snapshot, by_partition = opened.snapshot, ScannedPartitions(2_000, 12, by_key)
+    snapshot, by_partition = opened.snapshot, ScannedPartitions(by_key, dict.fromkeys(by_key, (2_000, 12)))
     found = TableStatistics(
         snapshot.snapshot_id, snapshot.sequence_number, len(rows), 0, 0, columns, {}, by_partition=by_partition
     )

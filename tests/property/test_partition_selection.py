@@ -97,7 +97,7 @@ def internal(value: Any) -> Any:
 
 def select(source: Any, row_filter: Any, entry: PartitionEntry) -> PartitionSelection:
     table = source[0]
-    return select_partitions(table._bind(row_filter), table.metadata.specs, table.schema, [entry])
+    return select_partitions(table.bind(row_filter), table.metadata.specs, table.schema, [entry])
 
 
 def literal(value: Any) -> Any:

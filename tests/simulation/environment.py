@@ -86,7 +86,7 @@ def controlled(turns: Turns) -> Iterator[None]:
         id(as_completed): list,
         id(PyArrowFileIO): SimulatedFileIO,
         id(icestats.spark.statistics_scan.run_scan): _scan,
-        id(icestats.spark.session.get_session): lambda: None,
+        id(icestats.spark.session.get_session): lambda **_: None,
     }
     clear_manifest_cache()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():

@@ -26,7 +26,7 @@ def assert_found(what, first=0):
 
 def test_a_lost_update(monkeypatch):
     monkeypatch.setattr(entries._AssertEntry, "validate", lambda self, base_metadata: None)
-    assert_found(r"has lost|lost by|unknown snapshot", first=140)
+    assert_found(r"has lost|lost by|unknown snapshot", first=190)
 
 
 def test_half_a_commit(monkeypatch):

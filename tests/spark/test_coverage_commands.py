@@ -10,6 +10,8 @@ from click.testing import CliRunner
 import icestats
 from icestats.cli.command_line import cli
 from icestats.estimation.coverage import name_state
+from icestats.spark.session import ICEBERG_CATALOG, active
+from tests.spark_versions import SPARK
 
 pytestmark = pytest.mark.spark
 NAMESPACE = "icestats.coverage"
@@ -17,6 +19,16 @@ ROWS = (
     "select id, date_add(date'2026-01-01', cast(id % 3 as int)) as day, id % 7 = 0 as late, id / 4.0 as price, "
     "if(id % 5 = 0, null, concat('n', id % 20)) as name from range({})"
 )
+
+
+@pytest.fixture
+def own_session(spark, tmp_path):
+    """A session of the user's with a Hadoop catalog, active as long as it is used."""
+    session = spark.newSession()
+    for key, value in {"": ICEBERG_CATALOG, ".type": "hadoop", ".warehouse": tmp_path.as_uri()}.items():
+        session.conf.set(f"spark.sql.catalog.own{key}", value)
+    with active(spark), active(session):
+        yield session
 
 
 @pytest.fixture
@@ -41,6 +53,31 @@ def run_commands(name: str) -> set[str]:
         result = CliRunner().invoke(cli, shlex.split(command)[1:], catch_exceptions=False)
         assert result.exit_code == 0, result.output
     return commands
+
+
+def test_the_commands_of_a_table_that_only_the_session_knows_are_python_and_close_its_gaps(own_session):
+    session, name = own_session, "own.db.orders"
+    session.sql(f"create table own.db.orders using iceberg partitioned by (day) as {ROWS.format(300)}")
+
+    def read():
+        rows = icestats.load(name, spark=session).coverage().to_pylist()
+        return {(r["engine"], r["level"], r["statistic"], r["column"]): r for r in rows}
+
+    for command in sorted({row["command"] for row in read().values() if ".compute(" in (row["command"] or "")}):
+        eval(command, {"icestats": icestats, "spark": session})
+    found = read()
+    commands = {row["command"] for row in found.values()} - {None}
+    loading = "icestats.load('own.db.orders', spark=spark)"
+    assert {one for one in commands if one.startswith(("icestats", "print"))} == {
+        f"{loading}.to_spark()", f"print({loading}.export('hive'))", f"print({loading}.export('impala'))",
+        f"print({loading}.export('hive', metastore=metastore))",
+    }  # fmt: skip
+    if SPARK == (4, 1):
+        fed = eval(f"{loading}.to_spark()", {"icestats": icestats, "spark": session})
+        assert fed.sparkSession is session
+    assert name_state(found["Spark", "table-column", "NDV", "name"]) == "fresh"
+    assert name_state(found["Hive", "partition", "num rows", None]) == "fresh"
+    assert found["Hive", "table-column", "num trues", "late"]["command"] == f"print({loading}.export('hive'))"
 
 
 def state_of(name: str, engine: str, level: str, statistic: str, column: str | None = None) -> str:
@@ -76,7 +113,8 @@ def test_what_spark_is_said_to_read_is_what_its_plan_has(spark, table, demo_home
         assert "rowCount=300" in spark.sql(query).first()[0].partition("Physical Plan")[0]
         icestats.load(table).compute(columns=["name"]).commit()
         assert state_of(table, "Spark", "table-column", "NDV", "name") == "fresh"
-        plan = spark.table(table).where("name = 'n1'")._jdf.queryExecution().optimizedPlan()
-        assert int(str(plan.stats().rowCount().get())) < 300
+        with active(spark):
+            plan = spark.table(table).where("name = 'n1'")._jdf.queryExecution().optimizedPlan()
+            assert int(str(plan.stats().rowCount().get())) < 300
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")

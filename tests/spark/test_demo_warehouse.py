@@ -1,3 +1,5 @@
+"""The demo warehouse is built once, to the end or not at all, and has what its notebooks show."""
+
 from __future__ import annotations
 
 import signal

@@ -7,20 +7,19 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
 import numba
-import pyspark
 import pytest
 
 import icestats
+from benchmarks.spark_cluster import run_cluster
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, manifests_to_read, read_rollups
 from icestats.spark.java import find_java
 from icestats.spark.jobs import cancel_jobs
 from icestats.spark.manifest_rollups import bundle_manifests, job_group, read_rollups_with_spark
+from tests.bare_python import make_bare_python
 
 pytestmark = pytest.mark.spark
 
@@ -160,51 +159,21 @@ stop_session()
 """
 
 
-def bare_python(folder: Path) -> Path:
-    """An interpreter of this version that has everything but icestats, and numba only once it is linked to."""
-    environment = folder / "bare"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    (packages,) = environment.glob("lib/python*/site-packages")
-    for found in Path(numba.__file__).parent.parent.iterdir():
-        if not re.match(r"_?icestats|_editable|numba$|.*\.pth$", found.name):
-            (packages / found.name).symlink_to(found)
-    return packages
-
-
-@contextmanager
-def started(kind: str, environment: dict[str, str], said: str, *arguments: str) -> Iterator[str]:
-    """Run Spark's master or worker until the block ends; give what it is at once it has said so."""
-    launcher = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    command = [launcher, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", "--webui-port", "0", *arguments]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    try:
-        yield next((found[0] for line in process.stderr if (found := re.search(said, line))), "it did not start")
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-
-
 def test_executors_without_icestats_are_sent_it(demo_home, tmp_path):
     """On a master and a worker of their own: what is missing is named, then the answer is that of one machine."""
-    packages = bare_python(tmp_path)
+    packages = make_bare_python(tmp_path)
     python = tmp_path / "bare" / "bin" / "python"
     environment = {
         **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         "JAVA_HOME": str(find_java().home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": str(python),
     }
     check = [python, "-c", "import pyarrow, icestats"]
     absent = subprocess.run(check, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert "No module named 'icestats'" in absent.stderr
-    worker = ("--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "work"))
-    with (
-        started("master.Master", environment, r"spark://127\.0\.0\.1:\d+", "--port", "0") as master,
-        started("worker.Worker", environment, "Successfully registered with master", *worker, master),
-    ):
-        command = [sys.executable, "-c", DRIVER, master, tmp_path, packages, Path(numba.__file__).parent]
+    with run_cluster(tmp_path, 1, cores=2, environment={"PYSPARK_PYTHON": str(python)}) as cluster:
+        command = [sys.executable, "-c", DRIVER, cluster.master, tmp_path, packages, Path(numba.__file__).parent]
         own_path = {"PYTHONPATH": str(Path(icestats.__file__).parent.parent)}
         done = subprocess.run(
             list(map(str, command)),

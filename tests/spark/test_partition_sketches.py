@@ -79,7 +79,7 @@ def computed(spark, partitioned):
 
 def merged(computed, column, where, **options):
     table = computed[1]
-    return table._reader.read_partition_sketches(table.schema.find(column), table._bind(where), **options)
+    return table._reader.read_partition_sketches(table.schema.find(column), table.bind(where), **options)
 
 
 @pytest.mark.parametrize("column", ["at", "region", "device", "price", "code", "payload"])

@@ -106,6 +106,33 @@ def test_a_rewrite_of_manifests_brings_what_was_predicted(spark, demo_home):
         spark.sql("DROP TABLE icestats.demo.rewritten")
 
 
+def test_a_table_is_partitioned_anew_by_the_statements_of_what_if(spark, demo_home):
+    """Fields that stay, go and come; one is of a struct, and a name has to be quoted."""
+    spark.sql("DROP TABLE IF EXISTS icestats.demo.repartitioned")
+    spark.sql(
+        "CREATE TABLE icestats.demo.repartitioned (id BIGINT, `odd name` STRING, deep STRUCT<at: TIMESTAMP>) "
+        "USING iceberg PARTITIONED BY (`odd name`, bucket(4, id))"
+    )
+    spark.sql(
+        "INSERT INTO icestats.demo.repartitioned SELECT id * 997 % 4000, concat('n', id % 3), named_struct('at', "
+        "timestamp '2026-09-01 00:00:00' + make_interval(0, 0, 0, 0, id % 96)) FROM range(4000)"
+    )
+    try:
+        table = icestats.load("icestats.demo.repartitioned")
+        found = table.layout().what_if(["id < 1000"], partition_by="day(deep.at), truncate(500, id), `odd name`")
+        for statement in found.statement.split(";\n"):
+            spark.sql(statement).collect()
+        now = table.refresh()
+        spec = now.metadata.specs[now.metadata.default_spec_id]
+        assert [field.transform for field in spec.fields] == ["identity", "day", "truncate[500]"]
+        kept = now.plan("id < 1000").steps[-1].kept_rows
+        assert kept == 1000
+        assert found.comparisons[0].then[-1].kept_rows == pytest.approx(kept, rel=0.05)
+        assert f"some {now.partitions().num_rows} partitions" in found.change
+    finally:
+        spark.sql("DROP TABLE icestats.demo.repartitioned")
+
+
 def _run_every_statement(spark: Any, maintenance: Maintenance) -> None:
     """What findings propose is valid: Spark runs it."""
     spark.sql(maintenance.set_property("write.metadata.metrics.column.id", "truncate(16)"))

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import icestats
 from icestats.cli.command_line import cli
 from icestats.iceberg.types import encode_value
+from tests.spark_versions import SPARK, to_arrow
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +91,7 @@ def test_computed_statistics_are_of_the_columns_that_spark_has(spark, request, f
         rows = spark.sql(f"select * from {relation}")
         found = icestats.load(name, **pin).compute(spark=spark).found.columns
         assert list(found) == rows.columns, relation
-        table = rows.toArrow()
+        table = to_arrow(rows)
         for column in rows.columns:
             assert found[column].null_value_count == table[column].null_count, (relation, column)
             greatest = max((value for value in table[column].to_pylist() if value is not None), default=None)
@@ -103,7 +104,8 @@ def test_a_branch_is_counted_and_explained_by_spark_with_the_current_schema(spar
     name, _ = with_equality_deletes
     found = icestats.load(name, ref="it's").estimate("title = 'x'", actual=True, engines=["spark"], spark=spark)
     assert found.actual == 2
-    assert "Cannot find field 'title'" in found["spark-cbo-off"].reason, "so it is for whoever asks Spark"
+    if SPARK >= (4, 1):
+        assert "Cannot find field 'title'" in found["spark-cbo-off"].reason, "so it is for whoever asks Spark"
     asked = icestats.load(name, ref="it's").estimate("id < 100", engines=["spark"], spark=spark)
     assert asked["spark-cbo-off"].rows == 5, asked["spark-cbo-off"].reason
     spark.sql(f"alter table {name} add column later int")

@@ -1,3 +1,5 @@
+"""A session of Spark is found or started, with jars that are checked; jobs show progress, and end when told to."""
+
 from __future__ import annotations
 
 import subprocess
@@ -5,13 +7,18 @@ import sys
 import threading
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.jobs import cancel_jobs, watch_jobs
+from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
 from icestats.spark.session import get_session, spark_catalog_properties
+from tests.spark_versions import since
 
 pytestmark = pytest.mark.spark
+
+NAMESPACE = "icestats.bare"
 
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -48,38 +55,87 @@ def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):
         settings,
     )
     assert done.stderr == ""
-    assert done.stdout.startswith(
-        "Spark could not get org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 and org.x"
-    )
+    assert done.stdout.startswith(f"Spark could not get {find_runtime(pyspark.__version__)} and org.x")
     assert done.stdout.count("\n") == 1
 
 
-def test_a_session_without_iceberg_is_refused_in_one_line():
-    done = run(
-        "from pyspark.sql import SparkSession\n"
-        "from icestats.errors import SparkUnavailableError\n"
-        "from icestats.spark.session import get_session, stop_session\n"
-        "import icestats\n"
-        "def show(call, *arguments, **named):\n"
-        "    try:\n"
-        "        call(*arguments, **named)\n"
-        "    except SparkUnavailableError as error:\n"
-        "        print(error)\n"
-        "theirs = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        "show(get_session)\n"
-        "show(icestats.load, 'lake.db.t', spark=theirs)\n"
-        "stop_session()\n"
-        "assert theirs.range(3).count() == 3\n"
-        "theirs.stop()\n"
-        "show(icestats.load, 'lake.db.t', spark=theirs)\n"
-        "assert get_session().sparkContext.appName == 'icestats'\n"
-        "stop_session()\n"
-    )
+WITHOUT_ICEBERG = """
+from pyspark.sql import SparkSession
+from icestats.errors import SparkUnavailableError
+from icestats.spark.session import get_session, stop_session
+import icestats
+def show(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except SparkUnavailableError as error:
+        print(error)
+theirs = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()
+equal, plain = icestats.load('icestats.bare.equal'), icestats.load('icestats.bare.plain')
+def ignore(done, total): pass
+for spark in (None, theirs):
+    assert plain.compute(spark=spark, progress=ignore).found.row_count == 100
+    show(equal.compute, spark=spark, progress=ignore)
+show(get_session, {'lake': {'type': 'rest', 'uri': 'http://127.0.0.1:9'}})
+show(icestats.load, 'lake.db.t', spark=theirs)
+stop_session()
+assert theirs.range(3).count() == 3
+theirs.stop()
+show(icestats.load, 'lake.db.t', spark=theirs)
+assert get_session().sparkContext.appName == 'icestats'
+stop_session()
+"""
+
+
+def test_a_session_without_iceberg_scans_what_needs_none_and_is_refused_for_the_rest(spark, namespace, delete_equal):
+    """The same, whether it is the active one or is given."""
+    for name in ("plain", "equal"):
+        spark.sql(
+            f"create table {NAMESPACE}.{name} using iceberg as select id, concat('n', id % 5) name from range(100)"
+        )
+    delete_equal(f"{NAMESPACE}.equal", "name", ["n3"])
+    done = run(WITHOUT_ICEBERG)
     assert done.returncode == 0, done.stderr
-    got, opened, stopped = done.stdout.splitlines()
-    assert got.startswith("the active Spark session has no Iceberg runtime on its class path: start it with")
-    assert opened == got
+    *refused, stopped = done.stdout.splitlines()
+    runtime = find_runtime(pyspark.__version__)
+    assert (
+        refused
+        == [
+            "the Spark session has no Iceberg runtime on its class path: start it with "
+            f"spark.jars.packages={runtime},{SQLITE_DRIVER}, or stop it and let icestats start one"
+        ]
+        * 4
+    )
     assert stopped.startswith("no table is opened by this session: its Spark session has been stopped")
+
+
+OLD_ICEBERG = """
+import sys
+from pyspark.sql import SparkSession
+import icestats
+from icestats.errors import SparkUnavailableError
+runtime, warehouse = sys.argv[1:]
+builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')
+builder = builder.config('spark.jars.packages', runtime)
+builder = builder.config('spark.sql.catalog.lake', 'org.apache.iceberg.spark.SparkCatalog')
+builder = builder.config('spark.sql.catalog.lake.type', 'hadoop').config('spark.sql.catalog.lake.warehouse', warehouse)
+theirs = builder.getOrCreate()
+try:
+    icestats.load('lake.db.t', spark=theirs)
+except SparkUnavailableError as error:
+    print(error)
+theirs.stop()
+"""
+
+
+@since("4.0", "its own Iceberg is the oldest that is known")
+def test_an_iceberg_that_is_too_old_is_named_in_one_line_with_the_one_that_fits(tmp_path):
+    """One that is made for Spark 3.5 lacks what Spark 4 calls."""
+    old = find_runtime("3.5.9", "2.13.8")
+    done = run(OLD_ICEBERG, old, f"file://{tmp_path}/warehouse")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"loading db.t failed: the session's Iceberg {old.rpartition(':')[2]} lacks what it needs")
+    assert line.endswith(f"start the session with spark.jars.packages={find_runtime(pyspark.__version__)}")
 
 
 def test_the_active_session_is_used_from_every_thread(spark):
@@ -142,7 +198,7 @@ from icestats.errors import SparkUnavailableError
 from icestats.spark import jvm
 jvm.JAR_SHA256[jvm.SQLITE_DRIVER] = "0" * 64
 try:
-    jvm.start_session(None, None, {})
+    jvm.start_session({})
 except SparkUnavailableError as error:
     print(error)
 print(jvm.read_ended())

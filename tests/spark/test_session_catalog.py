@@ -18,6 +18,7 @@ from icestats.spark.session import ICEBERG_CATALOG
 from icestats.spark.session_catalog import SessionCatalog
 from tests.committed_statistics import ROWS, listed, open_catalog, theta
 from tests.rest_catalog import serve
+from tests.spark_versions import to_arrow
 
 pytestmark = pytest.mark.spark
 
@@ -271,7 +272,7 @@ def test_restoring_brings_back_the_statistics_before_the_last_commit(session, ma
 @pytest.mark.parametrize("catalog", ["hadoop", "memory"])
 def test_rows_are_written_and_manifests_rewritten_through_the_session(session, make, catalog):
     table = make(catalog)
-    written = writers.append(table, session.table(table.name).limit(10).toArrow())
+    written = writers.append(table, to_arrow(session.table(table.name).limit(10)))
     assert written.statistics is not None, written.message
     written = writers.append_dataframe(table.refresh(), session.table(table.name).limit(10))
     assert written.statistics is not None, written.message

@@ -17,6 +17,7 @@ from icestats.scan.scan_plan import prepare_scan
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
+from tests.spark_versions import to_arrow
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +58,7 @@ def assert_describes(statistics, rows):
 
 
 def rows_of(spark, name, version=""):
-    return spark.sql(f"select {', '.join(COLUMNS)} from {NAMESPACE}.{name} {version}").toArrow()
+    return to_arrow(spark.sql(f"select {', '.join(COLUMNS)} from {NAMESPACE}.{name} {version}"))
 
 
 @pytest.fixture(scope="module")

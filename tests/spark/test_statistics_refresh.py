@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import IntegerType, LongType
 
 import icestats
 from icestats.errors import StatisticsMissingError
@@ -103,8 +104,6 @@ def test_after_a_delete_the_table_is_scanned_in_full_and_the_reason_said(iceberg
 
 
 def test_a_column_of_another_type_or_without_statistics_is_scanned_in_full(iceberg_table, properties):
-    from pyiceberg.types import IntegerType, LongType
-
     with iceberg_table.refresh().update_schema() as update:
         update.add_column("later", IntegerType())
     iceberg_table.refresh().append(rows(0, 10).append_column("later", pa.array(range(10), pa.int32())))
@@ -146,3 +145,59 @@ def test_new_delete_files_are_seen_whatever_the_operation_says(demo_home):
     base_id = deleting.parent_snapshot_id
     found = find_appended_files(load_iceberg_table(table._source), metadata, base_id, lying[deleting.snapshot_id])
     assert (found.reason, found.tasks) == ("rows have been deleted since: the delete files have changed", ())
+
+
+@pytest.fixture
+def partitioned(spark, properties):
+    """Three partitions with committed sketches, then rows for one of them and a new one."""
+    catalog = SqlCatalog("catalog", **properties)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.parts", part_rows(0, 0, 1).schema)
+    with table.update_spec() as update:
+        update.add_identity("part")
+    for part in range(3):
+        table.append(part_rows(part, 1_000 * part, 1_000 * part + 500))
+    icestats.load("db.parts", catalog=properties).compute(by="partition", max_size_bytes=1 << 20).commit()
+    table.append(part_rows(1, 5_000, 5_010))
+    table.append(part_rows(7, 6_000, 6_010))
+    yield table
+    catalog.close()
+
+
+def part_rows(part, start, stop):
+    ids = np.arange(start, stop)
+    return pa.table({"part": pa.array([part] * len(ids), pa.int32()), "id": pa.array(ids, pa.int32())})
+
+
+def parts_of(statistics, column="id"):
+    columns = statistics.found.by_partition.columns[column]
+    return {dict(key.values)[1000][0]: replace(one, kll=None) for key, one in columns.items()}
+
+
+def test_partitions_are_refreshed_by_spark_as_in_this_process(spark, partitioned, properties):
+    table = icestats.load("db.parts", catalog=properties)
+    whole = table.compute(by="partition", max_size_bytes=1 << 20)
+    here, there = table.refresh_statistics(), table.refresh_statistics(spark=spark)
+    assert parts_of(here) == parts_of(there) == parts_of(whole)
+    assert {found.added_file_count for found in (here, there)} == {2}
+    assert [one.value_count for one in parts_of(here).values()] == [500, 510, 500, 10]
+    assert there.commit().committed
+    assert icestats.load("db.parts", catalog=properties).histogram("id", where="part = 1").n == 510
+
+
+def test_partitions_are_read_whole_where_the_table_is(spark, partitioned, properties):
+    """After a delete, and after a promotion: by the same scan, and with the sizes that they had."""
+    partitioned.refresh().delete("id < 100")
+    deleted = icestats.load("db.parts", catalog=properties).refresh_statistics()
+    assert (deleted.added_partitions, deleted.added_to, set(deleted.scanned)) == ({}, {}, {"part", "id"})
+    assert [one.value_count for one in parts_of(deleted).values()] == [400, 510, 500, 10]
+    deleted.commit()
+    with partitioned.refresh().update_schema() as update:
+        update.update_column("id", LongType())
+    partitioned.refresh().append(part_rows(1, 7_000, 7_001).cast(pa.schema([("part", pa.int32()), ("id", pa.int64())])))
+    promoted = icestats.load("db.parts", catalog=properties).refresh_statistics()
+    assert promoted.scanned == {"id": "its type was int and is long now"}
+    assert set(promoted.added_partitions) == {"part"}
+    assert [one.value_count for one in parts_of(promoted).values()] == [400, 511, 500, 10]
+    assert parts_of(promoted)[1].max_value == (7_000).to_bytes(8, "little")
+    assert promoted.found.by_partition.sizes == deleted.found.by_partition.sizes

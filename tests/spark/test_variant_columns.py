@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 import icestats
 from icestats.cli.command_line import cli
+from tests.spark_versions import since
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, since("4.0", "Spark 3.5 has no type variant")]
 NAMESPACE = "icestats.variants"
 
 

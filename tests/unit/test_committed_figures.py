@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import BinaryType, DoubleType, IntegerType, LongType, NestedField, StringType
 
 import icestats
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.stats.table_statistics import read_column_statistics
+from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.table_statistics import PartitionKey, ScannedPartitions, read_column_statistics
 from icestats.table.statistics import Statistics
 
 LONG = "the same sixteen characters and more: "
@@ -54,6 +59,34 @@ def commit(opened):
 def columns(opened):
     found = {row["name"]: row for row in opened.columns().to_pylist()}
     return found, {name: dict(row["provenance"]) for name, row in found.items()}
+
+
+def test_partitions_keep_their_sketches_where_their_column_is_promoted(catalog, catalog_properties):
+    """The keys of the sketches are as wide as the column was."""
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    made = catalog.create_table(
+        "db.days", Schema(NestedField(1, "day", IntegerType(), required=False)), partition_spec=spec
+    )
+    made.append(pa.table({"day": pa.array([-1, -1, 1, None], pa.int32())}))
+    opened = icestats.load("db.days", catalog=catalog_properties)
+    plan, parts = prepare_scan(opened._source, opened.snapshot, opened.schema), {}
+    for value, count in ((b"\xff\xff\xff\xff", 2), (b"\1\0\0\0", 1), (None, 1)):
+        accumulator = ColumnAccumulator(plan.fields[0])
+        day = None if value is None else int.from_bytes(value, "little", signed=True)
+        accumulator.update(pa.array([day] * count, pa.int32()))
+        parts[PartitionKey(0, ((1000, value),))] = accumulator.result()
+    sizes = Sizes(200, 12, 200, 12)
+    found = replace(scan_here(plan, sizes), by_partition=ScannedPartitions({"day": parts}, {"day": (200, 12)}))
+    Statistics(opened._source, found).commit()
+    before = icestats.load("db.days", catalog=catalog_properties)
+    with made.refresh().update_schema() as update:
+        update.update_column("day", LongType())
+    after = icestats.load("db.days", catalog=catalog_properties)
+    assert after.schema.find("day").type == "long"
+    assert [row["ndvs"] for row in after.partitions().to_pylist()] == [[(1, 0)], [(1, 1)], [(1, 1)]]
+    for table in (before, after):
+        assert table.estimate("day != 7")["kll-by-partition"].rows == 3
+        assert table.histogram("day", where="day = -1").n == 2
 
 
 def test_committed_figures_of_this_snapshot_are_shown_as_exact(load):

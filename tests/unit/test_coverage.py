@@ -25,11 +25,15 @@ from icestats.estimation.coverage import name_state, render_coverage
 from icestats.estimation.engine_statistics import LEVELS, PLACES, list_engines, read_engine_facts
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
+from icestats.table.statistics import Statistics
 from icestats.table.table import Table
 from tests.committed_statistics import as_of_others
 
+SIZES = Sizes(200, 12, 200, 12)
 THETA = "apache-datasketches-theta-v1"
 ROOT = Path(icestats.__file__).parents[1]
 SCHEMA = Schema(
@@ -48,6 +52,14 @@ ROWS = pa.table(
         "tags": pa.array([["t"]] * 10, pa.list_(pa.string())),
     }
 )
+
+
+@pytest.fixture(autouse=True)
+def configured(catalog_properties, monkeypatch):
+    """PyIceberg's configuration knows the catalog, as the default one: the command line finds its tables."""
+    monkeypatch.setenv("PYICEBERG_DEFAULT_CATALOG", "catalog")
+    for name, value in catalog_properties.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__CATALOG__{name.upper()}", value)
 
 
 @pytest.fixture
@@ -273,6 +285,39 @@ def test_a_name_that_a_shell_or_an_engine_would_read_otherwise_is_quoted(catalog
     assert all("db.it's; rm" in shlex.split(command) for command in shell)
     assert 'ANALYZE "db"."it\'s; rm"' in commands
     assert "ANALYZE TABLE `db`.`it's; rm` COMPUTE STATISTICS FOR COLUMNS" in commands
+
+
+def test_commands_are_python_where_the_command_line_does_not_know_the_catalog(small_table, load, monkeypatch):
+    """Run as it is shown, with the `catalog` that the table was loaded with, one closes its gap."""
+    monkeypatch.delenv("PYICEBERG_CATALOG__CATALOG__URI")
+    commands = set(load().coverage()["command"].drop_null().to_pylist())
+    assert not [command for command in commands if command.startswith("icestats ")]
+    loading = "icestats.load('db.small', catalog=catalog)"
+    assert {f"print({loading}.export('hive'))", f"{loading}.compute(table=True).commit()"} <= commands
+    (chosen,) = {command for command in commands if "partitions=True" in command}
+    eval(chosen, {"icestats": icestats, "catalog": small_table.catalog.properties})
+    assert states(load(), "partition", "num rows")["Hive"] == "fresh"
+
+
+def test_names_that_options_cannot_list_are_in_python(catalog):
+    rows = pa.table({"a,b": [1], "c": [2]})
+    catalog.create_table("db.commas", rows.schema).append(rows)
+    loaded = icestats.load("db.commas", catalog=catalog.properties)
+    asked = {name: set(loaded.coverage(columns=[name])["command"].to_pylist()) for name in ("a,b", "c")}
+    assert "icestats.load('db.commas').compute(table=True, columns=['a,b']).commit()" in asked["a,b"]
+    assert "icestats compute db.commas --table --columns c --commit" in asked["c"]
+
+
+def test_counts_of_a_boolean_are_in_its_distribution_and_hive_gets_them_by_an_export(table):
+    missing = rows(table, "table-column", "num trues", "flag")["Hive"]
+    assert (name_state(missing), missing["command"]) == ("missing", "icestats compute db.t --table --commit")
+    opened = open_table(table)
+    Statistics(opened._source, scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), SIZES)).commit()
+    known = rows(table, "table-column", "num trues", "flag")["Hive"]
+    assert (name_state(known), known["command"]) == ("ignored", "icestats export db.t --to hive")
+    assert "'numTrues'='10'" in open_table(table).export("hive")
+    histogram = rows(table, "table-column", "histogram", "a")["Hive"]
+    assert histogram["command"] == 'icestats export db.t --to hive --metastore "$METASTORE"', "no statement has it"
 
 
 def test_a_table_without_a_snapshot_has_nothing_and_no_command_helps(empty_table, catalog_properties):

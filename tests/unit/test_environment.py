@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import icestats
 from icestats.spark import session
 
@@ -38,9 +40,12 @@ def test_a_session_module_starts_no_spark():
     assert session.get_session.__module__ == "icestats.spark.session"
 
 
-def test_every_place_that_architecture_names_is_there():
-    """Each path, and each pattern of paths, of the table of rooms."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/supported.md"])
+def test_every_place_and_target_that_a_page_names_is_there(document):
+    """Each path, each pattern of paths, and what `make` makes."""
+    text = (ROOT / document).read_text()
     places = re.findall(r"`((?:icestats|widgets|tests|docs|binder|voila|benchmarks)/[^` ]*)`", text)
-    assert len(places) > 30
+    assert len(places) > 20
     assert [place for place in places if not list(ROOT.glob(place.rstrip("/")))] == []
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(targets)

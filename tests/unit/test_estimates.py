@@ -4,7 +4,9 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -36,6 +38,7 @@ from pyiceberg.types import (
 
 import icestats
 from icestats.cli.command_line import cli
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.estimation.changed_rows import find_changed_rows
 from icestats.estimation.formulas.source_estimates import q_error
 from icestats.estimation.row_level_deletes import FileDeletes, is_partitioned
@@ -48,9 +51,11 @@ from icestats.plan.evaluation.column_metrics import value_metrics
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
-from tests.written_deletes import compact, delete_equal, list_data_files
+from tests.committed_statistics import KLL, blob
+from tests.written_deletes import compact, delete_equal, delete_positions, list_data_files
 
 END = "T23:59:59.999999"
 
@@ -333,6 +338,50 @@ def test_of_a_sketch_whose_manifests_are_gone_nothing_is_promised(
     assert "any number of rows added and any number of rows removed since" in found.assumes
 
 
+def test_a_filter_of_all_rows_promises_no_deleted_one(days: IcebergTable, load: Callable[..., icestats.Table]) -> None:
+    """A position delete may name rows that are gone already, so that neither least nor most is what is live."""
+    (file, *_) = list_data_files(days)
+    for _ in range(2):
+        delete_positions(days, [(file, 0), (file, 1), (file, 2)])
+    found = load("db.days").estimate("true", actual=True)
+    assert found.actual == 29_997
+    for one in found:
+        assert one.source == "ndv" or one.rows_lower <= found.actual <= one.rows_upper
+    assert (found["kll"].rows_lower, found["kll"].rows_upper) == (29_994, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "count"),
+    [("x = 0.0", 3), ("x in (0.0, 7.0)", 3), ("x in (-0.0, 7.0)", 3), ("x not in (0.0, 7.0)", 3), ("x != -0.0", 2)],
+)
+def test_zero_with_a_minus_is_zero_when_rows_are_counted(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], row_filter: str, count: int
+) -> None:
+    """Among several values as alone; a scan keeps a null for `not in`."""
+    made = catalog.create_table("db.zeros", pa.schema([("x", pa.float64())]))
+    made.append(pa.table({"x": [0.0, -0.0, -0.0, 1.5, None, float("nan")]}))
+    table = load("db.zeros")
+    assert table.estimate(row_filter, actual=True).actual == count
+    assert table.estimate_workload([row_filter]).answers[0].actual == count
+    assert table.plan(row_filter, rows=True).steps[-1].kept == count
+
+
+@pytest.mark.parametrize(("properties", "values"), [({}, [0.5, 1.5]), ({"item-type": "string"}, ["a", "b"])])
+def test_a_sketch_of_items_that_are_no_values_of_the_column_is_none(
+    days: IcebergTable, load: Callable[..., icestats.Table], properties: dict[str, str], values: list[Any]
+) -> None:
+    """Another writer's, whose numbers would be taken for the column's: no item type means double."""
+    sketch = KllSketch(properties.get("item-type", "double"), 200)
+    sketch.update(pa.array(values) if properties else np.array(values))
+    new = blob(days, KLL, 2, sketch.to_bytes(), **{"null-count": "0", "nan-count": "0", **properties})
+    commit_statistics(prepare_commit(days, [new]))
+    table = load("db.days")
+    found = table.estimate("v > 100")["kll"]
+    assert (found.rows, found.rows_lower, found.rows_upper) == (None, 0, 30_000)
+    with pytest.raises(icestats.StatisticsMissingError, match=r"have items of type \w+, and the column is long: run"):
+        table.histogram("v")
+
+
 def test_a_sketch_of_no_ancestor_promises_nothing(
     days: IcebergTable, load: Callable[..., icestats.Table], catalog_properties: dict[str, str]
 ) -> None:
@@ -410,7 +459,10 @@ def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
     delete_equal(made, pa.table({"v": pa.array([5], pa.int64())}), list_data_files(made)[0])
     for one in load("db.deleted").estimate("v is not null"):
         assert (one.rows_lower, one.rows_upper) == (0, 110), one
-    assert "live rows (0 to 110) of 110 in data files" in str(load("db.deleted").reported_statistics())
+    reported = load("db.deleted").reported_statistics()
+    for answer in (str(reported), reported._repr_html_()):
+        assert "live rows (0 to 110) of 110 in data files" in answer
+        assert "Theta and KLL sketches have not both been committed" in answer
     made.refresh()
     accumulator = ColumnAccumulator(load("db.deleted").schema.find("v"), k=200, lg_k=12)
     accumulator.update(pa.array([v for v in range(110) if v != 5], pa.int64()))

@@ -74,8 +74,8 @@ def test_edges_are_values_of_the_column_from_smallest_to_largest(
     assert tuple(made.quantiles) == QUANTILE_RANKS
     assert len(made.counts) == len(made.edges) - 1
     assert sum(made.counts) == made.n == len(values)
-    if type_text != "boolean":
-        assert all(a < b for a, b in pairwise(made.edges))
+    assert all(a < b for a, b in pairwise(made.edges[:-1]))
+    assert made.edges[-2] <= made.edges[-1]
 
 
 @pytest.mark.parametrize(("type_text", "values", "low", "high"), COLUMNS, ids=[c[0] for c in COLUMNS])
@@ -157,6 +157,22 @@ def test_a_heavy_value_lies_in_the_bin_that_it_opens() -> None:
     assert made.counts == (1.0, 99.0)
 
 
+@pytest.mark.parametrize(("last", "bins"), [(12, 20), (31, 20), (60, 7), (99, 10)])
+def test_bins_of_few_whole_numbers_have_as_many_each(last: int, bins: int) -> None:
+    """Months and days of a month are no comb: each bin but the last holds the same number of whole numbers."""
+    made = histogram("int", pa.array(range(1, last + 1), pa.int32()), bins=bins)
+    assert len(made.counts) <= bins
+    assert len(set(made.counts[:-1])) == 1
+    assert made.counts[-1] <= made.counts[0]
+
+
+def test_few_strings_have_a_bin_each() -> None:
+    """Five values are five bins: the largest does not share one with the second largest."""
+    made = histogram("string", pa.array(["a", "b", "b", "c", "d", "e", "e"]), bins=5)
+    assert made.edges == ("a", "b", "c", "d", "e", "e")
+    assert made.counts == (1, 2, 1, 1, 2)
+
+
 def test_strings_are_always_of_equal_height_and_say_so() -> None:
     made = histogram("string", pa.array(["a", "b", "c", "d"]), bins=2, kind="equi-width")
     assert made.kind == "equi-height"
@@ -180,7 +196,7 @@ def test_a_constant_column_has_one_bin_from_its_value_to_its_value(count: int, k
 
 def test_few_whole_numbers_make_fewer_bins_never_empty_ones() -> None:
     made = long_histogram([1, 2, 3, 3], bins=20)
-    assert (made.edges, made.counts) == ((1, 2, 3), (1.0, 3.0))
+    assert (made.edges, made.counts) == ((1, 2, 3, 3), (1.0, 1.0, 2.0))
     wide = long_histogram([0, 2**63 - 1, -(2**63)], bins=3)
     assert wide.edges == (-(2**63), -3074457345618258603, 3074457345618258602, 2**63 - 1)
 

@@ -157,6 +157,40 @@ def test_gzipped_metadata_of_a_catalog_does_not_inflate_without_end(small_table,
     refused(load, "inflate to more than 67,108,864")
 
 
+@pytest.mark.parametrize("place", ["file://[x/a.stats", "s3://[x/a.stats", "hdfs://[/a.stats", "https://[::1"])
+def test_a_host_that_is_none_is_refused_in_one_line(place, document, changed, tmp_path):
+    entry = {"snapshot-id": document["current-snapshot-id"], "file-size-in-bytes": 9, "file-footer-size-in-bytes": 9}
+    document["statistics"] = [{**entry, "statistics-path": place, "blob-metadata": []}]
+    table = icestats.load(changed())
+    assert table.columns().num_rows == 4
+    refused(table.sketches, place)
+    refused(lambda: table.estimate_workload(n=1), place)
+    refused(lambda: icestats.load(place))
+
+
+def test_a_spec_of_thousands_of_fields_of_one_column_is_planned(document, changed):
+    fields = [
+        {"source-id": 1, "field-id": 2_000 + i, "name": f"p{i}", "transform": f"truncate[{i + 1}]"}
+        for i in range(3_000)
+    ]
+    document["partition-specs"].append({"spec-id": 1, "fields": fields})
+    table = icestats.load(changed())
+    assert table.plan("id = 1").partition_filters[1] == "true"
+
+
+def test_what_pyiceberg_fails_on_is_one_line(document, changed):
+    document["sort-orders"][0].update(fields=[None])
+    table = icestats.load(changed())
+    assert table.columns().num_rows == 4
+    refused(table.orphans, "PyIceberg, which reads rows, cannot read")
+
+
+def test_a_column_that_pyiceberg_leaves_out_is_not_scanned(document, changed):
+    document["schemas"][0]["fields"][2].update(required="maybe")
+    table = icestats.load(changed())
+    refused(lambda: prepare_scan(table._source, table.snapshot, table.schema), "PyIceberg reads its schema otherwise")
+
+
 def test_a_whole_file_has_a_limit(tmp_path):
     path = tmp_path / "sparse"
     with path.open("wb") as file:
@@ -349,6 +383,11 @@ IMPOSSIBLE = {
     "an unknown type": lambda d: d["schemas"][0]["fields"][0].update(type="truncate[0]"),
     "a transform by 0": lambda d: d["partition-specs"][0]["fields"][1].update(transform="bucket[0]"),
     "digits beyond a decimal's": lambda d: d["schemas"][0]["fields"][0].update(type="decimal(99,2)"),
+    "a negative width": lambda d: d["partition-specs"][0]["fields"][1].update(transform="truncate[-1]"),
+    "an hour of text": lambda d: d["partition-specs"][0]["fields"][1].update(transform="hour"),
+    "more digits after the point than there are": lambda d: d["schemas"][0]["fields"][0].update(type="decimal(5,9)"),
+    "values without bytes": lambda d: d["schemas"][0]["fields"][0].update(type="fixed[0]"),
+    "fields by name": lambda d: d["schemas"][0].update(fields={}),
     "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
 }
 

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 from icestats.iceberg.storage import local_path
 
@@ -41,15 +42,29 @@ def installed(archives, tmp_path_factory) -> Path:
 
 
 def test_the_archives_hold_the_kit_and_nothing_else(archives):
-    wheel = {name for name in zipfile.ZipFile(archives[".whl"]).namelist() if "/.dist-info" not in name}
-    tops = {name.partition("/")[0] for name in wheel}
-    assert {top for top in tops if not top.startswith("icestats-0")} == {"icestats", "icestats_widgets"}
-    assert {"icestats/py.typed", "icestats/read/kernel/kernel.py", "icestats_widgets/explorer.css"} <= wheel
-    assert {"icestats/spark/optimizer_feed/StatisticsFeed.java", "icestats/estimation/engine_statistics.toml"} <= wheel
+    """The wheel is made from the source archive; it has each file of both packages, and the template for Voila."""
+    names = zipfile.ZipFile(archives[".whl"]).namelist()
+    assert "share/jupyter/voila/templates/icestats/conf.json" in {name.partition(".data/data/")[2] for name in names}
+    wheel = {name for name in names if not name.startswith("icestats-0")}
+    packages = (ROOT / "icestats", ROOT / "widgets" / "icestats_widgets")
+    files = {path: package.parent for package in packages for path in package.rglob("*") if path.is_file()}
+    assert wheel == {str(path.relative_to(top)) for path, top in files.items() if "__pycache__" not in path.parts}
+    assert {"icestats/py.typed", "icestats_widgets/static/explorer.js", "icestats_widgets/static/explorer.css"} <= wheel
     with tarfile.open(archives[".gz"]) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "icestats/__init__.py"} <= names
     assert not {name for name in names if name.startswith((".venv", ".fuzz", ".hypothesis"))}
+    assert "widgets/frontend/src/explorer.js" in names
+    assert not {name for name in names if "node_modules" in name}
+
+
+def test_pypi_takes_the_metadata_and_shows_the_readme(archives):
+    """Each field is checked as PyPI does, which refuses what does not fit; what it shows is the whole README."""
+    with zipfile.ZipFile(archives[".whl"]) as wheel:
+        [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = Metadata.from_email(wheel.read(name))
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.description == (ROOT / "README.md").read_text()
 
 
 def test_without_extras_there_are_neither_spark_nor_widgets_nor_pandas(installed):
@@ -84,7 +99,7 @@ def test_what_metadata_alone_gives_needs_no_extra(installed, small_table, verb):
     ("code", "message"),
     [
         ("table.compute()", "PySpark is not installed: pip install 'icestats[spark]'"),
-        ("table.explore()", "the explorer needs ipywidgets: pip install 'icestats[explorer]'"),
+        ("table.explore()", "the explorer needs anywidget: pip install 'icestats[explorer]'"),
         ("icestats.demo()", "PySpark is not installed: pip install 'icestats[spark]'"),
     ],
 )

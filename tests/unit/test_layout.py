@@ -11,7 +11,11 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 import icestats
+from icestats.answers.text import render_bytes
+from icestats.iceberg.storage import local_path
 from icestats.plan.layout.clustering import build_depth
+from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
+from icestats.snapshot.planned_files import PlannedFiles
 from tests.written_deletes import list_data_files
 
 
@@ -57,7 +61,10 @@ def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table
     mixed = next(finding for title, finding in titles.items() if title.startswith("Manifests overlap in part"))
     assert "12.0 of 12 manifests" in mixed.evidence
     assert mixed.fix.endswith("system.rewrite_manifests(table => 'db.mixed', sort_by => array('part'))")
+    lengths = sum(mixed_table.manifest_files()["manifest_length"].to_pylist())
+    assert mixed.cost == f"rewrites 12 manifests ({render_bytes(lengths)}), no data file"
     unsorted = next(finding for title, finding in titles.items() if "overlap in id" in title)
+    assert unsorted.cost.startswith("rewrites all 48 data files (")
     assert "sort_order => '`id` ASC NULLS LAST'" in unsorted.fix
     size = sum(mixed_table.manifest_files()["manifest_length"].to_pylist()) // 4
     regrouped = layout.what_if(["part = 2"], regroup="part", manifest_size_bytes=size).to_arrow().to_pylist()
@@ -109,3 +116,23 @@ def test_manifests_without_a_live_file_have_a_layout(catalog, load):
         overwrite.delete_data_file(list_data_files(table)[0])
     layout = load("db.gone").layout()
     assert [(field.name, field.files.range_count) for field in layout.fields] == [("name", 0)]
+
+
+def test_files_that_a_plan_has_read_are_the_same_for_the_next_one(mixed_table):
+    """Whatever parts of the table were read before, in whatever order: the rows are those of a first reading."""
+    source, manifests = mixed_table._source, mixed_table.manifest_files()
+    planned = PlannedFiles(source)
+    chosen = [range(3, 9), range(12), range(12), [11, 2, 3, 4, 0], [], [7], range(0, 12, 2), range(5)]
+    columns = [(2,), (2,), (), (1,), (2, 1), (2,), (1, 2), ()]
+    for places, field_ids in zip(chosen, columns, strict=True):
+        asked = manifests.take(pa.array(places, pa.int64()))
+        first = read_file_metrics(manifests_to_read(asked), source.metadata, source.storage, field_ids)
+        assert planned.read(asked, field_ids) == first
+
+
+def test_a_second_plan_reads_no_manifest_again(mixed_table):
+    kept = mixed_table.plan("part = 2 and id < 100").steps[-1].kept
+    for path in mixed_table.manifest_files()["manifest_path"].to_pylist():
+        local_path(path).unlink()
+    assert mixed_table.plan("part = 2 and id < 100").steps[-1].kept == kept
+    assert mixed_table.plan("id < 100").steps[-1].total == 48

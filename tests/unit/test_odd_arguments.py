@@ -67,8 +67,40 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         (lambda table: table.sql(None), "the query is None: expected text"),
         (lambda table: table.rewrite_manifests(manifest_size_bytes="8MB"), "manifest_size_bytes is '8MB'"),
         (lambda table: table.compute(k="200"), "k is '200': expected a whole number from 8 to 65,535"),
+        (lambda table: table.compute(k=int), "k is <class 'int'>: expected a whole number from 8"),
+        (lambda table: table.compute(by="x" * 5_000), "^.{0,200}$"),
+        (
+            lambda table: table.estimate_join(table, memoryview(b"id")),
+            "expected a column of both tables, or one of each",
+        ),
+        (lambda table: table.estimate_join(table, ("id", 3)), "expected a column of both tables, or one of each"),
         (lambda table: table.compute(lg_k=27), "lg_k is 27: expected a whole number from 4 to 26"),
         (lambda table: table.compute(max_size_bytes="1MB"), "max_size_bytes is '1MB': expected a whole number from 0"),
+        *(
+            (ask, "columns is .*: expected names in a list")
+            for odd in ("id", 3, True, ["id", 3])
+            for ask in (
+                lambda table, odd=odd: table.files(columns=odd),
+                lambda table, odd=odd: table.row_groups(table.files(), columns=odd),
+                lambda table, odd=odd: table.layout(columns=odd),
+                lambda table, odd=odd: table.coverage(columns=odd),
+                lambda table, odd=odd: table.compute(columns=odd),
+                lambda table, odd=odd: table.estimate("id = 1", columns=odd),
+            )
+        ),
+        (lambda table: table.files(columns=None), "columns is None: expected names in a list"),
+        (lambda table: table.files(manifest_paths="m.avro"), r"manifest_paths is 'm\.avro': expected names in a list"),
+        (lambda table: table.row_groups(table), r"files is .*: expected rows of `files\(\)`"),
+        (lambda table: table.row_groups(table.manifests()), r"files is .*: expected rows of `files\(\)`"),
+        (lambda table: table.coverage(engines="Hive"), "engines is 'Hive': expected names in a list"),
+        (lambda table: table.estimate("id = 1", sources="kll"), "sources is 'kll': expected names in a list"),
+        (lambda table: table.estimate("id = 1", engines=None), "engines is None: expected names in a list"),
+        (lambda table: table.estimate_workload("id = 1"), "filters is 'id = 1': expected filters in a list"),
+        (lambda table: table.estimate_workload(3), "filters is 3: expected filters in a list"),
+        (lambda table: table.estimate_join(table, None), "on is None: expected a column of both tables, or one of"),
+        (lambda table: table.export("hive", name=3), "name is 3: expected text, such as 'db.table'"),
+        (lambda table: table.export("hive", metastore=3), "3 is no Hive metastore: expected thrift://host"),
+        (lambda table: table.histogram("id", bins="x" * 5_000), "^.{0,200}$"),
         (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
     ],
 )

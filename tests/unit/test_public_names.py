@@ -28,7 +28,7 @@ ERRORS = [
 PUBLIC = {
     "icestats": [
         *ERRORS,
-        *("CommitReport", "Histogram", "Statistics", "Table", "__version__", "demo", "load"),
+        *("CommitReport", "Histogram", "Statistics", "Table", "__version__", "demo", "load", "show"),
         *("errors", "preview", "schemas", "writers"),
     ],
     "errors": ERRORS,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from pyiceberg.types import TimestamptzType
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
@@ -91,15 +92,15 @@ def test_sketches_say_what_has_come_since_and_who_uses_them(table):
         (THETA, 0, 0, 0),
         (KLL, 0, 0, 0),
     ]
-    assert [r["used_by"] for r in fresh] == [["Spark", "Trino", "Impala", "icestats"], ["icestats"]]
+    assert [r["used_by"] for r in fresh] == [["Spark", "Trino", "Presto", "Impala", "icestats"], ["icestats"]]
     table.append(ROWS)
     table.append(ROWS)
     stale = open_table(table).sketches().to_pylist()
     assert [(r["commits_behind"], r["files_behind"], r["rows_behind"]) for r in stale] == [(2, 2, 20)] * 2
-    assert [r["used_by"] for r in stale] == [["Trino", "Impala", "icestats"], ["icestats"]]
+    assert [r["used_by"] for r in stale] == [["Trino", "Presto", "Impala", "icestats"], ["icestats"]]
     commit(table, THETA, keep_earlier=False)
     newer, older, kll = open_table(table).sketches().to_pylist()
-    assert newer["used_by"] == ["Spark", "Trino", "Impala", "icestats"]
+    assert newer["used_by"] == ["Spark", "Trino", "Presto", "Impala", "icestats"]
     assert older["used_by"] == []
     assert kll["used_by"] == ["icestats"]
 
@@ -112,9 +113,18 @@ def test_trino_takes_the_nearest_file_only_and_impala_each_column(table):
     assert by_type == {KLL: ["icestats"], THETA: ["Impala", "icestats"]}
 
 
+def test_presto_reads_the_footer_whether_listed_or_not_unless_it_refuses_the_table(table):
+    commit(table, THETA, KLL, list_ndv=[])
+    used = {row["type"]: row["used_by"] for row in open_table(table).sketches().to_pylist()}
+    assert used == {THETA: ["Presto", "icestats"], KLL: ["icestats"]}
+    with table.update_schema() as update:
+        update.add_column("at", TimestamptzType())
+    assert [row["used_by"] for row in open_table(table).sketches().to_pylist()] == [["icestats"]] * 2
+
+
 def test_impala_takes_no_boolean(table):
     commit(table, THETA, field_id=2)
-    assert open_table(table).sketches()["used_by"].to_pylist() == [["Spark", "Trino", "icestats"]]
+    assert open_table(table).sketches()["used_by"].to_pylist() == [["Spark", "Trino", "Presto", "icestats"]]
 
 
 def test_one_ndv_that_is_no_integer_costs_trino_all_of_them(table):
@@ -127,12 +137,16 @@ def test_one_ndv_that_is_no_integer_costs_trino_all_of_them(table):
     assert found == [("Spark", "Impala"), ()]
 
 
-def test_statistics_of_another_branch_are_of_no_use(table):
+def test_statistics_of_another_branch_are_of_use_to_presto_alone(table):
+    """It takes the file whose snapshot is the nearest in time."""
     first = table.current_snapshot().snapshot_id
     table.append(ROWS)
     commit(table, THETA)
     old = open_table(table, snapshot=first).sketches().to_pylist()[0]
-    assert (old["commits_behind"], old["files_behind"], old["rows_behind"], old["used_by"]) == (None, None, None, [])
+    assert (old["commits_behind"], old["files_behind"], old["rows_behind"], old["used_by"]) == (
+        *(None, None, None),
+        ["Presto"],
+    )
 
 
 def test_the_overview_says_how_old_the_statistics_are_and_what_to_do(table):

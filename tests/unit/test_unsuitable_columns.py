@@ -77,5 +77,8 @@ def test_orphans_of_a_table_with_a_variant_column_are_found(variant: icestats.Ta
 def test_metadata_alone_answers_for_the_other_columns(variant: icestats.Table) -> None:
     assert variant.plan("id = 1").steps[-1].kept == 1
     assert variant.estimate("id = 1")["table"].rows_upper == 2
+    reported = {row["column"]: row for row in variant.reported_statistics().to_arrow().to_pylist()}
+    assert reported["id"]["null_count"] == 1
+    assert "type variant has no single-value form" in reported["any"]["sources"]
     with pytest.raises(icestats.FilterError, match="is about 'any', of type variant, which cannot be filtered"):
         variant.plan("any is null")

@@ -5,7 +5,7 @@ import sys
 import threading
 
 from icestats.errors import CallError
-from icestats_widgets.background import Background, explain_error
+from icestats_widgets.reading.background import Background, explain_error
 
 
 def test_only_the_newest_of_a_kind_is_delivered() -> None:
@@ -81,7 +81,7 @@ def test_a_process_that_ends_meanwhile_ends_well() -> None:
     code = """
 import threading
 import duckdb
-from icestats_widgets.background import Background
+from icestats_widgets.reading.background import Background
 
 started = threading.Event()
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-import ipywidgets
 import pytest
 
 import icestats
 from icestats_widgets import Explorer
+from icestats_widgets.page.part import Part
+from icestats_widgets.state import TABS
+
+from .blocks_of_parts import find_blocks, find_rows, find_texts
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -28,173 +31,195 @@ def explorer(events: icestats.Table) -> Explorer:
     return explorer
 
 
-def trace(view, name: str):
-    return next(trace for trace in view.figure.data if trace.name == name)
-
-
-def heat_texts(explorer: Explorer) -> list[str]:
-    return [cell for line in explorer.partitions.figure.data[0].text for cell in line if cell]
-
-
-def cards(explorer: Explorer) -> dict[str, dict[str, dict[str, Any]]]:
-    names = [column["name"] for column in explorer.columns.grid.columns]
-    rows = explorer.columns.grid._rows.window(0, 1000)
-    return {row["cells"][0]["t"]: dict(zip(names, row["cells"], strict=True)) for row in rows}
-
-
-def html_of(widget: ipywidgets.Widget) -> Iterator[str]:
-    if isinstance(widget, ipywidgets.HTML):
-        yield widget.value
-    for child in getattr(widget, "children", ()):
-        yield from html_of(child)
-
-
-@pytest.mark.spark
-def test_the_manifests_are_drawn_a_bar_each(events: icestats.Table) -> None:
-    """Data and deletes apart, with the records of the manifest list, which the summary has before all else."""
-    explorer = Explorer(events)
-    assert f"{events.overview().record_count:,}" in explorer.summary.body.children[0].value
+def act(explorer: Explorer, action: str, value: Any) -> None:
+    """Do what the page does when a person acts."""
+    explorer._receive({"kind": "act", "action": action, "value": value, "view": "v", "number": 1})
     assert explorer.wait()
-    drawn = {name: len(trace(explorer.manifests, name).y) for name in ("data", "deletes")}
-    assert drawn == {"data": events.overview().data_manifest_count, "deletes": events.overview().delete_manifest_count}
-    assert trace(explorer.manifests, "data").marker.color != trace(explorer.manifests, "deletes").marker.color
-    records = sum(trace(explorer.manifests, "data records").x)
-    assert records == events.overview().record_count
+
+
+def marks(part: Part) -> list[ElementTree.Element]:
+    """The marks of a part's picture that can be clicked."""
+    picture = ElementTree.fromstring(next(find_blocks(part, "figure"))["svg"])
+    return [mark for mark in picture.iter() if mark.get("data-key") is not None]
+
+
+def titles(part: Part) -> str:
+    """What the marks of a part's picture say."""
+    return "\n".join(title.text or "" for mark in marks(part) for title in mark.iter() if title.tag.endswith("title"))
+
+
+def columns_of(explorer: Explorer) -> dict[str, dict[str, dict[str, Any]]]:
+    explorer.parts["columns"].document()
+    grid = explorer.parts["columns"].grids["list"]
+    names = [column["name"] for column in grid.columns]
+    return {row["cells"][0]["t"]: dict(zip(names, row["cells"], strict=True)) for row in grid.first_rows(1000)}
 
 
 @pytest.mark.spark
-def test_each_partition_is_a_cell(explorer: Explorer, events: icestats.Table) -> None:
-    """The heat map of two partition fields holds each partition once, with its records, files and bytes."""
-    (heat,) = explorer.partitions.figure.data
-    cells = [cell for line in heat.text for cell in line if cell]
-    assert len(cells) == events.partitions().num_rows
-    records = [int(cell.split("<br>")[1].split(" records")[0].replace(",", "")) for cell in cells]
-    assert sum(records) == events.overview().record_count
-    assert any("event_time_day = 2026-09-01" in cell for cell in cells)
+def test_the_head_has_the_totals_before_all_else(events: icestats.Table) -> None:
+    explorer = Explorer(events)
+    facts = {fact["label"]: fact["value"] for fact in explorer.head["facts"]}
+    assert facts["records in data files"] == f"{events.overview().record_count:,}"
+    assert facts["manifests"] == "31"
+    assert explorer.head["title"] == "demo.events"
+    assert explorer.wait()
 
 
 @pytest.mark.spark
-def test_partitions_can_show_files_instead_of_records(explorer: Explorer, events: icestats.Table) -> None:
-    """Choosing another value changes the cells in place."""
-    before = explorer.partitions.figure
-    explorer.state.partition_value = "files"
-    assert explorer.partitions.figure is before
-    shown = [figure for line in before.data[0].z for figure in line if figure is not None]
-    assert before.data[0].name == "files"
-    assert sum(shown) == events.overview().data_file_count
-    explorer.state.partition_value = "records"
+def test_only_the_parts_of_the_open_tab_are_sent(events: icestats.Table) -> None:
+    explorer = events.explore()
+    assert explorer.wait()
+    sent = {name for name in explorer.parts if getattr(explorer, f"part_{name}")}
+    assert sent == {name for name, part in explorer.parts.items() if part.tab == TABS[0]}
+    act(explorer, "page.tab", {"name": "history"})
+    assert explorer.tab == "history"
+    assert explorer.part_snapshots["blocks"]
+    assert explorer.heard == {"view": "v", "number": 1}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "tab", {}, {"kind": "act"}, {"kind": "act", "action": "page.tab", "value": {"name": "nope"}},
+        {"kind": "act", "action": "columns.nothing", "value": 7}, {"kind": "act", "action": "nobody.act"},
+        {"kind": "act", "action": "columns.__init__", "value": {}},
+        {"kind": "act", "action": "page.width", "value": []},
+        {"kind": "act", "action": "histogram.bars.mark", "value": {"x": ["a"]}},
+        {"kind": "act", "action": "partitions.map.mark", "value": {"plot": "no such plot", "x": [0, 1], "y": [0, 1]}},
+        {"kind": "act", "action": "sizes.sizes.choose", "value": {"key": "x"}},
+    ],
+)  # fmt: skip
+def test_acts_that_make_no_sense_change_nothing(hostile_table: icestats.Table, message: Any) -> None:
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    before = (explorer.tab, explorer.state.column, explorer.state.selection, dict(explorer.state.clauses))
+    explorer._receive(message)
+    assert (explorer.tab, explorer.state.column, explorer.state.selection, dict(explorer.state.clauses)) == before
 
 
 @pytest.mark.spark
 def test_columns_say_unknown_where_a_figure_is_unknown(explorer: Explorer, events: icestats.Table) -> None:
     """Every column has a line; of the one that was added half way, files lack what committed statistics know."""
-    rows = cards(explorer)
+    rows = columns_of(explorer)
     assert list(rows) == [field.name for field in events.schema.columns]
     assert rows["app_version"]["size"]["t"] == "unknown"
     assert "data files lack it" in rows["app_version"]["size"]["h"]
-    assert 0 < rows["app_version"]["shape"]["n"] < 1
     assert rows["app_version"]["ndv"]["t"] == "4"
     assert rows["price"]["ndv"]["t"].startswith("≈ ")
-    assert rows["price"]["shape"]["n"] > rows["price"]["shape"]["a"] > 0
-    assert "exact: over the live rows, this snapshot" in rows["app_version"]["bounds"]["h"]
+    assert "exact: over the live rows, this snapshot" in rows["app_version"]["lower"]["h"]
 
 
 @pytest.mark.spark
 def test_a_click_on_a_column_draws_its_histogram(explorer: Explorer, events: icestats.Table) -> None:
-    """Selecting a column, as the list does, changes title, bars and axis; the figure stays the same widget."""
-    figure = explorer.histogram.figure
+    panel = explorer.parts["histogram"]
     for column in ("event_time", "event_type", "price"):
         number = [field.name for field in events.schema.columns].index(column)
-        explorer.columns.grid.receive({"kind": "select", "key": f"c{number}"})
-        assert explorer.wait()
-        assert explorer.histogram.heading.value == f"<h4>Distribution of {column}</h4>"
-        assert explorer.histogram.figure is figure
-        assert column in figure.layout.xaxis.title.text
+        act(explorer, "columns.list.choose", {"key": f"c{number}"})
+        assert panel.caption().startswith(f"{column}, ")
         part = explorer.state.histogram
         whole = events.histogram(column)
-        assert sum(trace(explorer.histogram, "values").y) + part.below + part.above == pytest.approx(whole.n)
-        assert part.histogram.n == whole.n
-        assert json.loads(figure.picture)["layout"]["xaxis"]["title"]["text"] == figure.layout.xaxis.title.text
-
-
-@pytest.mark.spark
-def test_each_count_lies_in_its_band(explorer: Explorer) -> None:
-    """The band reaches as far as the sketch's error from each bar, and not below 0."""
-    explorer.state.column = "price"
-    assert explorer.wait()
-    error = explorer.state.histogram.histogram.count_error
-    bars = trace(explorer.histogram, "values").y
-    low, high = trace(explorer.histogram, "at least").y, trace(explorer.histogram, "at most").y
-    assert error > 0
-    assert [at_most - count for at_most, count in zip(high, bars, strict=False)] == pytest.approx([error] * len(bars))
-    assert list(low[:-1]) == pytest.approx([max(0, count - error) for count in bars])
-    assert f"± {error:,.0f}" in explorer.histogram.caption.value
+        assert sum(part.histogram.counts) + part.below + part.above == pytest.approx(whole.n)
+        assert len(marks(panel)) == len(part.histogram.counts)
 
 
 @pytest.mark.spark
 def test_far_tails_are_left_out_and_counted(explorer: Explorer) -> None:
     """Skewed prices fill more than one bar; how many values lie outside is said, and they can be drawn."""
+    panel = explorer.parts["histogram"]
     explorer.state.column = "price"
     assert explorer.wait()
     part = explorer.state.histogram
     assert part.is_cut
-    assert f"{part.above:,.0f} values above" in explorer.histogram.caption.value
-    assert part.histogram.edges[-1] < part.histogram.quantiles[1.0]
-    explorer.state.whole_range = True
-    assert explorer.wait()
+    assert f"{part.above:,.0f} values above" in find_texts(panel)
+    assert f"± {part.histogram.count_error:,.0f}" in find_texts(panel)
+    act(explorer, "histogram.tails", True)
     assert not explorer.state.histogram.is_cut
     assert explorer.state.histogram.histogram.edges[-1] == part.histogram.quantiles[1.0]
-    explorer.state.whole_range = False
-    assert explorer.wait()
+    act(explorer, "histogram.tails", False)
 
 
 @pytest.mark.spark
-def test_nulls_and_nan_stand_beside_the_bars(explorer: Explorer, events: icestats.Table) -> None:
-    """Nulls and NaN have bars of their own, with the sketch's exact counts."""
+def test_a_range_is_zoomed_into_and_another_column_has_another(explorer: Explorer) -> None:
     explorer.state.column = "price"
     assert explorer.wait()
-    whole = events.histogram("price")
-    assert list(trace(explorer.histogram, "missing").y) == [whole.null_count, whole.nan_count]
-    assert list(explorer.histogram.figure.layout.xaxis2.ticktext) == ["null", "NaN"]
+    act(explorer, "histogram.bars.range", {"lower": "100", "upper": "200"})
+    edges = explorer.state.histogram.histogram.edges
+    assert 90 < edges[0] <= 100
+    assert 200 <= edges[-1] < 210
+    assert next(find_blocks(explorer.parts["histogram"], "figure"))["zoomed"]
+    explorer.state.column = "quantity"
+    assert explorer.wait()
+    assert explorer.state.window is None
+
+
+@pytest.mark.spark
+def test_what_is_dragged_over_a_histogram_is_a_clause_of_whole_bins(explorer: Explorer, events: icestats.Table) -> None:
+    explorer.state.column = "price"
+    assert explorer.wait()
+    act(explorer, "histogram.bars.mark", {"plot": "values", "x": [0.1, 0.5], "y": [0, 1]})
+    (text,) = explorer.state.clauses.values()
+    events.bind(text)
+    assert text.startswith("price >= ")
+    act(explorer, "histogram.bars.clear", {})
+    assert explorer.state.clauses == {}
+
+
+@pytest.mark.spark
+def test_each_partition_is_drawn(explorer: Explorer, events: icestats.Table) -> None:
+    """The heat map of two partition fields has all records, and a click selects what it says."""
+    part = explorer.parts["partitions"]
+    act(explorer, "page.width", {"figures": {"partitions.map": 1180}})
+    assert "2026-09-01" in titles(part)
+    key = marks(part)[0].get("data-key")
+    act(explorer, "partitions.map.choose", {"key": key})
+    assert explorer.state.selection is not None
+    assert 0 < explorer.state.part.record_count < events.overview().record_count
+    act(explorer, "partitions.map.choose", {"key": key})
+    assert explorer.state.selection is None
+
+
+@pytest.mark.spark
+def test_a_step_of_the_overlap_selects_the_manifests_that_overlap_there(explorer: Explorer) -> None:
+    part = explorer.parts["manifests"]
+    key = next(str(mark.get("data-key")) for mark in marks(part) if str(mark.get("data-key")).startswith("over "))
+    act(explorer, "manifests.ranges.choose", {"key": key})
+    assert len(explorer.state.selection.manifest_paths) > 1
+    act(explorer, "manifests.ranges.clear", {})
+    assert explorer.state.selection is None
+
+
+@pytest.mark.spark
+def test_the_smallest_partitions_come_first(explorer: Explorer, events: icestats.Table) -> None:
+    assert explorer.parts["sizes"].document()["blocks"]
+    sizes = [row["cells"][1]["v"] for row in explorer.parts["sizes"].grids["list"].first_rows(1000)]
+    assert sizes == sorted(events.partitions()["total_data_file_size_in_bytes"].to_pylist())
 
 
 @pytest.mark.spark
 def test_a_part_gives_its_data_and_the_line_that_makes_it(explorer: Explorer, events: icestats.Table) -> None:
     """Each part gives Arrow, and Python that gives the same."""
     explorer.state.column = "quantity"
-    assert explorer.wait()
     explorer.state.row_filter = "quantity = 2"
     assert explorer.wait()
-    views = (explorer.manifests, explorer.partitions, explorer.tree, explorer.columns, explorer.statistics)
-    for view in (*views, explorer.snapshots):
-        assert view.to_arrow().equals(eval(view.code(), {"table": events}))
-    for view in (explorer.plan, explorer.estimates):
-        same = [name for name in view.to_arrow().column_names if name != "duration_ms"]
-        again = eval(view.code(), {"table": events}).to_arrow()
-        assert view.to_arrow().select(same).equals(again.select(same))
-    assert explorer.partitions.to_pandas().shape[0] == events.partitions().num_rows
+    for name in ("manifests", "partitions", "sizes", "outline", "columns"):
+        part = explorer.parts[name]
+        assert part.to_arrow().num_rows == eval(part.code(), {"table": events}).num_rows
     lines: dict[str, Any] = {}
     exec(explorer.code().replace("compute = ", "# compute = "), lines)
     assert lines["columns"].equals(events.columns())
-    assert eval(explorer.histogram.code(), {"table": events}).column == "quantity"
-    assert explorer.summary.to_arrow().num_rows == 8
+    explorer.state.row_filter = ""
+    assert explorer.wait()
 
 
 @pytest.mark.spark
-def test_flights_are_drawn_by_month_and_carrier(demo_home: Path) -> None:
-    """Months look like months, on a time axis for the manifests."""
-    flights = icestats.load("demo.flights")
-    explorer = flights.explore()
-    assert explorer.wait()
-    assert explorer.partitions.figure.layout.xaxis.ticktext[0] == "2013-01"
-    assert any("carrier = UA" in text for text in heat_texts(explorer))
-    assert explorer.manifests.figure.layout.xaxis.type == "date"
-    assert explorer.state.column == "dep_time"
+def test_no_message_is_large(explorer: Explorer) -> None:
+    for part in explorer.parts.values():
+        assert len(json.dumps(part.document())) < 500_000, part.name
 
 
 @pytest.mark.spark
 def test_a_column_that_does_not_exist(events: icestats.Table) -> None:
-    """In the call it is an error; in the state it becomes a note under the histogram."""
+    """In the call it is an error; in the state it becomes a note in place of the histogram."""
     with pytest.raises(icestats.ColumnNotFoundError, match="no column 'nope'"):
         Explorer(events, column="nope")
     explorer = Explorer(events)
@@ -203,66 +228,68 @@ def test_a_column_that_does_not_exist(events: icestats.Table) -> None:
     explorer.state.column = "nope"
     assert explorer.wait()
     assert explorer.state.histogram is None
-    assert "no column &#x27;nope&#x27;" in explorer.histogram.body.children[0].value
+    assert "no column 'nope'" in find_texts(explorer.parts["histogram"])
 
 
 def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats.Table) -> None:
     """Nothing raises, nothing is unknown: there is nothing."""
     explorer = empty_table.explore()
     assert explorer.wait()
-    assert "<b>0</b>" in explorer.summary.body.children[0].value
-    assert "nothing has been written" in explorer.manifests.body.children[0].value
-    assert "nothing has been written" in explorer.partitions.body.children[0].value
-    assert "no KLL sketch" in explorer.histogram.body.children[0].value
-    assert [card["nulls"]["t"] for card in cards(explorer).values()] == ["0 %"] * 4
-    assert "Nothing has been written" in explorer.tree.grid.note
-    assert "nothing has been written" in explorer.snapshots.grid.note
-    explorer.compute.compute.click()
-    assert explorer.wait()
-    assert "has no snapshot yet" in explorer.compute.status.value
-    assert not explorer.compute.compute.disabled
+    assert "0" in {fact["value"] for fact in explorer.head["facts"]}
+    for name in ("manifests", "partitions"):
+        document = explorer.parts[name].document()
+        assert (document["blocks"], "nothing has been written" in document["caption"]) == ([], True)
+    assert "no KLL sketch" in find_texts(explorer.parts["histogram"])
+    assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["0 %"] * 4
+    explorer.parts["outline"].document()
+    assert "Nothing has been written" in explorer.parts["outline"].grids["tree"].note
 
 
 def test_without_statistics_the_histogram_says_what_to_do(hostile_table: icestats.Table) -> None:
     """Statistics that nobody has computed are no error."""
     explorer = Explorer(hostile_table, column="price")
     assert explorer.wait()
-    note = explorer.histogram.body.children[0].value
-    assert "no KLL sketch of column" in note
-    assert "generate it below" in note
-    assert "icestats-empty" in note
+    (block,) = explorer.parts["histogram"].document()["blocks"]
+    assert "no KLL sketch of column" in block["text"]
+    assert "Statistics" in block["text"]
+    assert block["tone"] == "quiet"
 
 
 def test_strings_of_the_table_are_shown_as_text(hostile_table: icestats.Table) -> None:
-    """HTML in names, values and partitions is escaped wherever HTML is read."""
+    """No picture, report or saved page has markup of the table's making; texts have its very characters."""
     explorer = Explorer(hostile_table, column=HOSTILE)
     assert explorer.wait()
-    html = "".join(html_of(explorer))
+    html = explorer.to_html()
     assert "&lt;img" in html
-    assert "<img" not in html
-    figures = [explorer.manifests.figure, explorer.partitions.figure]
-    drawn = "".join(str(json.loads(figure.picture)) for figure in figures)
-    assert "&lt;b&gt;bold" in drawn
-    assert "<img" not in drawn
-    assert "<b>bold" not in drawn
-    assert list(cards(explorer))[3] == HOSTILE
+    assert "<img src=x" not in html
+    assert "<b>bold" not in html
+    assert "<img src=x" not in explorer._picture()
+    pictures = [block["svg"] for part in explorer.parts.values() for block in find_blocks(part, "figure")]
+    assert pictures
+    for picture in pictures:
+        assert not [element for element in ElementTree.fromstring(picture).iter() if element.tag.endswith("}img")]
+    assert list(columns_of(explorer))[3] == HOSTILE
 
 
 def test_a_damaged_manifest_is_a_note_and_the_rest_stands(hostile_table: icestats.Table) -> None:
     """A manifest that cannot be read leaves the first picture standing and says which file it was."""
     path = hostile_table.manifest_files()["manifest_path"][0].as_py()
+    name = path.rsplit("/", 1)[1]
     Path(path.removeprefix("file://")).write_bytes(b"Obj\x01 cut")
     explorer = hostile_table.refresh().explore()
     assert explorer.wait()
-    assert explorer.manifests.figure is not None
-    assert path.rsplit("/", 1)[1] in explorer.partitions.body.children[0].value
-    assert path.rsplit("/", 1)[1] in explorer.columns.caption.value
-    assert {card["ndv"]["t"] for card in cards(explorer).values()} == {"unknown"}
-    explorer.tree.toggle(
-        next(row["key"] for row in explorer.tree.grid._rows.window(0, 9) if path in row["cells"][0]["h"])
+    assert marks(explorer.parts["manifests"])
+    assert name in explorer.parts["partitions"].caption()
+    assert name in explorer.parts["columns"].caption()
+    assert {row["ndv"]["t"] for row in columns_of(explorer).values()} == {"unknown"}
+    explorer.parts["outline"].document()
+    tree = explorer.parts["outline"].grids["tree"]
+    tree.act(
+        "open", {"key": next(row["key"] for row in tree.first_rows(9) if path in row["cells"][0]["h"]), "open": True}
     )
     assert explorer.wait()
-    assert any(path.rsplit("/", 1)[1] in row["cells"][0]["t"] for row in explorer.tree.grid._rows.window(0, 9)[1:])
+    explorer.parts["outline"].document()
+    assert any(name in row["cells"][0]["t"] for row in tree.first_rows(9)[1:])
 
 
 def test_a_missing_manifest_list_is_a_note(hostile_table: icestats.Table) -> None:
@@ -271,45 +298,18 @@ def test_a_missing_manifest_list_is_a_note(hostile_table: icestats.Table) -> Non
     Path(path.removeprefix("file://")).unlink()
     explorer = hostile_table.refresh().explore()
     assert explorer.wait()
-    assert path.rsplit("/", 1)[1] in explorer.manifests.body.children[0].value
-    assert path.rsplit("/", 1)[1] in explorer.summary.body.children[0].value
-    assert path.rsplit("/", 1)[1] in explorer.tree.grid.note
+    assert path.rsplit("/", 1)[1] in explorer.head["subtitle"]
+    assert explorer.head["is_bad"]
+    assert path.rsplit("/", 1)[1] in find_texts(explorer.parts["manifests"])
 
 
-def test_the_matrix_says_of_each_column_what_each_engine_has(hostile_table: icestats.Table) -> None:
-    """Columns are text; words filter the rows; a chosen row shows commands and evidence."""
+def test_the_table_can_be_read_again(hostile_table: icestats.Table, catalog: Any) -> None:
+    """What others have written since is there after Reload."""
     explorer = hostile_table.explore()
     assert explorer.wait()
-    matrix = explorer.coverage
-    names = [column["name"] for column in matrix.grid.columns]
-
-    def shown() -> list[dict[str, str]]:
-        rows = matrix.grid._rows.window(0, 1000)
-        return [dict(zip(names, (cell["t"] for cell in row["cells"]), strict=True)) for row in rows]
-
-    price = next(row for row in shown() if (row["column"], row["statistic"]) == ("price", "min value"))
-    assert price == {
-        "column": "price",
-        "statistic": "min value",
-        "Spark": "ignored",
-        "Trino": "fresh",
-        "Presto": "ignored",
-        "Hive": "ignored",
-        "Impala": "ignored",
-        "DuckDB": "ignored",
-        "icestats": "fresh",
-    }
-    assert HOSTILE in {row["column"] for row in shown()}
-    assert "num partitions" in {row["statistic"] for row in shown()}
-    matrix.grid.on_filter("price missing")
-    assert {row["column"] for row in shown()} == {"price", "price, by partition"}
-    assert all("missing" in row.values() for row in shown())
-    matrix.grid.on_filter("no such row")
-    assert (shown(), matrix.grid.note) == ([], "No rows match: shorten the filter.")
-    matrix.grid.on_filter("")
-    key = next(key for key in matrix._groups if key.startswith("table-column:4:NDV"))
-    matrix.grid.on_select(key, None)
-    assert "icestats compute db.hostile --table --commit" in matrix.about.value
-    assert not any("<img" in html for html in html_of(matrix))
-    assert matrix.to_arrow().schema == icestats.schemas.COVERAGE
-    assert matrix.code() == "table.coverage()"
+    table = catalog.load_table("db.hostile")
+    table.append(table.scan(limit=1).to_arrow())
+    act(explorer, "page.reload", {})
+    assert "121" in {fact["value"] for fact in explorer.head["facts"]}
+    explorer.state.tab = "history"
+    assert len(find_rows(explorer.parts["snapshots"], "snapshots")) == 3

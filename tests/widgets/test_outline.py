@@ -7,8 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icestats_widgets.grid import MOST_ROWS_SENT, Grid, ListedRows
-from icestats_widgets.outline import Block, Outline, arrange
+from icestats_widgets.reading.tree.outline import Block, Outline, arrange
 
 COUNTS = st.lists(st.one_of(st.none(), st.integers(-5, 5)), max_size=30)
 
@@ -75,15 +74,3 @@ def test_words_and_comparisons_filter() -> None:
         "%": [],
     }
     assert {text: arrange(one, None, descending=False, words=text).tolist() for text in texts} == texts
-
-
-def test_only_what_is_seen_is_sent() -> None:
-    """A grid of many rows sends a page of them, however many the browser asks for."""
-    grid = Grid("rows", [{"name": "a", "title": "a", "width": "minmax(10px,1fr)"}])
-    grid.show_rows(ListedRows([{"key": str(i), "depth": 0, "cells": [{"t": str(i)}]} for i in range(5_000)]))
-    assert (grid.row_count, len(grid.page["rows"])) == (5_000, 60)
-    grid.receive({"kind": "window", "offset": 3_000, "count": 1_000_000})
-    assert grid.page["offset"] == 3_000
-    assert [row["key"] for row in grid.page["rows"]] == [str(3_000 + i) for i in range(MOST_ROWS_SENT)]
-    grid.show_rows(ListedRows([]), "nothing")
-    assert (grid.row_count, grid.page["rows"], grid.note) == (0, [], "nothing")

@@ -9,42 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import icestats
-import icestats_widgets
 from icestats.answers.schemas import partitions_schema
-from icestats.iceberg.metadata import Field, PartitionField, Schema
+from icestats.iceberg.metadata import Field, Schema
 from icestats_widgets import Explorer
-from icestats_widgets.calendars import CALENDARS
-from icestats_widgets.part_columns import build_part_columns, extreme_value
-from icestats_widgets.partition_board import Axis, Board
-from icestats_widgets.partition_brush import find_box, select_box
-from icestats_widgets.selection import FieldRange, Selection
+from icestats_widgets.reading.part_columns import build_part_columns, extreme_value
+from icestats_widgets.reading.selected_part import read_part
+from icestats_widgets.reading.selection import FieldRange, Selection
 
+_NAMES = {"FieldRange": FieldRange, "Selection": Selection, "read_part": read_part}
 DAYS = tuple(dt.date(2026, 9, 1) + dt.timedelta(days=i) for i in range(30))
-DAY = Axis(PartitionField(1000, 1, "at_day", "day"), "date", DAYS)
-BUCKET = Axis(PartitionField(1001, 2, "id_bucket", "bucket[4]"), "int", (None, 0, 1, 2, 3))
-
-
-def boards() -> list[Board]:
-    calendar = CALENDARS["day"].of(DAYS[0], DAYS[-1])
-    return [Board(0, (DAY, BUCKET), None, ()), Board(0, (DAY,), None, ()), Board(0, (DAY,), calendar, ())]
-
-
-@given(st.sampled_from(range(3)), st.data())
-def test_a_box_comes_back(number: int, data: Any) -> None:
-    """What a rectangle has marked is drawn as that rectangle, and marks the same again: no mark grows by itself."""
-    board = boards()[number]
-    width, height = board.shape
-    x = sorted(data.draw(st.tuples(st.integers(0, width - 1), st.integers(0, width - 1))))
-    y = sorted(data.draw(st.tuples(st.integers(0, height - 1), st.integers(0, height - 1))))
-    selection = select_box(board, {"x": x, "y": y})
-    box = find_box(board, selection)
-    if box is None:
-        assert selection is None or board.calendar is not None
-        return
-    drawn = {"x": [box[0] - 0.5, box[1] + 0.5], "y": [box[2] - 0.5, box[3] + 0.5]}
-    assert select_box(board, drawn) == selection
-    if board.calendar is None:
-        assert list(box) == [*x, *y]
 
 
 def test_of_a_single_partition_the_ndv_and_lengths_are_known() -> None:
@@ -70,26 +43,10 @@ def test_of_a_single_partition_the_ndv_and_lengths_are_known() -> None:
     assert [(column["ndv"], column["max_length"]) for column in both] == [(None, None)] * 2
 
 
-def test_the_whole_picture_is_no_selection() -> None:
-    """Marking everything marks nothing; a mark beside the picture does neither."""
-    board = boards()[0]
-    assert select_box(board, {"x": [-1, 99], "y": [-1, 99]}) is None
-    assert select_box(board, {"x": [50, 60], "y": [0, 0]}) is None
-
-
-def test_a_calendar_marks_a_range_of_days() -> None:
-    """Across weeks whole weeks are marked; within a week some of its days."""
-    board = boards()[2]
-    within = select_box(board, {"x": [1, 1], "y": [2, 4]})
-    across = select_box(board, {"x": [1, 2], "y": [3, 3]})
-    assert [(one.lower, one.upper) for one in within.ranges] == [(dt.date(2026, 9, 9), dt.date(2026, 9, 11))]
-    assert [(one.lower, one.upper) for one in across.ranges] == [(dt.date(2026, 9, 7), dt.date(2026, 9, 20))]
-
-
 @pytest.mark.parametrize(
     ("transform", "source", "kind", "lower", "upper", "text"),
     [
-        ("day", "timestamp", "date", DAYS[0], DAYS[1], "at >= '2026-09-01T00:00:00' and at < '2026-09-03T00:00:00'"),
+        ("day", "timestamp", "date", DAYS[0], DAYS[1], "at >= '2026-09-01' and at < '2026-09-03'"),
         ("month", "date", "int", 516, 516, "at >= '2013-01-01' and at < '2013-02-01'"),
         ("hour", "timestamp", "int", 23, 24, "at >= '1970-01-01T23:00:00' and at < '1970-01-02T01:00:00'"),
         ("identity", "string", "string", "O'Hare", "z", "at >= 'O''Hare' and at <= 'z'"),
@@ -113,68 +70,55 @@ def test_extremes_are_those_of_the_values(values: list[int]) -> None:
     assert found == [min(values), max(values)]
 
 
+def act(explorer: Explorer, action: str, value: object) -> None:
+    explorer._receive({"kind": "act", "action": action, "value": value, "view": "v", "number": 1})
+    assert explorer.wait()
+
+
+def tree_rows(explorer: Explorer) -> list[dict[str, Any]]:
+    explorer.parts["outline"].document()
+    return explorer.parts["outline"].grids["tree"].first_rows(1000)
+
+
 def test_a_marked_manifest_filters_every_part(hostile_table: icestats.Table) -> None:
     """Of two manifests one is marked: partitions, columns, figures and code are of that one only."""
     explorer = Explorer(hostile_table, column="price")
     assert explorer.wait()
+    parts = explorer.parts
     path = explorer.state.manifests["manifest_path"][0].as_py()
-    key = next(row["key"] for row in explorer.tree.grid.page["rows"] if path in row["cells"][0]["h"])
-    explorer.tree.choose(key)
-    assert explorer.wait()
+    key = next(row["key"] for row in tree_rows(explorer) if path in row["cells"][0]["h"])
+    act(explorer, "outline.tree.choose", {"key": key})
     assert explorer.state.part.record_count == 60
-    assert sum(explorer.partitions.to_arrow()["data_record_count"].to_pylist()) == 60
-    assert explorer.columns.to_arrow()["value_count"].to_pylist() == [60] * 4
-    assert explorer.tree.grid.selected == [key]
-    assert "60 records" in explorer.selection.text.value
-    files = eval(explorer.selection.code(), {"table": hostile_table})
-    assert set(files["manifest_path"].to_pylist()) == {path}
-    explorer.tree.choose(key)
-    assert explorer.wait()
+    assert sum(parts["partitions"].to_arrow()["data_record_count"].to_pylist()) == 60
+    assert parts["columns"].to_arrow()["value_count"].to_pylist() == [60] * 4
+    assert [row["key"] for row in tree_rows(explorer) if row["key"] in parts["outline"].grids["tree"].selected] == [key]
+    assert [chip["text"] for chip in explorer.query["chips"]] == ["1 manifest"]
+    act(explorer, "outline.tree.choose", {"key": key, "is_selected": True})
     assert explorer.state.selection is None
-    assert explorer.columns.to_arrow()["value_count"].to_pylist() == [120] * 4
-
-
-def test_a_cleared_selection_leaves_no_frame(hostile_table: icestats.Table) -> None:
-    """The map is told what is marked, and that nothing is once that is cleared, each time in answer to the brush."""
-    explorer = Explorer(hostile_table, column="id")
-    assert explorer.wait()
-    figure = explorer.partitions.figure
-    figure.receive({"kind": "brush", "places": [1, 1, 0, 0], "number": 1})
-    assert explorer.wait()
-    assert figure.mark == {"places": [1, 1, 0, 0], "number": 1}
-    figure.receive({"kind": "brush", "places": [], "number": 2})
-    assert explorer.wait()
-    assert explorer.partitions.figure is figure
-    assert figure.mark == {"places": [], "number": 2}
-    figure.receive({"kind": "brush", "places": [99, 99, 0, 0], "number": 3})
-    assert explorer.wait()
-    assert figure.mark == {"places": [], "number": 3}
+    assert parts["columns"].to_arrow()["value_count"].to_pylist() == [120] * 4
 
 
 def test_marked_partitions_filter_every_part(hostile_table: icestats.Table) -> None:
-    """A brush over a day: the roll-up is that of its partitions, the tree shows files of that day only."""
+    """A day is marked: the roll-up is that of its partitions, the tree shows files of that day only."""
     explorer = Explorer(hostile_table, column="id")
     assert explorer.wait()
-    explorer.partitions.figure.receive({"kind": "brush", "places": [1, 1, 0, 9], "number": 1})
+    parts = explorer.parts
+    day = FieldRange("at_day", 2, "day", "date", dt.date(2025, 9, 2), dt.date(2025, 9, 2))
+    explorer.state.selection = Selection(0, (day,))
     assert explorer.wait()
-    (marked,) = explorer.state.selection.ranges
-    assert (marked.name, marked.lower) == ("at_day", dt.date(2025, 9, 2))
-    rows = eval(explorer.partitions.code(), {"table": hostile_table})
-    part = eval(explorer.columns.code(), {"table": hostile_table, **vars(icestats_widgets), "datetime": dt})
-    assert part.equals(explorer.columns.to_arrow())
-    assert {row["at_day"] for row in rows["partition"].to_pylist()} == {marked.lower}
+    rows = eval(parts["partitions"].code(), {"table": hostile_table})
+    part = eval(parts["columns"].code(), {"table": hostile_table, **_NAMES, "datetime": dt})
+    assert part.equals(parts["columns"].to_arrow())
+    assert {row["at_day"] for row in rows["partition"].to_pylist()} == {day.lower}
     assert explorer.state.part.record_count == sum(rows["data_record_count"].to_pylist())
     explorer.state.row_filter = "price > 0"
     assert explorer.wait()
-    assert explorer.state.plan.row_filter == str(
-        hostile_table.plan(
-            "(price > 0) and at >= '2025-09-02T00:00:00+00:00' and at < '2025-09-03T00:00:00+00:00'"
-        ).row_filter
-    )
-    first = next(row["key"] for row in explorer.tree.grid.page["rows"] if row["depth"] == 1)
-    explorer.tree.toggle(first)
-    assert explorer.wait()
-    shown = [row["cells"][1]["t"] for row in explorer.tree.grid.page["rows"] if row["depth"] == 2]
+    typed = "(price > 0) and at >= '2025-09-02T00:00:00+00:00' and at < '2025-09-03T00:00:00+00:00'"
+    steps = [plan.to_arrow().select(["kept", "skipped"]) for plan in (explorer.state.plan, hostile_table.plan(typed))]
+    assert steps[0].equals(steps[1])
+    first = next(row["key"] for row in tree_rows(explorer) if row["depth"] == 1)
+    act(explorer, "outline.tree.open", {"key": first, "open": True})
+    shown = [row["cells"][1]["t"] for row in tree_rows(explorer) if row["depth"] == 2]
     assert shown
     assert all(text.startswith("2025-09-02") for text in shown)
 

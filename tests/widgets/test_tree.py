@@ -9,13 +9,21 @@ import pytest
 import icestats
 from benchmarks.generated_table import Shape, generate
 from icestats_widgets import Explorer
-from icestats_widgets.file_listing import file_paths, read_file_listing, split_paths
-from icestats_widgets.outline import Outline
-from icestats_widgets.tree_reader import NotWantedError, TreeReader, TreeWish
+from icestats_widgets.parts.tree import TreePart
+from icestats_widgets.reading.tree.file_listing import file_paths, read_file_listing, split_paths
+from icestats_widgets.reading.tree.outline import Outline
+from icestats_widgets.reading.tree.tree_reader import NotWantedError, TreeReader, TreeWish
 
 
 def rows(explorer: Explorer) -> list[dict[str, Any]]:
-    return explorer.tree.grid._rows.window(0, 1_000)
+    tree(explorer).document()
+    return tree(explorer).grids["tree"].first_rows(1_000)
+
+
+def tree(explorer: Explorer) -> TreePart:
+    part = explorer.parts["outline"]
+    assert isinstance(part, TreePart)
+    return part
 
 
 def texts(row: dict[str, Any]) -> list[str]:
@@ -31,7 +39,7 @@ def test_the_tree_reaches_from_the_snapshot_to_row_groups(hostile_table: icestat
         below = [row for row in rows(explorer) if row["depth"] == depth]
         if depth < 4:
             key = next(row["key"] for row in below if depth != 3 or texts(row)[0] == "price")
-            explorer.tree.toggle(key)
+            tree(explorer).toggle(key)
             assert explorer.wait()
         if records is not None:
             assert {texts(row)[2] for row in below} == {str(records)}
@@ -41,7 +49,7 @@ def test_the_tree_reaches_from_the_snapshot_to_row_groups(hostile_table: icestat
     column = next(row for row in rows(explorer) if row["depth"] == 3 and texts(row)[0] == "price")
     assert texts(group)[0] == "row group 0"
     assert (texts(group)[5], texts(group)[6]) == (texts(column)[5], texts(column)[6])
-    explorer.tree.toggle("s0")
+    tree(explorer).toggle("s0")
     assert explorer.wait()
     assert [row["depth"] for row in rows(explorer)] == [0]
 
@@ -51,14 +59,14 @@ def test_files_are_listed_with_the_selected_column(hostile_table: icestats.Table
     explorer = Explorer(hostile_table, column="price")
     assert explorer.wait()
     explorer.state.tree_mode = "files"
-    explorer.tree.grid.receive({"kind": "sort", "column": "records"})
+    tree(explorer).act("tree.sort", {"column": "records"})
     assert explorer.wait()
     listed = rows(explorer)
     records = [int(texts(row)[2]) for row in listed]
     assert len(listed) == hostile_table.overview().data_file_count
     assert (records, sum(records)) == (sorted(records, reverse=True), 120)
     assert sum(int(texts(row)[5]) for row in listed) == 20
-    explorer.tree.choose(listed[0]["key"])
+    tree(explorer).choose(listed[0]["key"])
     assert explorer.wait()
     assert texts(rows(explorer)[1])[0] == "id"
 

@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import ipywidgets
+import anywidget
+from traitlets import Dict, List, Unicode
 
+from icestats.answers.text import printable
+from icestats.errors import CallError
 from icestats.table.table import Table
-from icestats_widgets.background import Background
-from icestats_widgets.column_view import ColumnView
-from icestats_widgets.computation import Computation
-from icestats_widgets.compute_view import ComputeView
-from icestats_widgets.coordinator import Coordinator
-from icestats_widgets.coverage_view import CoverageView
-from icestats_widgets.estimate_view import EstimateView
-from icestats_widgets.finding_view import FindingView
-from icestats_widgets.histogram_view import HistogramView
-from icestats_widgets.manifest_view import ManifestView
-from icestats_widgets.partition_view import PartitionView
-from icestats_widgets.plan_view import PlanView
-from icestats_widgets.plotly_bundle import find_bundle, pack_bundle
-from icestats_widgets.question_coordinator import QuestionCoordinator
-from icestats_widgets.selection_view import SelectionView
-from icestats_widgets.snapshot_view import SnapshotView
-from icestats_widgets.state import ExplorerState
-from icestats_widgets.statistics_view import StatisticsView
-from icestats_widgets.summary_view import SummaryView
-from icestats_widgets.tree_coordinator import TreeCoordinator
-from icestats_widgets.tree_view import TreeView
-from icestats_widgets.view import View
+from icestats_widgets.page.filter_bar import FilterBar
+from icestats_widgets.page.grid import Row
+from icestats_widgets.page.head import build_head, title_of
+from icestats_widgets.page.part import Part
+from icestats_widgets.page.static_page import build_static_page
+from icestats_widgets.parts import build_parts
+from icestats_widgets.reading.background import Background, explain_error
+from icestats_widgets.reading.coordinator import Coordinator
+from icestats_widgets.reading.question_coordinator import QuestionCoordinator
+from icestats_widgets.reading.tree.tree_coordinator import TreeCoordinator
+from icestats_widgets.state import TABS, ExplorerState
 
 _LONGEST_HEAD_START_SECONDS = 1.5
 """After this time the rest is read even if no page reports that it shows the explorer."""
-_STYLE = Path(__file__).with_name("explorer.css")
+_SECONDS_TO_PICTURE = 3.0
+"""How long after the last change the picture of a saved notebook is made anew."""
+_STATIC = Path(__file__).with_name("static")
+_logger = logging.getLogger(__name__)
 
 
-class Explorer(ipywidgets.VBox):
-    """Totals, manifests, partitions, columns with their distribution, and the panel that computes missing statistics.
+class Explorer(anywidget.AnyWidget):
+    """A table's manifests, partitions, columns, plans, history and statistics, and what computes missing ones.
 
     The first view needs only the manifest list; the rest is read in the background. Nothing is written until you press
     *Commit*.
@@ -57,97 +58,86 @@ class Explorer(ipywidgets.VBox):
     >>> explorer.state.column = "event_type"
     """
 
+    _esm = _STATIC / "explorer.js"
+    _css = _STATIC / "explorer.css"
+
+    head = Dict().tag(sync=True)
+    """The line on top: the table's name and totals. Type: dict. Default: empty."""
+    query = Dict().tag(sync=True)
+    """The bar with the row filter and the selection. Type: dict. Default: empty."""
+    tabs = List(Dict()).tag(sync=True)
+    """The tabs. Type: list of dict. Default: empty."""
+    picture_id = Unicode().tag(sync=True)
+    """By which the page finds the picture for saved notebooks, and hides it. Type: str. Default: empty."""
+    tab = Unicode(TABS[0]).tag(sync=True)
+    """The name of the open tab. Type: str. Default: the first one."""
+    index = Dict().tag(sync=True)
+    """The parts in their order, by name: tab and title. Type: dict. Default: empty."""
+    arrangement = Dict().tag(sync=True)
+    """Which parts are collapsed, and which take the whole width. Type: dict. Default: empty."""
+
+    heard = Dict().tag(sync=True)
+    """The newest act of the page that has been done: the view and its number. Type: dict. Default: empty."""
+
     def __init__(self, table: Table, *, column: str | None = None) -> None:
         if column is not None:
             table.schema.find(column)
-        threading.Thread(target=pack_bundle, name="icestats plotly", daemon=True).start()
-        self.state = ExplorerState(table=table, column=column, is_drawing=False)
+        self.state = ExplorerState(table=table, column=column)
         """What is shown and selected. Set its traits to change the selection."""
         self._background = Background()
+        self._saved: Any = None
+        self._saved_text = ""
+        self._saving: threading.Timer | None = None
+        self._drawing, self._dirty, self._held = threading.RLock(), set[str](), threading.local()
         self._coordinator = Coordinator(self.state, self._background)
         self._coordinator.read_overview()
         self._tree = TreeCoordinator(self.state, self._background)
-        self.summary = SummaryView(self.state)
-        self.selection = SelectionView(self.state)
-        self.manifests = ManifestView(self.state)
-        self.partitions = PartitionView(self.state)
-        self.tree = TreeView(self.state)
-        self.columns = ColumnView(self.state)
-        self.histogram = HistogramView(self.state)
-        self._questions = QuestionCoordinator(self.state, self._background)
-        self.plan = PlanView(self.state)
-        self.estimates = EstimateView(self.state, self._questions)
-        self.findings = FindingView(self.state, self._questions)
-        self.snapshots = SnapshotView(self.state)
-        self.statistics = StatisticsView(self.state)
-        self.coverage = CoverageView(self.state)
-        self.compute = ComputeView(self.state, Computation(self.state, self._background))
-        self.parts: tuple[View, ...] = (
-            self.manifests,
-            self.partitions,
-            self.columns,
-            self.histogram,
-            self.findings,
-            self.tree,
-            self.plan,
-            self.estimates,
-            self.snapshots,
-            self.statistics,
-            self.coverage,
-            self.compute,
-        )
-        grid = ipywidgets.Box(self.parts)
-        grid.add_class("icestats-grid")
-        style = ipywidgets.HTML(f"<style>{_STYLE.read_text()}</style>")
-        style.layout.display = "none"
-        self.selection.lines = self.code
-        super().__init__([style, self.summary, self.selection, grid])
-        self.add_class("icestats-explorer")
+        questions = QuestionCoordinator(self.state, self._background)
+        self.bar = FilterBar(self.state)
+        """The filter and the selection."""
+        self.parts: dict[str, Part] = {part.name: part for part in build_parts(self.state, self._background, questions)}
+        """The parts by name, to get what they show: `explorer.parts["columns"].to_arrow()`."""
+        super().__init__(picture_id=uuid.uuid4().hex)
+        self.add_traits(**{f"part_{name}": Dict().tag(sync=True) for name in self.parts})
+        self.index = {name: {"tab": part.tab, "title": part.title} for name, part in self.parts.items()}
+        self.bar.send = self.send
+        for part in self.parts.values():
+            part.send = self.send
+            part.redraw = partial(self._draw_again, {part.name})
+        self._draw_again({"head", "query", "tabs", *self.parts})
+        self.state.observe(self._follow)
+        self.on_msg(lambda _, message, __: self._receive(message))
         self._tree.read()
         self._starting = threading.Lock()
-        self._is_started = self._is_reading = False
+        self._is_reading = False
         self._start_soon()
 
     def code(self) -> str:
         """Return the Python lines that reproduce the view, part by part."""
         seen: dict[str, str] = {}
-        for view in (self.summary, self.selection, *self.parts):
-            seen.setdefault(view.code(), view.name)
-        table = self.state.table
-        arguments = [repr(table.name), *(f"{name}={value!r}" for name, value in table.pin.items())]
-        lines = ["import icestats", "", f"table = icestats.load({', '.join(arguments)})"]
+        for part in self.parts.values():
+            if line := part.code():
+                seen.setdefault(line, part.name)
+        lines = ["import icestats", "", f"table = {self.state.table.code()}"]
         if self.state.selection is not None:
             lines = ["import datetime", "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until everything is read; return whether that happened in time."""
+        self._read()
+        is_in_time = self._background.wait(timeout_s)
+        self._save()
+        return is_in_time
+
     def _start_soon(self) -> None:
-        # In a notebook the first picture goes to the browser before the processors are taken by reading and drawing.
+        # In a notebook the first picture goes to the browser before the processors are taken by reading.
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._start()
             self._read()
         else:
-            self.tree.grid.on_shown = self._start
-            loop.call_later(_LONGEST_HEAD_START_SECONDS, self._start)
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._is_started:
-                return
-            self._is_started = True
-        self._background.run("figures", find_bundle, self._draw, self._draw)
-        # Nor does reading take them from the chart of the manifests, which needs the manifest list only.
-        late = threading.Timer(_LONGEST_HEAD_START_SECONDS, self._read)
-        late.daemon = True
-        late.start()
-
-    def _draw(self, _: object) -> None:
-        self.state.is_drawing = True
-        if self.manifests.figure is None:
-            self._read()
-        else:
-            self.manifests.figure.on_shown = self._read
+            loop.call_later(_LONGEST_HEAD_START_SECONDS, self._read)
 
     def _read(self) -> None:
         with self._starting:
@@ -156,8 +146,182 @@ class Explorer(ipywidgets.VBox):
             self._is_reading = True
         self._coordinator.read_rollups()
 
-    def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until everything is read; return whether that happened in time."""
-        self._start()
-        self._read()
-        return self._background.wait(timeout_s)
+    def _receive(self, message: Any) -> None:
+        if not isinstance(message, dict) or message.get("kind") != "act":
+            return
+        name, _, verb = str(message.get("action")).partition(".")
+        value = message.get("value")
+        try:
+            with self._hold():
+                if name == "page":
+                    self._act(verb, value if isinstance(value, dict) else {})
+                elif name == "query":
+                    self.bar.act(verb, value)
+                    self._draw_again({"query"})
+                elif name in self.parts:
+                    self.parts[name].act(verb, value)
+        except Exception as error:
+            # Kernels drop what a handler raises, or print it where nobody looks.
+            _logger.debug("%s failed", message.get("action"), exc_info=True)
+            self.send({"kind": "problem", "text": printable(explain_error(error))})
+        self.heard = {"view": str(message.get("view", "")), "number": message.get("number", 0)}
+
+    def _act(self, verb: str, value: dict[str, Any]) -> None:
+        state = self.state
+        if verb == "shown":
+            self._read()
+        elif verb == "tab" and value.get("name") in TABS:
+            state.tab = value["name"]
+        elif verb == "width" and isinstance(value.get("figures"), dict):
+            self._fit(value["figures"])
+        elif verb in ("collapse", "widen") and value.get("part") in self.parts:
+            self._arrange(verb, value["part"], bool(value.get("collapsed" if verb == "collapse" else "wide")))
+        elif verb == "reload":
+            self._coordinator.reload()
+        elif verb == "code":
+            self.send({"kind": "code", "text": self.code()})
+        elif verb == "report":
+            self._background.run("report", self._send_report, self.send, lambda _: None)
+
+    def _arrange(self, verb: str, part: str, is_on: bool) -> None:
+        name = "collapsed" if verb == "collapse" else "wide"
+        parts = getattr(self.state, name)
+        setattr(self.state, name, parts | {part} if is_on else parts - {part})
+
+    def _fit(self, figures: dict[str, Any]) -> None:
+        widths = {str(name): max(160, min(2400, int(pixels))) for name, pixels in figures.items()}
+        changed = {name for name, width in widths.items() if self.state.widths.get(name) != width}
+        self.state.widths = {**self.state.widths, **widths}
+        self._draw_again({name.partition(".")[0] for name in changed} & set(self.parts))
+
+    def to_html(self, path: str | Path | None = None) -> str | None:
+        """Return what is shown as one HTML file that needs no kernel and no network, or write it to a path.
+
+        What is still being read is waited for, as by `wait()`.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path, optional
+            Where to write it; then nothing is returned.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> explorer = icestats.load("demo.events").explore()
+        >>> _ = explorer.wait()
+        >>> "<script>" in explorer.to_html()
+        True
+        """
+        self.wait()
+        text = self._build_report()
+        if path is None:
+            return text
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise CallError(
+                f"the report cannot be written to {path}: {reason}; name a file in a folder of yours"
+            ) from error
+        return None
+
+    def _build_report(self) -> str:
+        from icestats_widgets.page.report import build_report
+
+        with self._drawing:
+            documents = [part.document() for part in self.parts.values()]
+            return build_report(build_head(self.state), self.bar.document(), documents, self._first_rows, self.code())
+
+    def _send_report(self) -> dict[str, Any]:
+        name = f"{title_of(self.state.table)}.html"
+        return {"kind": "file", "name": name, "type": "text/html", "text": self._build_report()}
+
+    def _ipython_display_(self, **options: Any) -> None:
+        from IPython.display import display
+
+        made: Any = self._repr_mimebundle_(**options)
+        data, metadata = made if isinstance(made, tuple) else (made, {})
+        text = f"icestats explorer of {printable(self.state.table.name)}"
+        display({**data, "text/plain": text}, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+        # A second output: what a reader of the saved notebook sees. The page hides it while the explorer is alive.
+        # What has to be read first comes later: the first picture in the browser does not wait for it.
+        is_read = self._is_reading and self._background.wait(0)
+        self._saved_text = self._picture() if is_read else self._picture(())
+        self._saved = display({"text/html": self._saved_text, "text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        self._save_soon()
+
+    def _picture(self, names: Iterable[str] | None = None) -> str:
+        with self._drawing:
+            documents = [self.parts[name].document() for name in (self.parts if names is None else names)]
+            head, query = build_head(self.state), self.bar.document()
+        return build_static_page(head, query, documents, self._first_rows, self.picture_id)
+
+    def _save_soon(self) -> None:
+        # Not at once: a person who clicks on does not wait for it.
+        if self._saved is None:
+            return
+        if self._saving is not None:
+            self._saving.cancel()
+        self._saving = threading.Timer(_SECONDS_TO_PICTURE, self._save)
+        self._saving.daemon = True
+        self._saving.start()
+
+    def _save(self) -> None:
+        if self._saved is not None and (text := self._picture()) != self._saved_text:
+            self._saved_text = text
+            self._saved.update({"text/html": text, "text/plain": ""}, raw=True)
+
+    def _first_rows(self, part: str, grid_id: str, count: int) -> list[Row]:
+        return self.parts[part].grids[grid_id].first_rows(count)
+
+    def _follow(self, change: Any) -> None:
+        name = change.name
+        if name in ("notes", "loading"):
+            changed = _changed(change.old, change.new)
+            found = {part.name for part in self.parts.values() if changed & set(part.hears or (part.name,))}
+        else:
+            found = {part.name for part in self.parts.values() if name in part.follows}
+        self._draw_again(found | {"head", "query", "tabs"})
+        self._save_soon()
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        self._held.depth = getattr(self._held, "depth", 0) + 1
+        try:
+            yield
+        finally:
+            self._held.depth -= 1
+            self._draw_again(set())
+
+    def _draw_again(self, names: set[str]) -> None:
+        # What one act changes is drawn once, at its end; parts on other tabs are drawn when these are opened.
+        self._dirty |= names
+        if getattr(self._held, "depth", 0):
+            return
+        state = self.state
+        with self._drawing:
+            open_parts = {part.name for part in self.parts.values() if part.tab == state.tab}
+            # The filter is sent before figures are drawn: there a person sees first what a click has done.
+            for names in ({"head", "query", "tabs"}, open_parts):
+                with self.hold_trait_notifications():
+                    self.tab = state.tab
+                    self.arrangement = {"collapsed": sorted(state.collapsed), "wide": sorted(state.wide)}
+                    for name in sorted(self._dirty & names):
+                        self._dirty.discard(name)
+                        self._draw(name)
+
+    def _draw(self, name: str) -> None:
+        if name == "head":
+            self.head = build_head(self.state)
+        elif name == "query":
+            self.query = self.bar.document()
+        elif name == "tabs":
+            self.tabs = [{"name": tab, "title": tab.capitalize(), "badge": ""} for tab in TABS]
+        else:
+            self.set_trait(f"part_{name}", self.parts[name].document())
+
+
+def _changed(old: Any, new: Any) -> set[str]:
+    if isinstance(new, dict):
+        return {part for part in {*old, *new} if old.get(part) != new.get(part)}
+    return set(old) ^ set(new)

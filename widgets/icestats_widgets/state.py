@@ -9,6 +9,8 @@ from traitlets import Any, Bool, Dict, Enum, HasTraits, Instance, Int, List, Tup
 PARTITION_VALUES = ("records", "files", "bytes")
 KINDS = ("equi-width", "equi-height")
 TREE_MODES = ("tree", "files")
+_WIDE = frozenset({"plan", "manifests", "sizes", "outline", "estimates"})
+TABS = ("overview", "columns", "query", "layout", "history", "statistics")
 PHASES = (
     "idle",
     "starting",
@@ -19,6 +21,10 @@ PHASES = (
     "previewed",
     "committing",
     "committed",
+    "checking",
+    "checked",
+    "undoing",
+    "undone",
 )
 
 
@@ -37,10 +43,28 @@ class ExplorerState(HasTraits):
     Type: `icestats.table.overview.Overview` or None. Default: None, not read yet.
     """
 
-    is_drawing = Bool(True)
-    """Whether figures are drawn; the explorer waits until the page shows the parts without figures.
+    tab = Enum(TABS, default_value=TABS[0])
+    """The open tab.
 
-    Type: bool. Default: True.
+    Type: one of `TABS`. Default: the first.
+    """
+
+    collapsed = Instance(frozenset, args=())
+    """Names of the parts that show their title only.
+
+    Type: frozenset of str. Default: empty.
+    """
+
+    wide = Instance(frozenset, args=(_WIDE,))
+    """Names of the parts that take the whole width.
+
+    Type: frozenset of str. Default: those that need it.
+    """
+
+    widths = Dict()
+    """The widths of figures on the page, in pixels, by part and figure.
+
+    Type: dict of str to int. Default: empty, not known yet.
     """
 
     selection = Any(None)
@@ -98,15 +122,39 @@ class ExplorerState(HasTraits):
     """
 
     row_filter = Unicode()
-    """The filter whose planning and estimates are shown.
+    """The filter that was typed, once it fits the table; planned and estimated with `clauses` and `selection`.
 
     Type: str, PyIceberg's filter language. Default: empty.
+    """
+
+    clauses = Dict()
+    """Filters that were made by a click or a mark, by what made them: `histogram:price`.
+
+    Type: dict of str to str. Default: empty.
     """
 
     ideas = List(Unicode())
     """Filters to try.
 
     Type: list of str. Default: empty.
+    """
+
+    row_groups = Any(None)
+    """The row groups of the file that was asked for last.
+
+    Type: tuple of the plan, the row of its file and a list of `plan_outcomes.RowGroup`, or None. Default: None.
+    """
+
+    plan_comparison = Any(None)
+    """Two plans side by side.
+
+    Type: `plan_comparison.PlanComparison` or None. Default: None, nothing has been compared.
+    """
+
+    workload = Any(None)
+    """`Table.estimate_workload`: how far off each source is over many filters.
+
+    Type: `Workload`, of `Table.estimate_workload`, or None. Default: None, not asked for.
     """
 
     plan = Any(None)
@@ -151,6 +199,12 @@ class ExplorerState(HasTraits):
     Type: dict of str to `sparks.Spark`. Default: empty.
     """
 
+    part_sketches = Any(None)
+    """What sketches by partition say of the selection's columns.
+
+    Type: `sparks.PartSketches` or None. Default: None, not read yet, or nothing is selected.
+    """
+
     columns = Any(None)
     """`Table.columns()`.
 
@@ -185,6 +239,24 @@ class ExplorerState(HasTraits):
     """Bins of equal width, or of about equal count.
 
     Type: `equi-width` or `equi-height`. Default: `equi-width`.
+    """
+
+    log_counts = Bool(False)
+    """Whether the histogram's counts are on a logarithmic axis.
+
+    Type: bool. Default: False.
+    """
+
+    log_values = Bool(False)
+    """Whether the histogram's values are on a logarithmic axis.
+
+    Type: bool. Default: False.
+    """
+
+    window = Any(None)
+    """The range of values to which the histogram is zoomed, as positions on its axis.
+
+    Type: tuple of two float, or None. Default: None.
     """
 
     whole_range = Bool(False)
@@ -239,6 +311,42 @@ class ExplorerState(HasTraits):
     """The steps of the commit so far.
 
     Type: list of str. Default: empty.
+    """
+
+    request = Any(None)
+    """What to compute next.
+
+    Type: `compute_request.ComputeRequest` or None. Default: None, the sketches and statistics of all columns.
+    """
+
+    seconds_to_go = Any(None)
+    """How long the scan takes from now on, if its other tasks take as long as those that have finished.
+
+    Type: float, seconds, or None. Default: None, unknown.
+    """
+
+    removal = Any(None)
+    """What undoing the commit would change, or has changed.
+
+    Type: `icestats.table.statistics.RemovalReport` or None. Default: None.
+    """
+
+    engine = Unicode()
+    """The engine whose statistics are shown.
+
+    Type: str, of `list_engines`. Default: empty, all of them.
+    """
+
+    compared = Tuple()
+    """The snapshots that are chosen, in that order: one, or two to compare.
+
+    Type: tuple of int, snapshot ids. Default: empty.
+    """
+
+    comparison = Any(None)
+    """What changed between the two chosen snapshots.
+
+    Type: `snapshot_comparison.SnapshotComparison` or None. Default: None, not read yet.
     """
 
     def __init__(self, **traits: object) -> None:

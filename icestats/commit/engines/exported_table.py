@@ -68,6 +68,8 @@ def split_name(
     CallError
         The table has no such name, or one that cannot stand in a script.
     """
+    if not isinstance(name, str | None):
+        raise CallError(f"name is {name!r:.80}: expected text, such as 'db.table'")
     parts = tuple(name.split(".")) if name is not None else default
     expected = "db.table" if most == 2 else "catalog.namespace.table"
     if parts is None:

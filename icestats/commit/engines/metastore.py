@@ -120,7 +120,7 @@ def _split_uri(uri: str) -> tuple[str, int]:
     try:
         parts = urlsplit(uri)
         host, port = parts.hostname, parts.port
-    except ValueError:
+    except (ValueError, AttributeError):
         host, port = None, None
     if host is None or parts.scheme != "thrift":
         raise CallError(f"{uri!r} is no Hive metastore: expected thrift://host:{_DEFAULT_PORT}")

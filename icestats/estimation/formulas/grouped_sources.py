@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from icestats.errors import CallError
+from icestats.errors import CallError, check_names
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
     Selectivity,
@@ -79,7 +79,8 @@ def build_question(row_filter: RowFilter, schema: Schema, columns: Sequence[str]
         The call is wrong.
     """
     if deletes not in DELETES:
-        raise CallError(f"deletes is {deletes!r}: expected one of {', '.join(DELETES)}")
+        raise CallError(f"deletes is {deletes!r:.80}: expected one of {', '.join(DELETES)}")
+    check_names("columns", columns, or_none=True)
     found = None if columns is None else [i for name in columns for i in _primitive_ids(schema.find(name), schema)]
     return Question(row_filter, None if found is None else tuple(dict.fromkeys(found)), deletes)
 
@@ -245,7 +246,9 @@ def build_source_estimate(
     if basis.rows is None:
         lower, upper = _bounds(groups.row_counts, selectivity, deletes, how_deletes)
     else:
-        lower, upper = (float((basis.rows.most * ends).sum()) for ends in (selectivity.lower, selectivity.upper))
+        # Shares of predicates know of deleted rows; a filter without any is met by all live rows.
+        least = basis.rows.most if question.leaves else basis.rows.least
+        lower, upper = float((least * selectivity.lower).sum()), float((basis.rows.most * selectivity.upper).sum())
     lower, upper = round_bounds(lower, upper)
     rows = totals[how_deletes]
     if rows is not None:

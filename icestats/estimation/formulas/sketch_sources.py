@@ -70,6 +70,8 @@ class DistinctValues:
     """What a reader must know of its age."""
     earlier_type: str = ""
     """Another type that the column has had, if the sketch may be of values of that: they have other hashes."""
+    hashing: str = "Iceberg"
+    """As `NearestBlob` has it."""
 
     def count(self, table: GroupEvidence, field_id: int) -> float:
         """Return how many there are, no more than the table has values that are not null."""

@@ -5,7 +5,7 @@ Source: Iceberg spec, "Manifest Lists", `field_summary`; "Partition Evolution".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
 from icestats.iceberg.partition_columns import find_partition_columns, partition_field_type
-from icestats.iceberg.types import encode_value
+from icestats.iceberg.types import WIDTHS, decode_value, encode_value
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import (
     ColumnMetrics,
@@ -23,6 +23,7 @@ from icestats.plan.evaluation.column_metrics import (
     summary_metrics,
     value_metrics,
 )
+from icestats.stats.partition_sketches import PartitionEntry
 from icestats.stats.table_statistics import PartitionKey
 
 
@@ -167,6 +168,28 @@ def build_partition_keys(
         is_known = all(type_text is not None for _, type_text in fields)
         keys.append(PartitionKey(spec_id, tuple(values)) if is_known else None)
     return keys
+
+
+def key_entries(
+    entries: Iterable[PartitionEntry], specs: Mapping[int, PartitionSpec], schema: Schema
+) -> dict[PartitionKey, PartitionEntry]:
+    """Return the partitions of sketches by the keys of `build_partition_keys`: columns may have been promoted since."""
+    fields = (typed for spec in specs.values() for typed in _typed(spec, schema))
+    types = {field.field_id: type_text for field, type_text in fields if type_text is not None}
+    return {widen_key(one.key, types): one for one in entries}
+
+
+def widen_key(key: PartitionKey, types: Mapping[int, str]) -> PartitionKey:
+    """Return a partition's key with values as wide as partition fields have them today, whose types are given by id."""
+
+    def widen(field_id: int, value: bytes | None) -> bytes | None:
+        type_text = types.get(field_id, "")
+        _, *narrower = WIDTHS.get(type_text, (0,))
+        if value is None or len(value) not in narrower:
+            return value
+        return encode_value(type_text, decode_value(type_text, value))
+
+    return PartitionKey(key.spec_id, tuple((field_id, widen(field_id, value)) for field_id, value in key.values))
 
 
 def _encode(values: pa.DictionaryArray, type_text: str) -> list[bytes | None]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icestats.iceberg.metadata import PartitionField
+from icestats.iceberg.metadata import PartitionField, split_transform
 from icestats.iceberg.value_order import Floats, Longs, Mask
 from icestats.plan.evaluation.evaluator import may_match, must_match
 from icestats.plan.evaluation.partition_groups import SpecGroups
@@ -119,8 +119,8 @@ def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafPartitions], count: i
 
 def _bucket_count(field: PartitionField) -> int | None:
     """Return how many buckets a partition field has; None where it is no bucket."""
-    match = re.fullmatch(r"bucket\[(\d+)\]", field.transform)
-    return None if match is None else int(match[1])
+    word, number = split_transform(field.transform)
+    return number if word == "bucket" else None
 
 
 def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[Sequence[Interval], Sequence[Interval]]:
@@ -211,7 +211,7 @@ def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Call
 
 
 def _truncate_width(field: PartitionField) -> int:
-    return int(field.transform.removeprefix("truncate[").removesuffix("]"))
+    return split_transform(field.transform)[1]
 
 
 def _inclusive_whole(interval: Interval, transform: Callable[[Any], Any]) -> Interval:

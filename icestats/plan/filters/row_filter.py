@@ -103,11 +103,12 @@ class RowFilter:
     def _project(self, spec: IcebergSpec) -> Condition:
         try:
             projected = inclusive_projection(self.schema, spec)(self.expression)
-        except OverflowError:
-            # PyIceberg looks for the year of the day before the first that Python knows, or after the last.
+            condition = build_condition(projected, _partition_schema(spec, self.schema))
+        except (OverflowError, RecursionError):
+            # PyIceberg looks for the year of the day before the first that Python knows, or after the last; it makes
+            # as many levels as a spec has fields of one column.
             return Constant(True)
-        transforms = {field.field_id: str(field.transform) for field in spec.fields}
-        return _with_transforms(build_condition(projected, _partition_schema(spec, self.schema)), transforms)
+        return _with_transforms(condition, {field.field_id: str(field.transform) for field in spec.fields})
 
 
 def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:

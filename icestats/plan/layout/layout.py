@@ -11,10 +11,12 @@ import pyarrow as pa
 from icestats.answers.findings import Finding
 from icestats.answers.schemas import LAYOUT
 from icestats.errors import CallError
-from icestats.iceberg.metadata import Schema
+from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread
 from icestats.plan.layout.file_set import FileSet
 from icestats.plan.layout.maintenance import NEXT, Maintenance
+from icestats.plan.layout.partition_change import change_partitions, project_to
+from icestats.plan.layout.partition_terms import order_fields, parse_partition_fields, write_term
 from icestats.plan.layout.what_if import WhatIf, compare, regroup_files, sort_files
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Layout:
     """The gravest first."""
     _files: FileSet = field(repr=False, compare=False)
     _schema: Schema = field(repr=False, compare=False)
+    _spec: PartitionSpec = field(repr=False, compare=False)
     _maintenance: Maintenance = field(repr=False, compare=False)
     _read: Callable[[Sequence[str | BooleanExpression], Sequence[int]], tuple[list[RowFilter], FileSet]] = field(
         repr=False, compare=False
@@ -79,6 +82,7 @@ class Layout:
         *,
         regroup: str | None = None,
         sort_by: str | None = None,
+        partition_by: str | None = None,
         manifest_size_bytes: int | None = None,
     ) -> WhatIf:
         """Return what a workload would read after maintenance, from metadata alone.
@@ -92,6 +96,10 @@ class Layout:
             `rewrite_manifests` does, with or without `sort_by`.
         sort_by : str, optional
             A column to sort the files of each partition by instead, as `rewrite_data_files` does.
+        partition_by : str, optional
+            Another partition spec to write all rows with instead: fields as Spark's DDL has them, with commas between,
+            such as "day(event_time), bucket(16, device_id)". A field is a column, or `year`, `month`, `day`, `hour`,
+            `bucket` or `truncate` of one; names may be in backticks.
         manifest_size_bytes : int, optional
             The size that manifests are to have; by default the table's `commit.manifest.target-size-bytes`.
 
@@ -103,15 +111,33 @@ class Layout:
         Raises
         ------
         CallError
-            Neither or both of `regroup` and `sort_by` were given, or they name what does not exist.
+            Not one of `regroup`, `sort_by` and `partition_by` was given, or it names what does not exist, or would make
+            more than 500,000 partitions.
         FilterError
             A filter of the workload is wrong.
+
+        Notes
+        -----
+        `partition_by` is an estimate. Rows are taken to lie evenly between their file's bounds, each column by itself,
+        and evenly over buckets, unless all values of a file are one. The new files are of today's mean size, at least
+        one a partition, with the bounds of their whole partition. Between two bounds of text nothing is known of the
+        values: what lies there counts as one partition.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> layout = icestats.load("demo.flights").layout()
+        >>> found = layout.what_if(["carrier = 'UA'"], partition_by="month(time_hour), bucket(4, carrier)")
+        >>> found.statement.splitlines()[-2]
+        'ALTER TABLE `icestats`.`demo`.`flights` ADD PARTITION FIELD bucket(4, `carrier`);'
         """
-        if (regroup is None) == (sort_by is None):
-            raise CallError('give one of regroup="partition" and sort_by="a column"')
+        if [regroup, sort_by, partition_by].count(None) != 2:
+            raise CallError('give one of regroup="partition", sort_by="a column" and partition_by="day(a_column)"')
         if isinstance(workload, str):
             workload = [workload]
         size = manifest_size_bytes or self._maintenance.manifest_size_bytes
+        if partition_by is not None:
+            return self._change_partitions(workload, partition_by, size)
         if sort_by is None:
             by = None if regroup == "partition" else regroup
             filters, files = self._read(workload, ())
@@ -128,6 +154,28 @@ class Layout:
             statement=self._maintenance.sort_files((sort_by,)),
             assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds",
             comparisons=compare(filters, files, sort_files(files, column.field_id, size)),
+        )
+
+    def _change_partitions(
+        self, workload: Sequence[str | BooleanExpression], partition_by: str, manifest_size_bytes: int
+    ) -> WhatIf:
+        asked = parse_partition_fields(partition_by, self._schema)
+        fields, dropped, added = order_fields(asked, self._spec.fields)
+        filters, files = self._read(workload, [field.source_id for field in fields])
+        found = change_partitions(files, fields, self._schema, {i for one in filters for i in one.field_ids})
+        old, new = ([write_term(one, self._schema) for one in some] for some in (dropped, added))
+        assumes = (
+            "an estimate: rows spread evenly between their file's bounds and over buckets, each column by itself",
+            "files of today's mean size, not sorted",
+            "manifests regrouped",
+            *found.caveats,
+        )
+        return WhatIf(
+            change=f"the table were partitioned by {partition_by.strip()}: {'at least' if found.is_least else 'some'} "
+            f"{counted(found.partition_count, 'partition')}, {counted(len(found.files), 'file')}",
+            statement=self._maintenance.change_partitions(old, new),
+            assumes=", ".join(assumes),
+            comparisons=compare(project_to(filters, fields), files, regroup_files(found.files, manifest_size_bytes)),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from icestats.answers.arrays import to_numpy
-from icestats.answers.findings import Finding
-from icestats.answers.text import counted, quote_name
+from icestats.answers.findings import Finding, order_findings
+from icestats.answers.text import counted, quote_name, render_bytes
 from icestats.iceberg.metadata import parse_count
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.plan.layout.file_set import FileSet
 
 NEXT = ";\n"
 """Between two statements."""
+_REWRITE_ALL = "options => map('rewrite-all', 'true')"
 _MANIFEST_SIZE = "commit.manifest.target-size-bytes"
 _FILE_SIZE = "write.target-file-size-bytes"
 _DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
@@ -54,8 +55,7 @@ class Maintenance:
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""
-        table = quote_name(self.catalog, *self.identifier.split("."))
-        return f"ALTER TABLE {table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
+        return f"{self._alter_table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
 
     def sort_files(self, columns: Sequence[str]) -> str:
         """Return what sorts the files of each partition: by one column, or along a z-order curve by several.
@@ -67,8 +67,21 @@ class Maintenance:
         """
         names = ", ".join(quote_name(column) for column in columns)
         order = f"zorder({names})" if len(columns) > 1 else f"{names} ASC NULLS LAST"
-        options = "options => map('rewrite-all', 'true')"
-        return self._rewrite_files(f", strategy => 'sort', sort_order => {_quote(order)}, {options}")
+        return self._rewrite_files(f", strategy => 'sort', sort_order => {_quote(order)}, {_REWRITE_ALL}")
+
+    def change_partitions(self, dropped: Sequence[str], added: Sequence[str]) -> str:
+        """Return what partitions a table anew: fields as Spark's DDL has them, and all files rewritten.
+
+        Examples
+        --------
+        >>> print(Maintenance("prod", "db.events", {}).change_partitions(["day(`at`)"], ["month(`at`)"]))
+        ALTER TABLE `prod`.`db`.`events` DROP PARTITION FIELD day(`at`);
+        ALTER TABLE `prod`.`db`.`events` ADD PARTITION FIELD month(`at`);
+        CALL `prod`.system.rewrite_data_files(table => 'db.events', options => map('rewrite-all', 'true'))
+        """
+        words = [("DROP", term) for term in dropped] + [("ADD", term) for term in added]
+        changes = [f"{self._alter_table} {word} PARTITION FIELD {term}" for word, term in words]
+        return NEXT.join([*changes, self._rewrite_files(f", {_REWRITE_ALL}")])
 
     def compact_files(self) -> str:
         """Return what puts small files together."""
@@ -77,6 +90,10 @@ class Maintenance:
     def apply_deletes(self) -> str:
         """Return what rewrites the data files that delete files apply to."""
         return self._rewrite_files(", options => map('delete-file-threshold', '1')")
+
+    @property
+    def _alter_table(self) -> str:
+        return f"ALTER TABLE {quote_name(self.catalog, *self.identifier.split('.'))}"
 
     def _rewrite_files(self, more: str) -> str:
         return f"CALL {quote_name(self.catalog)}.system.rewrite_data_files(table => {_quote(self.identifier)}{more})"
@@ -94,7 +111,6 @@ _LEAST_GAIN = 2.0
 _DEEP = 8.0
 """Files of one partition that a key lies in, from which on it is worth a warning."""
 _MIXED_SHARE = 0.5
-_SEVERITIES = ("error", "warning", "note")
 
 
 def build_findings(
@@ -124,13 +140,18 @@ def build_findings(
     """
     found = [
         *_find_mixed_manifests(files, fields, maintenance),
-        *_find_unsorted_columns(fields, maintenance),
+        *_find_unsorted_columns(fields, spread, maintenance),
         *_find_missing_bounds(fields, maintenance),
         *_find_small_files(spread, maintenance),
-        *_find_late(late, maintenance),
+        *_find_late(files, late, maintenance),
         *_find_deletes(delete_file_count, spread, maintenance),
     ]
-    return tuple(sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity)))
+    return order_findings(found)
+
+
+def _cost_of_manifests(files: FileSet) -> str:
+    size = int(to_numpy(files.manifests["manifest_length"]).sum())
+    return f"rewrites {counted(files.manifests.num_rows, 'manifest')} ({render_bytes(size)}), no data file"
 
 
 def _find_mixed_manifests(files: FileSet, fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
@@ -153,23 +174,30 @@ def _find_mixed_manifests(files: FileSet, fields: Sequence[FieldLayout], mainten
                 f"one key lies in {now.mean:.1f} of {now.range_count:,} manifests on average; clustered by it, in "
                 f"manifests of {size:,} bytes, it would be {mean:.1f} of {count:,}{but}",
                 maintenance.rewrite_manifests(field.name, size),
+                _cost_of_manifests(files),
+                is_lasting=size != maintenance.manifest_size_bytes,
             )
             break
 
 
-def _find_unsorted_columns(fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
+def _find_unsorted_columns(
+    fields: Sequence[FieldLayout], spread: Spread, maintenance: Maintenance
+) -> Iterator[Finding]:
     deep = [f for f in fields if f.kind == "column" and f.files_of_partition.mean >= _LEAST_GAIN]
     if deep:
         names = [field.name for field in deep]
+        is_partitioned = any(field.kind == "partition field" for field in fields)
+        whose = "Files of one partition" if is_partitioned else "Files"
         yield Finding(
             "warning" if any(f.files_of_partition.mean > _DEEP for f in deep) else "note",
-            f"Files of one partition overlap in {', '.join(names)}: bounds rule out few of them",
+            f"{whose} overlap in {', '.join(names)}: bounds rule out few of them",
             "; ".join(
                 f"one key of {f.name} lies in {f.files_of_partition.mean:.1f} files of its partition on average, "
                 f"{f.files_of_partition.max:,} at most"
                 for f in deep
             ),
             maintenance.sort_files(names),
+            f"rewrites all {counted(spread.file_count, 'data file')} ({render_bytes(spread.size_bytes)})",
         )
 
 
@@ -182,6 +210,8 @@ def _find_missing_bounds(fields: Sequence[FieldLayout], maintenance: Maintenance
                 f"Files without bounds of {field.name} are read whatever is looked for",
                 f"{files.unknown_count:,} of {files.range_count:,} files have no bounds of it",
                 maintenance.set_property(f"write.metadata.metrics.column.{field.name}", "truncate(16)"),
+                "rewrites nothing: files written from then on have bounds, those that are there stay without",
+                is_lasting=True,
             )
 
 
@@ -194,10 +224,11 @@ def _find_small_files(spread: Spread, maintenance: Maintenance) -> Iterator[Find
             f"{spread.target_file_size_bytes:,} bytes (median {spread.median_file_size_bytes:,}); "
             f"{spread.crowded_partition_count:,} of {spread.partition_count:,} partitions have five or more",
             maintenance.compact_files(),
+            f"rewrites up to {spread.small_file_count:,} small files ({render_bytes(spread.small_file_bytes)})",
         )
 
 
-def _find_late(late: LateData | None, maintenance: Maintenance) -> Iterator[Finding]:
+def _find_late(files: FileSet, late: LateData | None, maintenance: Maintenance) -> Iterator[Finding]:
     if late is not None and late.file_count:
         yield Finding(
             "note",
@@ -205,6 +236,7 @@ def _find_late(late: LateData | None, maintenance: Maintenance) -> Iterator[Find
             f"{late.file_count:,} files ({late.share:.1%}), {late.record_count:,} records, {late.mean_units:.1f} late "
             f"on average and {late.max_units:,} at most, in units of {late.field}",
             maintenance.rewrite_manifests(late.field),
+            _cost_of_manifests(files),
         )
 
 
@@ -215,4 +247,5 @@ def _find_deletes(count: int, spread: Spread, maintenance: Maintenance) -> Itera
             "Delete files are read together with the data files that they apply to",
             f"{counted(count, 'delete file')} beside {counted(spread.file_count, 'data file')}",
             maintenance.apply_deletes(),
+            "rewrites the data files that deletes apply to; how many is not known",
         )

@@ -147,7 +147,7 @@ def _deal(
     files: FileSet, metrics: ColumnMetrics, usable: Longs, partitions: Longs
 ) -> tuple[np.ndarray, np.ndarray, Longs, Keys]:
     """Return the lower and upper positions of each new file, which old file it takes the place of, and the values."""
-    together = _concatenate(metrics.lower.take(usable), metrics.upper.take(usable))
+    together = metrics.lower.take(usable).join(metrics.upper.take(usable))
     ranks = together.ranks()[0].astype(np.float64)
     low, high = ranks[: len(usable)], ranks[len(usable) :]
     steps = np.linspace(0.0, 1.0, _POINTS)
@@ -168,13 +168,6 @@ def _deal(
     lower, upper = points[heads], np.maximum.reduceat(points, heads)
     members = usable[np.argsort(partitions, kind="stable")][new[heads]]
     return lower, upper, members, together
-
-
-def _concatenate(first: Keys, second: Keys) -> Keys:
-    known = np.concatenate([first.known, second.known])
-    if isinstance(first.values, np.ndarray):
-        return Keys(np.concatenate([first.values, second.values]), known)
-    return Keys(pa.concat_arrays([first.values.cast(pa.binary()), second.values.cast(pa.binary())]), known)
 
 
 def _order_within(groups: Longs, values: npt.NDArray[np.float64]) -> Longs:
@@ -220,7 +213,7 @@ def _replace_bounds(metrics: ColumnMetrics, rows: Longs, lower: Keys, upper: Key
 def _put(keys: Keys, rows: Longs, new: Keys) -> Keys:
     places = np.arange(len(keys.known))
     places[rows] = len(places) + np.arange(len(rows))
-    return _concatenate(keys, new).take(places)
+    return keys.join(new).take(places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from icestats.answers.text import printable_lines, render_bytes, render_count
 from icestats.errors import CallError
 from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.explanations import Explanation, explain, join_explanations
-from icestats.plan.pruning.funnel import BOUNDS, ROW_GROUPS, Funnel, PlanStep
+from icestats.plan.pruning.funnel import ROW_GROUPS, Funnel, PlanStep
 
 if TYPE_CHECKING:
     from icestats.plan.filters.row_filter import RowFilter
@@ -38,8 +38,10 @@ class Plan:
     table: str
     """The name or location that the table was loaded by."""
     snapshot_id: int | None
-    _row_filter: RowFilter = field(repr=False, compare=False)
-    _funnel: Funnel = field(repr=False, compare=False)
+    bound: RowFilter = field(repr=False, compare=False)
+    """The filter, bound to the schema of the snapshot."""
+    funnel: Funnel = field(repr=False, compare=False)
+    """What each step has left, and how it judged each manifest and file."""
     _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
     """Gives for data files (`file_metrics_schema`) the paths of the delete files that apply."""
     findings: tuple[Finding, ...] = ()
@@ -48,7 +50,7 @@ class Plan:
     @property
     def row_filter(self) -> str:
         """The filter, as text."""
-        return self._row_filter.text
+        return self.bound.text
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:
@@ -56,19 +58,19 @@ class Plan:
 
         `kept` + `skipped` = `total` at each step, and `total` is what the step before has left.
         """
-        return self._funnel.steps
+        return self.funnel.steps
 
     @property
     def partition_filters(self) -> Mapping[int, str]:
         """For each partition spec the filter that every matching row's partition meets; `true` where there is none."""
-        return {spec_id: str(condition) for spec_id, condition in self._row_filter.by_spec.items()}
+        return {spec_id: str(condition) for spec_id, condition in self.bound.by_spec.items()}
 
     @property
     def unprojected(self) -> Mapping[int, Mapping[str, str]]:
         """For each partition spec the predicates that its partitions say nothing about, and why."""
         return {
             spec_id: {str(predicate): reason for predicate, reason in found.items()}
-            for spec_id, found in self._row_filter.unprojected.items()
+            for spec_id, found in self.bound.unprojected.items()
         }
 
     def step(self, name: str) -> PlanStep:
@@ -102,10 +104,9 @@ class Plan:
         pyarrow.Table
             `PLAN_MANIFESTS`: one row a manifest, in manifest list order.
         """
-        funnel = self._funnel
-        steps, parts = self._explain_manifests()
-        found = [join_explanations(explanations) for explanations in parts]
+        funnel = self.funnel
         manifests = funnel.manifests
+        found = [self.explain_manifest(row) for row in range(manifests.num_rows)]
         counts = {
             name: pc.add(manifests[f"added_{what}_count"], manifests[f"existing_{what}_count"])
             for name, what in (("live_file_count", "files"), ("record_count", "rows"))
@@ -118,8 +119,8 @@ class Plan:
             "spec_id": manifests["partition_spec_id"],
             **counts,
             "kept": kept,
-            "step": steps,
-            **_texts(found),
+            "step": [step for step, _ in found],
+            **_texts([explanation for _, explanation in found]),
         }
         return pa.Table.from_pydict(columns, PLAN_MANIFESTS)
 
@@ -137,7 +138,26 @@ class Plan:
             `plan_files_schema`: one row a data file, in the order of the manifests and of their entries.
         """
         rows = self._choose(which)
-        return self._build_files(rows, self._explain_files(rows))
+        return self._build_files(rows, [self.explain_file(row) for row in rows.tolist()])
+
+    def explain_manifest(self, row: int) -> tuple[str, Explanation]:
+        """Return the step that decides about a row of `funnel.manifests`, and why it does."""
+        step, parts = "", list[Explanation]()
+        for judgement in (one for result in self.funnel.by_manifest for one in result.judgements):
+            place = _find(judgement.rows, row)
+            if place is not None:
+                explanation = explain(judgement.evaluation, place, self.bound.unprojected.get(judgement.spec_id))
+                step = judgement.step
+                parts = [*parts, explanation] if judgement.evaluation.kept[place] else [explanation]
+        return step, join_explanations(parts)
+
+    def explain_file(self, row: int) -> tuple[str, Explanation]:
+        """Return the step that decides about a row of `funnel.files`, and why it does."""
+        for judgement in (one for result in reversed(self.funnel.by_file) for one in result.judgements):
+            place = _find(judgement.rows, row)
+            if place is not None:
+                return judgement.step, explain(judgement.evaluation, place)
+        raise CallError(f"no file {row} in this plan: it has {self.funnel.files.num_rows:,}")
 
     def row_groups(self) -> pa.Table:
         """Return the row groups of the kept files, each with whether it is read and why.
@@ -152,11 +172,11 @@ class Plan:
         CallError
             The plan was made without row groups.
         """
-        groups, found = self._funnel.row_groups, self._funnel.by_row_group
+        groups, found = self.funnel.row_groups, self.funnel.by_row_group
         if groups is None or found is None:
             raise CallError("the plan was made without row groups: make it with row_groups=True")
         evaluation = found.judgements[0].evaluation
-        paths = combine_chunks(self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)))
+        paths = combine_chunks(self.funnel.files["file_path"].take(pa.array(self.funnel.kept_files)))
         columns = {
             "file_path": paths.take(groups["file_index"]),
             "row_group": groups["row_group"],
@@ -170,7 +190,7 @@ class Plan:
 
     def kept_file_paths(self) -> list[str]:
         """Return the paths of the data files that are read."""
-        paths: list[str] = self._funnel.files["file_path"].take(pa.array(self._funnel.kept_files)).to_pylist()
+        paths: list[str] = self.funnel.files["file_path"].take(pa.array(self.funnel.kept_files)).to_pylist()
         return paths
 
     def to_json(self, files: Which = "kept") -> dict[str, Any]:
@@ -182,7 +202,7 @@ class Plan:
             Which files are listed.
         """
         chosen = self._choose(files)
-        table = self._build_files(chosen, found := self._explain_files(chosen))
+        table = self._build_files(chosen, found := [self.explain_file(row) for row in chosen.tolist()])
         rows = table.select(["file_path", "kept", "step", "reason", "delete_files"]).to_pylist()
         for row, (_, explanation) in zip(rows, found, strict=True):
             row["reason"] = explanation.sentence
@@ -215,35 +235,23 @@ class Plan:
         return build_answer(f"{self.table} where {self.row_filter}", table, *findings, about=lines)
 
     def _filter_lines(self) -> list[str]:
-        lines = []
+        lines, unprojected = [], self.unprojected
         for spec_id, text in self.partition_filters.items():
             lines.append(f"partition spec {spec_id}: {text}")
-            lines += [f"  {p}: {why}" for p, why in self.unprojected.get(spec_id, {}).items()]
+            lines += [f"  {p}: {why}" for p, why in unprojected.get(spec_id, {}).items()]
         return lines
-
-    def _explain_manifests(self) -> tuple[list[str], list[list[Explanation]]]:
-        count = self._funnel.manifests.num_rows
-        steps = [""] * count
-        parts: list[list[Explanation]] = [[] for _ in range(count)]
-        for judgement in (one for result in self._funnel.by_manifest for one in result.judgements):
-            unprojected = self._row_filter.unprojected.get(judgement.spec_id)
-            for place, row in enumerate(judgement.rows.tolist()):
-                explanation = explain(judgement.evaluation, place, unprojected)
-                steps[row] = judgement.step
-                parts[row] = [*parts[row], explanation] if judgement.evaluation.kept[place] else [explanation]
-        return steps, parts
 
     def _choose(self, which: Which) -> Longs:
         kept = self._kept_mask()
         return np.flatnonzero({"kept": kept, "skipped": ~kept, "all": kept | True, "none": kept & False}[which])
 
     def _kept_mask(self) -> Mask:
-        kept = np.zeros(self._funnel.files.num_rows, np.bool_)
-        kept[self._funnel.kept_files] = True
+        kept = np.zeros(self.funnel.files.num_rows, np.bool_)
+        kept[self.funnel.kept_files] = True
         return kept
 
     def _build_files(self, rows: Longs, found: list[tuple[str, Explanation]]) -> pa.Table:
-        funnel, kept = self._funnel, self._kept_mask()[rows]
+        funnel, kept = self.funnel, self._kept_mask()[rows]
         files = funnel.files.take(pa.array(rows))
         deletes = iter(self._find_deletes(files.filter(pa.array(kept))))
         paths = combine_chunks(funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests)))
@@ -259,15 +267,11 @@ class Plan:
         }
         return pa.Table.from_pydict(columns, plan_files_schema(files.schema.field("partition").type))
 
-    def _explain_files(self, rows: Longs) -> list[tuple[str, Explanation]]:
-        found: dict[int, tuple[str, Explanation]] = {}
-        wanted = np.zeros(self._funnel.files.num_rows, np.bool_)
-        wanted[rows] = True
-        for judgement in (one for result in self._funnel.by_file for one in result.judgements):
-            for place in np.flatnonzero(wanted[judgement.rows]).tolist():
-                if judgement.step == BOUNDS or not judgement.evaluation.kept[place]:
-                    found[int(judgement.rows[place])] = (judgement.step, explain(judgement.evaluation, place))
-        return [found[row] for row in rows.tolist()]
+
+def _find(rows: Longs, row: int) -> int | None:
+    """Return the place of a row among ascending ones."""
+    place = int(np.searchsorted(rows, row))
+    return place if place < len(rows) and rows[place] == row else None
 
 
 def _texts(found: list[Explanation]) -> dict[str, list[str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
@@ -21,6 +23,8 @@ from icestats.stats.table_statistics import (
     read_column_statistics,
 )
 from icestats.stats.theta import ThetaSketch
+
+_Sketch = TypeVar("_Sketch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +85,12 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
         return f"its type was {figures.type} and is {field.type} now"
     if item_type is not None and whole[KLL].blob.properties.get("item-type") != item_type:
         return f"its KLL sketch has items of another type than {item_type}"
-    theta = _read_sketch(storage, whole[THETA], None)
-    if lie := _contradiction(whole[THETA], ThetaSketch.from_bytes(theta), figures):
+    theta, sketch = _read_sketch(storage, whole[THETA], ThetaSketch.from_bytes)
+    if lie := _contradiction(whole[THETA], sketch, figures):
         return lie
-    kll = None if item_type is None else _read_sketch(storage, whole[KLL], item_type)
+    kll = None
+    if item_type is not None:
+        kll, _ = _read_sketch(storage, whole[KLL], partial(KllSketch.from_bytes, item_type))
     return CommittedColumn(whole[THETA].blob.snapshot_id, replace(figures, theta=theta, kll=kll, item_type=item_type))
 
 
@@ -107,14 +113,10 @@ def find_committed_sizes(
     return k, lg_k
 
 
-def _read_sketch(storage: FileReader, found: CommittedBlob, item_type: str | None) -> bytes:
+def _read_sketch(storage: FileReader, found: CommittedBlob, parse: Callable[[bytes], _Sketch]) -> tuple[bytes, _Sketch]:
     data = read_blob(storage, found.blob, found.statistics_path)
     with damage_at(found.statistics_path, found.blob.offset, "a committed sketch"):
-        if item_type is None:
-            ThetaSketch.from_bytes(data)
-        else:
-            KllSketch.from_bytes(item_type, data)
-    return data
+        return data, parse(data)
 
 
 def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:

@@ -6,19 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from icestats.errors import StatisticsMissingError
-from icestats.iceberg.metadata import Field
+from icestats.iceberg.metadata import Field, parse_count
 from icestats.iceberg.storage import FileReader
+from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
     CommittedBlob,
     CommittedKll,
+    check_items,
     check_unit,
     find_nearest,
 )
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
+    MAX_SIZE_BYTES,
     PartitionEntry,
     PartitionIndex,
     find_spans,
@@ -26,7 +29,7 @@ from icestats.stats.partition_sketches import (
     parse_index_size,
     split_sketches,
 )
-from icestats.stats.table_statistics import PartitionKey
+from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
 from icestats.stats.theta import ThetaSketch
 
 _READ_AHEAD_BYTES = 64 << 10
@@ -44,6 +47,8 @@ class CommittedPartitions:
     statistics_path: str
     body_offset: int
     """Where the sketches begin: bytes from the beginning of the file."""
+    max_size_bytes: int | None
+    """The limit that was asked for when they were made; None: none was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,11 @@ class MergedSketches:
     commits_behind: int
     """Commits from there to the snapshot that was loaded."""
 
+    @property
+    def ndv(self) -> int:
+        """The number of distinct values, null aside, at most the number of values; no empty string is counted."""
+        return min(self.theta.ndv, self.value_count - self.null_count)
+
 
 def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedPartitions:
     """Read which partitions have sketches of a column, from the nearest committed blob.
@@ -83,7 +93,8 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
     Raises
     ------
     StatisticsMissingError
-        No sketches by partition have been committed for the snapshot or an ancestor of it.
+        No sketches by partition have been committed for the snapshot or an ancestor of it, or those of other items
+        than the column's.
     PuffinFormatError
         The blob is damaged.
     """
@@ -102,7 +113,9 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
         if index.field_id != field.field_id:
             raise ValueError(f"the sketches are of field {index.field_id}, expected {field.field_id}")
     check_unit(field, index.type)
-    return CommittedPartitions(index, blob.snapshot_id, found.commits_behind, path, blob.offset + end)
+    check_items(field, index.item_type)
+    limit = parse_count(blob.properties.get(MAX_SIZE_BYTES))
+    return CommittedPartitions(index, blob.snapshot_id, found.commits_behind, path, blob.offset + end, limit)
 
 
 def read_merged_sketches(
@@ -145,6 +158,63 @@ def read_merged_sketches(
         partial_partition_count=partial_count,
         snapshot_id=committed.snapshot_id,
         commits_behind=committed.commits_behind,
+    )
+
+
+def read_partitioned_column(
+    storage: FileReader, committed: CommittedPartitions
+) -> dict[PartitionKey, ColumnStatistics]:
+    """Read all that is committed of a column by partition.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    committed : CommittedPartitions
+        The index.
+
+    Returns
+    -------
+    dict of PartitionKey to ColumnStatistics
+        As they were written: without sketches, and with counts only, where sketches were left out to save space.
+
+    Raises
+    ------
+    PuffinFormatError
+        A sketch or a bound is damaged.
+    """
+    index = committed.index
+    found = {entry.key: _build_column(index, entry, b"", None) for entry in index.partitions}
+    sketched = [entry for entry in index.partitions if entry.has_sketches]
+    for entry, stored in _read_each(storage, committed, sketched):
+        with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
+            theta, kll = split_sketches(entry, stored)
+            ThetaSketch.from_bytes(theta)
+            k = None if kll is None or index.item_type is None else KllSketch.from_bytes(index.item_type, kll).k
+            if k != (None if index.item_type is None else index.k):
+                raise ValueError(f"a KLL sketch of k {k}, expected {index.k}")
+            for bound in (entry.min_value, entry.max_value):
+                if bound is not None:
+                    decode_value(index.type, bound)
+        found[entry.key] = _build_column(index, entry, theta, kll)
+    return found
+
+
+def _build_column(index: PartitionIndex, entry: PartitionEntry, theta: bytes, kll: bytes | None) -> ColumnStatistics:
+    filled = entry.value_count - entry.null_value_count
+    return ColumnStatistics(
+        field_id=index.field_id,
+        type=index.type,
+        value_count=entry.value_count,
+        null_value_count=entry.null_value_count,
+        nan_value_count=entry.nan_value_count,
+        min_value=entry.min_value,
+        max_value=entry.max_value,
+        avg_length=entry.total_length / filled if entry.total_length is not None and filled > 0 else None,
+        max_length=entry.max_length,
+        theta=theta,
+        kll=kll,
+        item_type=index.item_type,
     )
 
 

@@ -1,26 +1,25 @@
 """How old a table's statistics are, which engines plan with them, and where they make Spark fail.
 
-Source: Iceberg spec, "Snapshots" (optional summary fields); for engines the sources of Iceberg 1.12's Spark module,
-Trino 476 and Impala 4.5, as `ENGINES` says.
+Source: Iceberg spec, "Snapshots" (optional summary fields); of engines, what `estimation/engine_statistics.toml` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
-from icestats.iceberg.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata, parse_count
+from icestats.iceberg.metadata import BlobMetadata, Schema, Snapshot, StatisticsFile, TableMetadata, parse_count
+from icestats.read.puffin.puffin import PuffinBlob
 
 THETA = "apache-datasketches-theta-v1"
 
-ENGINES: Mapping[str, str] = {
-    "Spark": "the NDV that metadata.json lists for exactly this snapshot, where spark.sql.cbo.enabled is true",
-    "Trino": "the NDVs that metadata.json lists for the nearest ancestor that has statistics, if all are integers",
-    "Impala": "the newest NDV of each column that is not boolean, where --enable_reading_puffin_stats is set",
-}
-"""Which statistics an engine uses. Hive reads none but those that it wrote itself."""
+ENGINES = ("Spark", "Trino", "Presto", "Impala")
+"""The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
+_PRESTO_FORMAT_VERSION = 2
+_PRESTO_REFUSES = re.compile(r"timestamptz|timestamp(tz)?_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
 def find_statistics_users(
     metadata: TableMetadata, ages: Mapping[int, StatisticsAge]
 ) -> Callable[[StatisticsFile, BlobMetadata], tuple[str, ...]]:
-    """Return what finds the engines that plan with an entry when they read the snapshot that ages are counted to.
+    """Return what finds the engines that plan with a listed NDV when they read the snapshot that ages are counted to.
 
     Parameters
     ----------
@@ -93,8 +92,8 @@ def find_statistics_users(
     Returns
     -------
     callable
-        Takes a statistics file and an entry of it in metadata.json; returns names of `ENGINES`, which says under which
-        settings.
+        Takes a statistics file and an entry of it in metadata.json; returns names of `ENGINES`, without Presto, which
+        reads files' footers.
     """
     registered = [(ages[f.snapshot_id].commits, f) for f in metadata.statistics if f.snapshot_id in ages]
     nearest = min((commits for commits, _ in registered), default=0)
@@ -122,6 +121,34 @@ def find_statistics_users(
         return tuple(engine for engine, is_used in uses.items() if is_used)
 
     return find
+
+
+def find_presto_file(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsFile | None:
+    """Return the file that Presto takes: that of the snapshot nearest in time, whatever branch it is of."""
+    if snapshot is None:
+        return None
+    known = [file for file in metadata.statistics if file.snapshot_id in metadata.snapshots]
+    return min(
+        known,
+        key=lambda file: abs(snapshot.timestamp_ms - metadata.snapshots[file.snapshot_id].timestamp_ms),
+        default=next(iter(metadata.statistics), None),
+    )
+
+
+def find_presto_refusal(metadata: TableMetadata, schema: Schema, blobs: Sequence[PuffinBlob]) -> str:
+    """Return why Presto has no statistics of a table, given the blobs of the file that it takes; nothing: it has."""
+    if metadata.format_version > _PRESTO_FORMAT_VERSION:
+        return f"Presto 0.287 cannot read format version {metadata.format_version}"
+    refused = next((field for field in schema.fields if _PRESTO_REFUSES.fullmatch(field.type)), None)
+    if refused is not None:
+        return f"Presto 0.287 refuses the table: column {refused.name!r} is {refused.type}"
+    odd = next((blob for blob in blobs if not blob.is_hidden and len(blob.field_ids) != 1), None)
+    if odd is not None:
+        return (
+            f"Presto sees no statistics of the table at all: the blob {odd.type[:80]!r} has "
+            f"{counted(len(odd.field_ids), 'field')}, expected exactly one"
+        )
+    return ""
 
 
 def _has_ndv(entry: BlobMetadata) -> bool:

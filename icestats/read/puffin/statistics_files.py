@@ -13,9 +13,16 @@ from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, pa
 from icestats.iceberg.storage import FileReader
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
+from icestats.read.puffin.statistics_age import (
+    ENGINES,
+    count_ages,
+    find_presto_file,
+    find_presto_refusal,
+    find_statistics_users,
+)
 from icestats.read.puffin.statistics_age import THETA as THETA
-from icestats.read.puffin.statistics_age import count_ages, find_statistics_users
 from icestats.stats.kll import KllSketch
+from icestats.stats.kll_items import item_type_of
 from icestats.stats.rollup_cells import Figure
 from icestats.stats.table_statistics import ColumnStatistics, read_column_statistics
 from icestats.stats.theta import ThetaSketch
@@ -23,6 +30,8 @@ from icestats.stats.theta import ThetaSketch
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
 HIVE_COLUMNS = "ColumnStatisticsObj"
+PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
+_PRESTO_READS = {THETA: "ndv", PRESTO_DATA_SIZE: "data_size"}
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
 _COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`"
 _MISSING = {
@@ -30,6 +39,8 @@ _MISSING = {
     KLL: ("KLL sketch", _COMPUTE),
     PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
 }
+_WHOLE_ITEMS = frozenset({"long", "decimal"})
+"""Both are whole numbers: a column's items are of the second once its decimals have become longer."""
 _OWN_USE = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
 
 
@@ -48,7 +59,9 @@ class CommittedBlob:
     rows_behind: int | None = None
     """Records in these files; None: unknown."""
     engines: tuple[str, ...] = ()
-    """The engines that plan with it now: names of `statistics_age.ENGINES`."""
+    """The engines that plan with it now: of `statistics_age.ENGINES`."""
+    created_by: str = ""
+    """What the file says of its writer, who may have carried the blob over from another file."""
 
     @property
     def ndv(self) -> int | None:
@@ -93,19 +106,24 @@ def read_committed_blobs(
     """
     ages = count_ages(metadata, snapshot)
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
-    find_users = find_statistics_users(metadata, ages)
+    find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
     for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
         entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
         try:
-            blobs = read_puffin_footer(storage, file.statistics_path).blobs
+            footer = read_puffin_footer(storage, file.statistics_path)
         except MetadataError as error:
             if on_damage is None:
                 raise
             on_damage(error)
             continue
-        for blob in blobs:
+        is_prestos = file is presto_file and not find_presto_refusal(metadata, metadata.schema, footer.blobs)
+        for blob in footer.blobs:
             age = ages.get(blob.snapshot_id)
             entry = entries.get((blob.type, blob.field_ids, blob.snapshot_id))
+            users = {
+                *(() if entry is None else find_users(file, entry)),
+                *(["Presto"] * (is_prestos and _is_seen(blob))),
+            }
             yield CommittedBlob(
                 blob,
                 file.statistics_path,
@@ -113,8 +131,15 @@ def read_committed_blobs(
                 commits_behind=None if age is None else age.commits,
                 files_behind=None if age is None else age.files,
                 rows_behind=None if age is None else age.rows,
-                engines=() if entry is None else find_users(file, entry),
+                engines=tuple(engine for engine in ENGINES if engine in users),
+                created_by=footer.properties.get("created-by", ""),
             )
+
+
+def _is_seen(blob: PuffinBlob) -> bool:
+    """Whether Presto takes a figure from a blob of its file."""
+    stated = blob.properties.get(_PRESTO_READS.get(blob.type, ""))
+    return not blob.is_hidden and parse_count(stated) is not None
 
 
 def build_sketches(blobs: Sequence[CommittedBlob], schema: Schema) -> pa.Table:
@@ -173,6 +198,18 @@ class NearestBlob:
     blob: PuffinBlob
     statistics_path: str
     commits_behind: int
+    created_by: str
+
+    @property
+    def hashing(self) -> str:
+        """In whose form the values of a Theta sketch were hashed, "Iceberg" or "Presto"; nothing: it may be either.
+
+        Presto writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob
+        over, as Trino and icestats do, keeps its codec.
+        """
+        if self.created_by.startswith("presto-"):
+            return "Presto"
+        return "" if self.blob.compression_codec is None else "Iceberg"
 
 
 def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -> NearestBlob:
@@ -184,7 +221,7 @@ def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -
         None has been committed for the snapshot or an ancestor of it.
     """
     found = [
-        NearestBlob(one.blob, one.statistics_path, one.commits_behind)
+        NearestBlob(one.blob, one.statistics_path, one.commits_behind, one.created_by)
         for one in blobs
         if one.blob.type == blob_type and one.blob.field_ids == (field.field_id,) and one.commits_behind is not None
     ]
@@ -230,6 +267,22 @@ def check_unit(field: Field, type_then: str | None) -> None:
         )
 
 
+def check_items(field: Field, item_type: str | None) -> None:
+    """Refuse KLL sketches whose items are no values of their column, as another writer may have made them.
+
+    Raises
+    ------
+    StatisticsMissingError
+        They are.
+    """
+    expected = item_type_of(field.type)
+    if item_type != expected and not {item_type, expected} <= _WHOLE_ITEMS:
+        raise StatisticsMissingError(
+            f"the sketches of column {field.name!r} have items of type {item_type}, and the column is {field.type}: "
+            f"run {_COMPUTE.format(repr(field.name))}"
+        )
+
+
 def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedKll:
     """Read the nearest committed KLL sketch of a column.
 
@@ -246,17 +299,19 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     ------
     StatisticsMissingError
         No KLL sketch of the column has been committed for the snapshot or an ancestor of it, or one of days alone for
-        what are timestamps now.
+        what are timestamps now, or one of other items than the column's.
     PuffinFormatError
         The blob is damaged.
     """
     found = find_nearest(blobs, KLL, field)
+    item_type = found.blob.properties.get("item-type", "double")
+    check_items(field, item_type)
     if field.type.startswith("timestamp"):
         check_unit(field, find_stated_type(storage, blobs, field, found.blob.snapshot_id))
     data = read_blob(storage, found.blob, found.statistics_path)
     properties = found.blob.properties
     with damage_at(found.statistics_path, found.blob.offset, f"the KLL sketch of column {field.name!r}"):
-        sketch = KllSketch.from_bytes(properties.get("item-type", "double"), data)
+        sketch = KllSketch.from_bytes(item_type, data)
     return CommittedKll(
         sketch=sketch,
         snapshot_id=found.blob.snapshot_id,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -139,8 +140,9 @@ def read_parquet(stored: StoredParquet, names: Collection[str] | None = None) ->
         Its pages are cut or damaged, or their values would take more than the `expanded_limit` of the file.
     """
     limit = expanded_limit(len(stored.data))
+    wanted = None if names is None else set(names)
     for place, column in enumerate(stored.footer.columns):
-        if names is None or any(f"{column.path}.".startswith(f"{name}.") for name in names):
+        if wanted is None or not wanted.isdisjoint(accumulate(column.path.split("."), "{}.{}".format)):
             for group in stored.footer.row_groups:
                 limit -= measure_chunk(stored.data, group.chunks[place], column, limit)
     table: pa.Table = stored.file.read(None if names is None else list(names), use_threads=False)

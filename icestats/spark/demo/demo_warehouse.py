@@ -17,10 +17,11 @@ from icestats.spark.demo.demo_events import EVENTS
 from icestats.spark.demo.demo_flights import FLIGHTS
 from icestats.spark.demo.demo_recipe import DemoRecipe
 from icestats.spark.jobs import explained_errors
-from icestats.spark.session import active, get_session, spark_catalog_properties
+from icestats.spark.session import active, find_running_session, get_session, spark_catalog_properties
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str], object]
 
@@ -92,7 +93,8 @@ def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> 
         return ()
     say("starting Spark")
     properties = spark_catalog_properties(demo_catalog_properties(home)) or {}
-    spark = get_session({DEMO_CATALOG: properties, WORKING_CATALOG: properties}, conf=_SHORT_LIVED)
+    conf = _SHORT_LIVED if find_running_session() is None else None
+    spark = get_session({DEMO_CATALOG: properties, WORKING_CATALOG: properties}, conf=conf)
     with active(spark):
         for recipe in missing:
             _build_table(spark, home, recipe, say)
@@ -123,11 +125,19 @@ def _write_table(spark: SparkSession, recipe: DemoRecipe, say: Progress) -> None
         spark.sql(statement.format(table=table))
     for nth, rows in enumerate(recipe.appends(), 1):
         say(f"{recipe.name}: commit {nth} of {recipe.append_count}, {rows.num_rows:,} rows")
-        frame = spark.createDataFrame(rows).repartition(_TASK_COUNT, cluster_by)
+        frame = _to_frame(spark, rows).repartition(_TASK_COUNT, cluster_by)
         frame.writeTo(table).option("distribution-mode", "none").append()
         for statement in recipe.statements.get(nth, ()):
             say(f"{recipe.name}: {' '.join(statement.split()[:2]).lower()}")
             spark.sql(statement.format(table=table))
+
+
+def _to_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    # PySpark 3.5 makes no DataFrame of Arrow's tables.
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    batches = rows.to_batches()
+    return spark.range(0, 1, 1, 1).mapInArrow(lambda _: iter(batches), from_arrow_schema(rows.schema))
 
 
 def _remove_remains(home: Path, name: str) -> None:

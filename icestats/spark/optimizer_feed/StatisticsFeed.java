@@ -10,6 +10,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -17,6 +18,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -49,7 +52,8 @@ import org.slf4j.LoggerFactory;
 public final class StatisticsFeed {
   private static final Logger LOG = LoggerFactory.getLogger("icestats");
 
-  private boolean failed = false;
+  private final Set said = new HashSet();
+  private final BlockingQueue failures = new LinkedBlockingQueue();
 
   /** Returns a table that reads as the given one. */
   public Object wrap(Object table, String figures) throws Exception {
@@ -71,11 +75,17 @@ public final class StatisticsFeed {
   }
 
   /** Says once why Iceberg's own statistics are used after all. */
-  void warn(Throwable error) {
-    if (!failed) {
-      failed = true;
-      LOG.warn("Spark plans with Iceberg's own statistics, not with those of icestats: {}", String.valueOf(error));
+  synchronized void warn(Throwable error) {
+    String why = String.valueOf(error);
+    if (said.add(why)) {
+      failures.add(why);
+      LOG.warn("Spark plans with Iceberg's own statistics, not with those of icestats: {}", why);
     }
+  }
+
+  /** Waits for the next reason that `warn` is given, and returns it. */
+  public String takeFailure() throws InterruptedException {
+    return (String) failures.take();
   }
 
   static Object proxy(Object target, Calls calls) {
@@ -245,7 +255,7 @@ final class ScanStatistics implements Statistics {
 
   ScanStatistics(StructField[] fields, TableFigures figures, long rows, List evaluated) {
     this.rows = rows;
-    long width = 8;
+    long width = 0;
     for (int i = 0; i < fields.length; i++) {
       ColumnFigures column = (ColumnFigures) figures.columns.get(fields[i].name());
       width += column == null ? fields[i].dataType().defaultSize() : column.width();

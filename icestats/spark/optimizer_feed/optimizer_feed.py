@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from contextlib import suppress
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -12,7 +13,9 @@ from icestats.answers.text import one_line, quote_name
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
+from icestats.spark.connect import refuse_connect
 from icestats.spark.jobs import explained_errors, first_line
+from icestats.spark.jvm import connection_errors
 from icestats.spark.session import check_iceberg
 from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import find_version
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 KNOWN_VERSIONS = ("4.1",)
 """Of Spark: its optimizer's interfaces are its own affair, and change from version to version."""
+_PLAIN = "Spark plans with Iceberg's own statistics, not with those of icestats"
 
 _lock = threading.Lock()
 _feeds: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -39,8 +43,7 @@ def check_session(spark: SparkSession, table_name: str) -> None:
         It has no Iceberg.
     """
     plain = f"read the table without statistics, by spark.table({table_name!r}) or its name in your catalog"
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise UnsupportedError(f"the optimizer of a Spark Connect session cannot be fed from here: {plain}")
+    refuse_connect(spark, "feeding the optimizer", plain)
     if not spark.version.startswith(tuple(f"{known}." for known in KNOWN_VERSIONS)):
         known = " and ".join(KNOWN_VERSIONS)
         raise UnsupportedError(f"the session has Spark {spark.version}, known to work is {known}: {plain}")
@@ -114,7 +117,7 @@ def _feed(spark: SparkSession, relation: Any, reported: ReportedStatistics, tabl
     except Exception as error:  # noqa: BLE001 - whatever fails here, the table can be read without it
         said = first_line(error)
         warnings.warn(
-            f"Spark plans {table_name} with Iceberg's own statistics, not with those of icestats: {said}",
+            f"{table_name}: {_PLAIN}: {said}",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -133,8 +136,17 @@ def _find_feed(spark: SparkSession) -> Any:
             kind = compiler.getClassLoader().loadClass("icestats.StatisticsFeed")
             nothing = context._gateway.new_array
             made = kind.getDeclaredConstructor(nothing(jvm.java.lang.Class, 0))
-            _feeds[context._gateway] = made.newInstance(nothing(jvm.java.lang.Object, 0))
+            feed = _feeds[context._gateway] = made.newInstance(nothing(jvm.java.lang.Object, 0))
+            threading.Thread(target=_pass_on, args=(feed,), name="failures of the statistics feed", daemon=True).start()
         return _feeds[context._gateway]
+
+
+def _pass_on(feed: Any) -> None:
+    """Warn of what fails in the JVM while Spark plans a query, each reason once, as long as the JVM answers."""
+    with suppress(*connection_errors()):
+        while True:
+            said = one_line(feed.takeFailure())
+            warnings.warn(f"{_PLAIN}: {said}", RuntimeWarning, stacklevel=1)
 
 
 def _name_view(spark: SparkSession, frame: DataFrame, view: str, fed: Any) -> None:

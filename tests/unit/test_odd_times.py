@@ -1,0 +1,94 @@
+"""Dates and times that Iceberg can hold, and Python cannot: they are read, asked for, and printed."""
+
+from __future__ import annotations
+
+import json
+import struct
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, Transform
+from pyiceberg.typedef import Record
+from pyiceberg.types import DateType, NestedField, TimestampType
+
+import icestats
+from icestats.cli.command_line import cli
+
+SCHEMA = Schema(
+    NestedField(1, "at", TimestampType(), required=False), NestedField(2, "day", DateType(), required=False)
+)
+ENDS = ("at > '9999-12-31T23:59:59.999999'", "at < '0001-01-01'", "at != '9999-12-31T23:59:59.999999'")
+
+
+def create(catalog: SqlCatalog, transform: Transform[Any, Any], source_id: int) -> Table:
+    spec = PartitionSpec(PartitionField(source_id, 1000, transform, "part"))
+    return catalog.create_table("db.t", SCHEMA, partition_spec=spec)
+
+
+def append_beyond(table: Table, part: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Append a file as Java writes one; PyIceberg cannot name the folder of such a partition."""
+    monkeypatch.setattr(PartitionSpec, "partition_to_path", lambda *_: "part=1")
+    path = folder / "x.parquet"
+    at, day = pa.array([2**63 - 1]).cast(pa.timestamp("us")), pa.array([-(2**31)], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"at": at, "day": day}), path)
+    bounds = {1: struct.pack("<q", 2**63 - 1), 2: struct.pack("<i", -(2**31))}
+    file = DataFile.from_args(
+        file_path=path.as_uri(), file_format=FileFormat.PARQUET, partition=Record(part), record_count=1,
+        file_size_in_bytes=path.stat().st_size, value_counts={1: 1, 2: 1}, null_value_counts={1: 0, 2: 0},
+        lower_bounds=bounds, upper_bounds=bounds,
+    )  # fmt: skip
+    file.spec_id = 0
+    with table.transaction() as transaction, _FastAppendFiles(Operation.APPEND, transaction, table.io) as append:
+        append.append_data_file(file)
+
+
+@pytest.mark.parametrize("row_filter", ENDS)
+def test_filters_at_the_ends_of_time_are_planned_by_the_hour(catalog, catalog_properties, row_filter):
+    table = create(catalog, HourTransform(), 1)
+    table.append(
+        pa.table({"at": pa.array([datetime(2026, 1, 1)], pa.timestamp("us")), "day": [None]}, table.schema().as_arrow())
+    )
+    found = icestats.load("db.t", catalog=catalog_properties)
+    kept = found.plan(row_filter).steps[-1].kept
+    assert kept == (1 if "!=" in row_filter else 0)
+    assert found.estimate(row_filter, actual=True).actual == kept
+
+
+@pytest.mark.parametrize(
+    ("transform", "source_id", "part"),
+    [
+        (HourTransform(), 1, 70_389_528),
+        (HourTransform(), 1, -(2**31)),
+        (DayTransform(), 1, 2**31 - 1),
+        (IdentityTransform(), 1, 2**63 - 1),
+        (IdentityTransform(), 2, -(2**31)),
+    ],
+    ids=str,
+)
+def test_partitions_beyond_the_years_of_python_are_printed(
+    catalog, catalog_properties, tmp_path, monkeypatch, transform, source_id, part
+):
+    table = create(catalog, transform, source_id)
+    append_beyond(table, part, tmp_path, monkeypatch)
+    found = icestats.load("db.t", catalog=catalog_properties)
+    assert "db.t" in repr(found)
+    assert "icestats-answer" in found._repr_html_()
+    location = table.refresh().metadata_location.removeprefix("file://")
+    for verb in ("show", "partitions", "files", "columns"):
+        for form in ("table", "json"):
+            result = CliRunner().invoke(cli, [verb, location, "--format", form])
+            assert (result.exit_code, result.exception) == (0, None), (verb, form, result.exception)
+    shown = json.loads(CliRunner().invoke(cli, ["partitions", location, "--format", "json"]).stdout)
+    assert shown[0]["partition"] == {"part": part}

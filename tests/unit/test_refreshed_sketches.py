@@ -1,0 +1,230 @@
+"""Sketches by partition are brought up to date from new files: within their limit, and never by guessing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
+
+import icestats
+from icestats.commit.puffin_writer import write_puffin
+from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
+from icestats.iceberg.storage import local_path
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.stats.kll import KllSketch
+from icestats.stats.partition_sketches import HEAD_SIZE_BYTES, parse_index_size
+from icestats.table.statistics import Statistics, fit_partitions
+from tests.scanned_partitions import scan
+
+SIZES = Sizes(400, 12, 200, 10)
+BY_DAY = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+FIELDS = (("day", IntegerType()), ("price", DoubleType()), ("text", StringType()))
+
+
+def rows(day: int, start: int, stop: int) -> pa.Table:
+    numbers = np.arange(start, stop)
+    return pa.table(
+        {
+            "day": pa.array([day] * len(numbers), pa.int32()),
+            "price": numbers * 0.5,
+            "text": [f"text {i:08}" for i in numbers.tolist()],
+        }
+    )
+
+
+@pytest.fixture
+def load(catalog_properties):
+    return lambda: icestats.load("db.t", catalog=catalog_properties)
+
+
+@pytest.fixture
+def table(catalog):
+    """Three days of 300, 600 and 900 rows."""
+    schema = Schema(*(NestedField(i, *field, required=False) for i, field in enumerate(FIELDS, 1)))
+    made = catalog.create_table("db.t", schema, partition_spec=BY_DAY)
+    made.append(pa.concat_tables([rows(day, 1_000 * day, 1_000 * day + 300 * day) for day in (1, 2, 3)]))
+    return made
+
+
+def by_day(found, column="price"):
+    columns = found.by_partition.columns[column]
+    return {int.from_bytes(dict(key.values)[1000], "little"): one for key, one in columns.items()}
+
+
+def find_blobs(opened):
+    """Return the nearest ones by column."""
+    found = (row for row in opened.sketches().to_pylist() if row["type"] == PARTITION_SKETCHES)
+    return {row["columns"][0]: row for row in found if row["used_by"]}
+
+
+def commit(opened, limit=None):
+    found = fit_partitions(scan(opened, SIZES)[0], limit, lambda: 0)
+    Statistics(opened._source, found).commit()
+    return found
+
+
+def test_a_refresh_says_what_it_added_to_which_partitions(table, load):
+    commit(load())
+    base_id = load().snapshot.snapshot_id
+    table.append(pa.concat_tables([rows(2, 5_000, 5_010), rows(4, 6_000, 6_005)]))
+    refreshed = load().refresh_statistics()
+    assert f"added to the sketches of 2 of 4 partitions of snapshot {base_id}: day, price, text" in repr(refreshed)
+    assert "2 files with 15 rows were added since, and read" in repr(refreshed)
+    said = refreshed.to_json()
+    assert said["added_partitions"]["price"] == {
+        "snapshot_id": str(base_id), "touched_count": 2, "partition_count": 4,
+    }  # fmt: skip
+    assert (said["added_file_count"], said["left"]) == (2, {})
+    assert refreshed.commit().committed
+    assert load().histogram("price", where="day = 2").n == 610
+    again = load().refresh_statistics()
+    assert (again.added_file_count, again.found.by_partition) == (0, None)
+    assert str(again.commit()).startswith("nothing to commit")
+
+
+def test_ranks_of_many_rows_are_within_the_error_of_the_sketch(table, load):
+    """Of values that the sketch no longer keeps all: n, the smallest and the largest are exact."""
+    commit(load())
+    for start in (50_000, 20_000):
+        table.append(rows(3, start, start + 20_000))
+    found = by_day(load().refresh_statistics(columns=["price"]).found)[3]
+    numbers = np.sort(np.concatenate([np.arange(3_000, 3_900), np.arange(20_000, 40_000), np.arange(50_000, 70_000)]))
+    sketch = KllSketch.from_bytes(found.item_type, found.kll)
+    assert (sketch.n, sketch.k, sketch.min_value, sketch.max_value) == (len(numbers), 200, 1_500.0, 34_999.5)
+    points = sketch.quantiles([0.2, 0.5, 0.8])
+    truth = np.searchsorted(numbers * 0.5, points, side="right") / len(numbers)
+    assert np.abs(np.asarray(sketch.ranks(points)) - truth).max() <= 2 * sketch.rank_error
+
+
+def test_a_partition_without_sketches_gets_counts_and_a_new_one_gets_sketches(table, load):
+    """The sketches of new files alone would be taken for those of all its files."""
+    found, _ = scan(load(), SIZES)
+    alone = replace(
+        found, by_partition=replace(found.by_partition, columns={"price": found.by_partition.columns["price"]})
+    )
+    size = len(write_puffin(build_blobs(alone)).data)
+    fitted = next(
+        one
+        for one in (fit_partition_sketches(alone, limit) for limit in range(size, 0, -200))
+        if not by_day(one)[1].theta
+    )
+    assert by_day(fitted)[3].theta
+    Statistics(load()._source, fitted).commit()
+    table.append(pa.concat_tables([rows(1, 5_000, 5_010), rows(4, 6_000, 6_005)]))
+    refreshed = load().refresh_statistics(columns=["price"])
+    days = by_day(refreshed.found)
+    assert (days[1].value_count, days[1].theta, days[1].kll, days[1].min_value, days[1].max_value) == (
+        310, b"", None, None, None,
+    )  # fmt: skip
+    assert KllSketch.from_bytes("double", days[4].kll).n == 5
+    assert "1 of the 4 partitions of price had no sketches, and get none from new files alone" in repr(refreshed)
+    assert refreshed.commit().committed
+    assert load().histogram("price", where="day = 4").n == 5
+    with pytest.raises(icestats.StatisticsMissingError, match="were left out to save space"):
+        load().histogram("price", where="day = 1")
+
+
+def test_the_limit_stays_that_of_the_committed_sketches_unless_told(table, load):
+    whole, _ = scan(load(), SIZES)
+    limit = len(write_puffin(build_blobs(whole)).data) + 3 * 512
+    committed = commit(load(), limit)
+    assert committed.by_partition.left_out == ""
+    assert {dict(row["properties"])["max-size-bytes"] for row in find_blobs(load()).values()} == {str(limit)}
+    table.append(rows(4, 6_000, 8_000))
+    refreshed = load().refresh_statistics()
+    assert len(write_puffin(build_blobs(refreshed.found)).data) <= limit
+    assert "sketches of partitions are left out to stay within" in repr(refreshed)
+    assert all(one.theta for one in by_day(refreshed.found, "day").values())
+    more = load().refresh_statistics(max_size_bytes=10 * limit)
+    assert more.found.by_partition.left_out == ""
+    more.commit()
+    assert {dict(row["properties"])["max-size-bytes"] for row in find_blobs(load()).values()} == {str(10 * limit)}
+    with pytest.raises(icestats.CallError, match="max_size_bytes is -1"):
+        load().refresh_statistics(max_size_bytes=-1)
+
+
+def test_without_a_limit_the_default_one_grows_with_the_table(table, load):
+    commit(load())
+    assert all("max-size-bytes" not in dict(row["properties"]) for row in find_blobs(load()).values())
+    table.append(rows(2, 5_000, 5_010))
+    limits = []
+    fit_partitions(load().refresh_statistics().found, None, lambda: limits.append(1) or 0)
+    assert limits == [1]
+    assert load()._find_size_bytes() == sum(load().files()["file_size_in_bytes"].to_pylist())
+
+
+@pytest.mark.parametrize("place", ["index", "sketches"])
+def test_damaged_sketches_by_partition_are_left_as_they_are_and_named(table, load, place):
+    """The statistics of the table are brought up to date nevertheless."""
+    commit(load())
+    (path,) = {row["statistics_path"] for row in find_blobs(load()).values()}
+    blob = next(b.blob for b in load()._reader.blobs if b.blob.type == PARTITION_SKETCHES and b.blob.field_ids == (2,))
+    file = local_path(path)
+    data = bytearray(file.read_bytes())
+    begin = blob.offset + HEAD_SIZE_BYTES
+    size = parse_index_size(bytes(data[blob.offset : begin]))
+    data[begin + 10 if place == "index" else begin + size + 10] ^= 0xFF
+    file.write_bytes(data)
+    table.append(rows(2, 5_000, 5_010))
+    refreshed = load().refresh_statistics()
+    assert refreshed.found.find("price").value_count == 1_810
+    assert list(refreshed.found.by_partition.columns) == ["day", "text"]
+    assert list(refreshed.left) == ["price"]
+    assert f"sketches by partition of price are left as they are: {path}" in repr(refreshed)
+    assert "\n" not in refreshed.left["price"]
+    assert refreshed.commit().committed
+    ages = {name: row["commits_behind"] for name, row in find_blobs(load()).items()}
+    assert ages == {"day": 0, "price": 1, "text": 0}
+
+
+def test_partitions_whose_column_was_promoted_are_added_to(table, load):
+    """The keys of the committed sketches are as wide as the column was."""
+    commit(load())
+    with table.refresh().update_schema() as update:
+        update.update_column("day", LongType())
+    table.refresh().append(rows(2, 5_000, 5_010).set_column(0, "day", pa.array([2] * 10, pa.int64())))
+    refreshed = load().refresh_statistics(columns=["price"])
+    assert {day: one.value_count for day, one in by_day(refreshed.found).items()} == {1: 300, 2: 610, 3: 900}
+    refreshed.commit()
+    assert load().histogram("price", where="day = 2").n == 610
+
+
+def test_sketches_by_partition_of_an_earlier_snapshot_than_the_tables_are_added_to(table, load):
+    """As after a scan of the table alone: what came since either is read."""
+    commit(load())
+    base_id = load().snapshot.snapshot_id
+    table.append(rows(2, 5_000, 5_010))
+    opened = load()
+    Statistics(opened._source, scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), SIZES)).commit()
+    table.append(rows(2, 6_000, 6_010))
+    refreshed = load().refresh_statistics()
+    assert set(refreshed.added_to.values()) == {opened.snapshot.snapshot_id}
+    assert {added.snapshot_id for added in refreshed.added_partitions.values()} == {base_id}
+    assert (refreshed.added_file_count, refreshed.added_row_count) == (2, 20)
+    assert refreshed.found.find("price").value_count == 1_820
+    assert by_day(refreshed.found)[2].value_count == 620
+
+
+def test_columns_keep_the_sizes_of_their_own_sketches(table, load):
+    for column, sizes in (("price", Sizes(200, 12, 100, 9)), ("text", Sizes(200, 12, 64, 8))):
+        opened = load()
+        plan = prepare_scan(opened._source, opened.snapshot, opened.schema, [column], by_partition=True)
+        Statistics(opened._source, scan_here(plan, sizes)).commit()
+    table.append(rows(2, 5_000, 5_010))
+    refreshed = load().refresh_statistics()
+    assert refreshed.found.by_partition.sizes == {"price": (100, 9), "text": (64, 8)}
+    assert "lg_k 8, k 64" in repr(refreshed)
+    refreshed.commit()
+    known = {name: dict(row["properties"]) for name, row in find_blobs(load()).items()}
+    assert {name: (one["k"], one["lg-k"]) for name, one in known.items()} == {
+        "price": ("100", "9"),
+        "text": ("64", "8"),
+    }

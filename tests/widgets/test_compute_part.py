@@ -1,0 +1,247 @@
+"""The panel that computes, previews, commits and undoes: sketches with Spark, statistics of metadata without."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats_widgets import Explorer
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, match_columns
+from tests.committed_statistics import THETA, blob, commit, remove
+from tests.widgets.blocks_of_parts import click, find_blocks, find_button, find_rows, find_texts
+from tests.widgets.conftest import HOSTILE
+
+FOLLOWING = ("start", "cancel", "preview", "commit", "undo")
+
+
+@pytest.fixture
+def explorer(hostile_table: icestats.Table) -> Explorer:
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    return explorer
+
+
+def press(part: Part, verb: str) -> None:
+    click(part, find_button(part, f"compute.{verb}"))
+
+
+def is_disabled(part: Part, *verbs: str) -> tuple[bool, ...]:
+    return tuple(find_button(part, f"compute.{verb}")["disabled"] for verb in verbs)
+
+
+def choose_manifests(part: Part) -> None:
+    part.act("kind_table", False)
+    part.act("kind_manifests", True)
+
+
+@pytest.mark.spark
+def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Table, spark: Any) -> None:
+    """A preview follows a scan and changes nothing; after the commit everything shows it."""
+    panel = explorer.parts["compute"]
+    assert is_disabled(panel, "preview", "commit", "undo") == (True, True, True)
+    press(panel, "start")
+    assert explorer.wait(120)
+    assert explorer.state.notes.get("compute") is None
+    assert explorer.state.phase == "previewed"
+    assert not explorer.state.report.committed
+    assert str(explorer.state.report) in find_texts(panel)
+    assert {row["column"]: row["ndv_before"] for row in find_rows(panel, "accuracy")}[HOSTILE] == "none"
+    assert {row["column"]: row["ndv_after"] for row in find_rows(panel, "accuracy")}["id"] == "120"
+    assert "Trino plans with the NDV of id" in find_texts(panel)
+    facts = [one for block in find_blocks(panel, "facts") for one in block["facts"]]
+    assert {"to write", "of the table", "table"} <= {one["label"] for one in facts}
+    assert hostile_table.refresh().metadata.statistics == ()
+    press(panel, "commit")
+    assert explorer.wait()
+    assert explorer.state.report.committed
+    assert sum(explorer.state.histogram.histogram.counts) == 100
+    assert next(r for r in explorer.state.columns.to_pylist() if r["name"] == "id")["ndv"] == 120
+    ndv = {row["column"]: row["ndv"] for row in find_rows(explorer.parts["statistics"], "matrix")}
+    assert ndv == dict.fromkeys(["id", "at", "price", HOSTILE], "fresh, 3 of 6")
+    assert len(hostile_table.refresh().metadata.statistics) == 1
+
+
+@pytest.mark.spark
+def test_only_the_chosen_columns_are_scanned(explorer: Explorer, spark: Any) -> None:
+    """Columns are chosen in the panel; all are by default."""
+    panel = explorer.parts["compute"]
+    assert panel.request.columns is None
+    panel.act("columns", ["price", "no such column"])
+    assert panel.code() == "table.compute(columns=['price']).commit(dry_run=True)"
+    press(panel, "start")
+    assert explorer.wait(120)
+    assert panel.to_arrow()["name"].to_pylist() == ["price"]
+    finished, total = explorer.state.progress
+    assert finished == total > 0
+    panel.act("values.open", {"open": True})
+    assert [row["column"] for row in find_rows(panel, "found")] == ["price"]
+
+
+@pytest.mark.spark
+def test_a_scan_can_be_cancelled(explorer: Explorer, spark: Any) -> None:
+    """After a cancel nothing is found, the panel says so, and a new scan can start."""
+    panel = explorer.parts["compute"]
+    press(panel, "start")
+    press(panel, "cancel")
+    assert explorer.state.phase in ("cancelling", "idle")
+    assert explorer.wait(120)
+    assert (explorer.state.phase, explorer.state.statistics) == ("idle", None)
+    assert "Cancelled: nothing has been changed." in find_texts(panel)
+    press(panel, "start")
+    assert explorer.wait(120)
+    assert explorer.state.phase == "previewed"
+
+
+@pytest.mark.spark
+def test_a_cancel_in_the_last_moment_counts(explorer: Explorer, spark: Any) -> None:
+    """Where all tasks have finished and nothing is left to stop, what was found is dropped."""
+    panel = explorer.parts["compute"]
+
+    def cancel(change: Any) -> None:
+        finished, total = change["new"]
+        if finished == total > 0:
+            panel.act("cancel", {})
+
+    explorer.state.observe(cancel, "progress")
+    press(panel, "start")
+    assert explorer.wait(120)
+    assert (explorer.state.phase, explorer.state.statistics) == ("idle", None)
+    assert "Cancelled: nothing has been changed." in find_texts(panel)
+
+
+def test_statistics_of_metadata_are_committed_and_undone(explorer: Explorer, hostile_table: icestats.Table) -> None:
+    """Without Spark: the state's table is that of each step, and undoing waits for a second word."""
+    panel, state = explorer.parts["compute"], explorer.state
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    assert (state.phase, state.statistics is None) == ("previewed", False)
+    assert "icestats-manifest-stats-v1" in find_texts(panel)
+    assert hostile_table.refresh().metadata.statistics == ()
+    press(panel, "commit")
+    assert explorer.wait()
+    assert (state.phase, len(state.table.metadata.statistics)) == ("committed", 1)
+    assert is_disabled(panel, "commit", "undo") == (True, False)
+    press(panel, "start")
+    assert explorer.wait()
+    assert "nothing to commit" in find_texts(panel)
+    assert (state.phase, is_disabled(panel, "commit")) == ("previewed", (True,))
+    press(panel, "undo")
+    assert explorer.wait()
+    assert (state.phase, len(hostile_table.refresh().metadata.statistics)) == ("checked", 1)
+    assert "would take" in find_texts(panel)
+    press(panel, "keep")
+    assert state.phase == "previewed"
+    panel.act("undo_now", {})
+    assert (explorer.wait(), state.phase) == (True, "previewed")
+    press(panel, "undo")
+    assert explorer.wait()
+    press(panel, "undo_now")
+    assert explorer.wait()
+    assert (state.phase, state.table.metadata.statistics) == ("undone", ())
+    assert hostile_table.refresh().metadata.statistics == ()
+    assert is_disabled(panel, "preview", "undo") == (False, True)
+
+
+def test_what_others_committed_meanwhile_is_not_undone(
+    explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
+) -> None:
+    """Only what was shown is taken out: where the snapshot has other statistics by then, one has to look again."""
+    panel, state = explorer.parts["compute"], explorer.state
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    press(panel, "commit")
+    assert explorer.wait()
+    press(panel, "undo")
+    assert explorer.wait()
+    table = catalog.load_table("db.hostile")
+    remove(table)
+    commit(catalog.load_table("db.hostile"), blob(table, THETA, 3, b"theta", ndv="7"))
+    press(panel, "undo_now")
+    assert explorer.wait()
+    assert "others have changed these statistics since" in find_texts(panel)
+    assert len(hostile_table.refresh().metadata.statistics) == 1
+    assert state.phase != "undone"
+
+
+def test_a_commit_that_is_refused_loses_nothing(hostile_location: str) -> None:
+    """A table that was opened by its metadata is read-only: the reason stands in the panel, beside what was found."""
+    explorer = icestats.load(hostile_location).explore()
+    assert explorer.wait()
+    panel = explorer.parts["compute"]
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    said = [block["text"] for block in find_blocks(panel, "text") if block.get("tone") == "bad"]
+    assert len(said) == 1
+    assert "read-only" in said[0]
+    assert "\n" not in said[0]
+    assert is_disabled(panel, "preview", "commit") == (False, True)
+    assert explorer.state.statistics is not None
+
+
+def test_without_pyspark_the_panel_names_the_extra(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was computed before is still there."""
+    panel = explorer.parts["compute"]
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    panel.act("kind_table", True)
+    press(panel, "start")
+    assert explorer.wait()
+    assert explorer.state.notes["compute"] == "PySpark is not installed: pip install 'icestats[spark]'"
+    assert (explorer.state.phase, explorer.state.statistics is None) == ("found", False)
+
+
+def test_the_cost_is_said_before_anything_runs(explorer: Explorer) -> None:
+    """Files, bytes and columns; the cost follows what is chosen."""
+    panel, state = explorer.parts["compute"], explorer.state
+    assert "Reads 4 columns (" in find_texts(panel)
+    assert f"of {state.overview.data_file_count} data files once, with PySpark" in find_texts(panel)
+    panel.act("kind_by_partition", True)
+    assert f"{state.partitions.num_rows} partitions" in find_texts(panel)
+    panel.act("kind_by_partition", False)
+    panel.act("kind_table", False)
+    assert "Nothing to compute" in find_texts(panel)
+    assert is_disabled(panel, "start") == (True,)
+    panel.act("kind_partitions", True)
+    assert "Makes statistics of partitions from the manifests, without Spark." in find_texts(panel)
+    assert "Nothing" in describe_cost(ComputeRequest(columns=()), state)
+
+
+def test_columns_are_found_by_name_and_pattern(explorer: Explorer) -> None:
+    panel, schema = explorer.parts["compute"], explorer.state.table.schema
+    assert match_columns(schema, " ") is None
+    assert match_columns(schema, "pri, AT") == ("at", "price")
+    assert match_columns(schema, "*i*") == ("id", "price", HOSTILE)
+    assert match_columns(schema, "[x]") == ()
+    panel.act("pattern", "<img*")
+    assert panel.request.columns == (HOSTILE,)
+    panel.act("pattern", "nothing")
+    assert is_disabled(panel, "start") == (True,)
+    panel.act("pattern", "")
+    assert panel.request.columns is None
+
+
+def test_a_scan_says_how_long_it_takes_from_now_on(explorer: Explorer) -> None:
+    panel, state = explorer.parts["compute"], explorer.state
+    state.phase, state.progress, state.seconds_to_go = "scanning", (3, 12), 200.0
+    bar = next(find_blocks(panel, "progress"))
+    assert (bar["value"], bar["most"], bar["label"]) == (3, 12, "3 of 12 tasks, about 3 minutes to go")
+    assert is_disabled(panel, *FOLLOWING) == (True, False, True, True, True)
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", ["price", 3, None], {"columns": "price"}])
+def test_what_a_page_may_not_say_changes_nothing(explorer: Explorer, value: object) -> None:
+    panel = explorer.parts["compute"]
+    for verb in ("columns", "kind_table", "values.open", "updates", "request", "build", "commit", "undo_now", "keep"):
+        panel.act(verb, value)
+    assert panel.document()["blocks"]
+    assert (explorer.state.phase, explorer.state.statistics) == ("idle", None)

@@ -1,0 +1,120 @@
+"""Findings: the gravest first, each opens to its evidence, its fix, and what the fix costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+import icestats
+from icestats_widgets import Explorer
+from icestats_widgets.page.part import Part
+from tests.widgets.blocks_of_parts import find_blocks
+
+
+@pytest.fixture
+def explorer(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Explorer:
+    """Twelve commits that each write to each of four partitions; half of them without metrics of part."""
+    schema = Schema(
+        NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("db.mixed", schema, partition_spec=spec)
+    for commit in range(12):
+        if commit == 6:
+            with table.transaction() as change:
+                change.set_properties({"write.metadata.metrics.column.part": "none"})
+        ids = np.arange(400) * 12 + commit
+        table.append(pa.table({"part": ids // 12 % 4, "id": ids}))
+    explorer = icestats.load("db.mixed", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    return explorer
+
+
+@pytest.fixture
+def part(explorer: Explorer) -> Part:
+    return explorer.parts["findings"]
+
+
+def find_card(part: Part, words: str) -> dict:
+    return next(block for block in find_blocks(part, "card") if words in block["title"])
+
+
+def texts(card: dict) -> list[str]:
+    return [block["text"] for block in card["blocks"]]
+
+
+def test_what_sets_a_property_for_ever_comes_after_compaction(part: Part) -> None:
+    titles = [block["title"] for block in find_blocks(part, "card")]
+    places = [
+        next(place for place, title in enumerate(titles) if words in title)
+        for words in ("warning: Small files", "warning: Files without bounds of part", "note: ")
+    ]
+    assert places == sorted(places)
+    assert part.to_arrow()["severity"].to_pylist() == [title.partition(":")[0] for title in titles]
+    assert part.document()["caption"].startswith(f"{len([t for t in titles if t.startswith('warning')])} warnings")
+
+
+def test_each_opens_to_its_evidence_its_fix_and_its_cost(explorer: Explorer, part: Part) -> None:
+    """One click; what is not known is said; what stays set is said."""
+    small = find_card(part, "Small files")
+    assert small["is_open"] is False
+    part.act(f"{small['id']}.open", {"open": True})
+    small = find_card(part, "Small files")
+    assert small["is_open"] is True
+    evidence, fix, cost = small["blocks"]
+    assert "48 of 48 files" in evidence["text"]
+    assert (fix["is"], fix["text"]) == ("code", "CALL `catalog`.system.rewrite_data_files(table => 'db.mixed')")
+    size = sum(explorer.state.table.files()["file_size_in_bytes"].to_pylist())
+    assert cost["text"].startswith("It rewrites up to 48 small files (")
+    assert f"{size / 1000:.3g} kB" in cost["text"]
+    assert "not known" in cost["text"]
+    assert "stays set" in texts(find_card(part, "without bounds"))[2]
+    manifests = explorer.state.manifests
+    assert f"rewrites {manifests.num_rows} manifests" in texts(find_card(part, "Manifests overlap in part"))[2]
+    part.act(f"{small['id']}.open", {"open": False})
+    assert find_card(part, "Small files")["is_open"] is False
+
+
+def test_missing_statistics_lead_to_where_they_are_computed(part: Part) -> None:
+    """With what computing them reads."""
+    card = find_card(part, "No statistics have been committed")
+    assert texts(card)[1] == "table.compute().commit()"
+    assert texts(card)[2].startswith("Reads 2 columns (")
+    assert [(one["action"], one["value"]) for one in card["actions"]] == [("page.tab", {"name": "statistics"})]
+
+
+def test_no_findings_are_one_line(part: Part, explorer: Explorer) -> None:
+    from dataclasses import replace
+
+    state = explorer.state
+    state.overview, state.layout_report = replace(state.overview, findings=()), None
+    state.manifests = None
+    document = part.document()
+    assert (document["blocks"], document["caption"]) == ([], "No problems found.")
+
+
+def test_a_table_of_many_columns_shows_the_first_findings(part: Part, explorer: Explorer) -> None:
+    """The others are a click away."""
+    from dataclasses import replace
+
+    many = tuple(f"Finding {number}: <b>evidence</b>" for number in range(30))
+    explorer.state.overview = replace(explorer.state.overview, findings=many)
+    assert len(list(find_blocks(part, "card"))) == 8
+    count = part.to_arrow().num_rows
+    assert next(find_blocks(part, "button"))["label"] == f"Show all {count}"
+    part.act("all", {})
+    assert len(list(find_blocks(part, "card"))) == count
+
+
+@pytest.mark.parametrize(
+    ("verb", "value"), [("999.open", {"open": True}), ("0.open", 1), ("x.open", {}), ("_.open", None)]
+)
+def test_what_a_page_may_not_say_opens_nothing(part: Part, verb: str, value: object) -> None:
+    part.act(verb, value)
+    assert not any(block["is_open"] for block in find_blocks(part, "card"))

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+NODE = Path(sys.executable).with_name("node")
+FRONT_END = Path(__file__).parents[2] / "widgets" / "frontend"
+
+
+def test_the_components_pass_their_own_tests():
+    command = [NODE, "--test", "--test-reporter=spec", "test/*.test.js"]
+    done = subprocess.run(command, cwd=FRONT_END, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,183 @@
+"""The matrix of statistics: what a table has, what engines make of it, and what mends a gap."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.answers.text import render_bytes
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
+from icestats.stats.theta import ThetaSketch
+from icestats_widgets import Explorer
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.compute_request import ComputeRequest, request_update
+from tests.committed_statistics import KLL, THETA, blob, commit
+from tests.kll_sketches import sketch_of
+from tests.widgets.blocks_of_parts import click, find_blocks, find_button, find_rows, find_texts
+from tests.widgets.conftest import HOSTILE, build_rows
+
+EMPTY = ThetaSketch().to_bytes()
+
+
+@pytest.fixture
+def explorer(hostile_table: icestats.Table) -> Explorer:
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    return explorer
+
+
+@pytest.fixture
+def part(explorer: Explorer) -> Part:
+    return explorer.parts["statistics"]
+
+
+@pytest.fixture
+def stale_table(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], hostile_table: icestats.Table
+) -> icestats.Table:
+    """The NDV and the distribution of price are of the commit before the last one."""
+    table = catalog.load_table("db.hostile")
+    sketch = sketch_of("double", pa.array(range(100), pa.float64()))
+    kll = blob(table, KLL, 3, sketch.to_bytes(), **{"item-type": "double"})
+    commit(table, blob(table, THETA, 3, EMPTY, ndv="100"), kll)
+    table.append(build_rows(2))
+    return icestats.load("db.hostile", catalog=catalog_properties)
+
+
+def pick(part: Part, column: str, kind: str) -> None:
+    key = next(row["key"] for row in find_rows(part, "matrix") if row["column"] == column)
+    part.act("matrix.cell", {"key": key, "column": kind})
+
+
+def test_the_matrix_says_of_each_column_what_there_is(part: Part) -> None:
+    """Columns are text; words filter the rows; a cell shows engines, commands and evidence."""
+    rows = {row["column"]: row for row in find_rows(part, "matrix")}
+    assert list(rows) == ["id", "at", "price", HOSTILE]
+    assert [rows["price"][kind] for kind in ("ndv", "histogram", "columns", "by_partition")] == ["missing +"] * 4
+    assert {row["statistic"]: row["state"] for row in find_rows(part, "own")} == {
+        "row counts": "fresh, 4 of 6",
+        "partition statistics file": "missing +",
+        "manifest statistics": "missing +",
+        "statistics files": "0 files, 0 B",
+    }
+    own = next(block for block in find_blocks(part, "grid") if block["id"] == "own")
+    assert "ignored by Spark, Presto" in own["rows"][0]["cells"][1]["h"]
+    assert "18 missing" in part.document()["caption"]
+    pick(part, "price", "columns")
+    states = {(row["engine"], row["statistic"]): row["state"] for row in find_rows(part, "engines")}
+    assert {engine: states.get((engine, "min value")) for engine in ("Spark", "Trino", "Presto", "DuckDB")} == {
+        "Spark": "ignored", "Trino": "fresh", "Presto": "ignored", "DuckDB": "ignored",
+    }  # fmt: skip
+    pick(part, HOSTILE, "ndv")
+    assert find_rows(part, "blobs") == []
+    assert "icestats.load('db.hostile', catalog=catalog).compute(table=True).commit()" in [
+        one["text"] for one in find_blocks(part, "code")
+    ]
+    evidence = next(row["evidence"] for row in find_rows(part, "engines") if row["engine"] == "Spark")
+    assert ".java" in evidence
+    part.act("matrix.search", {"text": "pri missing"})
+    assert [row["column"] for row in find_rows(part, "matrix")] == ["price"]
+    assert part.to_arrow().schema == icestats.schemas.COVERAGE
+    assert part.code() == "table.coverage()"
+
+
+def test_what_is_stale_for_an_engine_takes_two_clicks(stale_table: icestats.Table) -> None:
+    """The engine, then gaps alone: the columns that it plans for with what is behind or missing."""
+    explorer = stale_table.explore()
+    assert explorer.wait()
+    part = explorer.parts["statistics"]
+    part.act("engine", "Trino")
+    part.act("gaps", True)
+    rows = {row["column"]: row for row in find_rows(part, "matrix")}
+    assert rows["price"]["ndv"] == "1 commit behind +"
+    assert rows["price"]["histogram"] == "–"
+    assert rows["id"]["ndv"] == "missing +"
+    assert rows["price"]["by_partition"] == "nothing gives it"
+    assert part.document()["caption"].startswith("For Trino: ")
+    assert part.code() == "table.coverage(engines=['Trino'])"
+    part.act("engine", "Spark")
+    assert next(row for row in find_rows(part, "matrix") if row["column"] == "price")["ndv"] == "ignored"
+    pick(part, "price", "ndv")
+    assert [row["age"] for row in find_rows(part, "blobs")] == ["1 commit, 6 files, 60 rows behind"]
+    assert {row["engine"] for row in find_rows(part, "engines")} == {"Spark"}
+
+
+def test_a_gap_fills_what_is_to_be_computed(explorer: Explorer, part: Part) -> None:
+    """The first gap takes the place of everything, later ones are added; what is fresh adds nothing."""
+    pick(part, "price", "ndv")
+    assert explorer.state.request == ComputeRequest(("price",))
+    pick(part, HOSTILE, "by_partition")
+    assert explorer.state.request == ComputeRequest(("price", HOSTILE), by_partition=True)
+    part.act("own.cell", {"key": "manifests", "column": "state"})
+    part.act("own.cell", {"key": "rows", "column": "state"})
+    assert explorer.state.request == ComputeRequest(("price", HOSTILE), by_partition=True, manifests=True)
+    explorer.state.request = ComputeRequest(manifests=True)
+    pick(part, "id", "by_partition")
+    assert explorer.state.request == ComputeRequest(None, by_partition=True, manifests=True), "all columns stay chosen"
+    explorer.state.request = None
+    part.act("own.cell", {"key": "partitions", "column": "state"})
+    assert explorer.state.request.code() == "table.compute(table=False, partitions=True).commit(dry_run=True)"
+
+
+def test_what_brings_everything_up_to_date(
+    catalog: SqlCatalog, hostile_table: icestats.Table, stale_table: icestats.Table
+) -> None:
+    """Nothing is committed: everything; something is behind: an update; all is fresh: nothing."""
+    assert request_update(hostile_table, hostile_table.sketches()) == ComputeRequest()
+    behind = request_update(stale_table, stale_table.sketches())
+    assert behind == ComputeRequest(updates=True)
+    assert behind.code() == "table.refresh_statistics().commit(dry_run=True)"
+    table = catalog.load_table("db.hostile")
+    commit(table, blob(table, THETA, 3, EMPTY, ndv="100"), blob(table, KLL, 3, EMPTY))
+    fresh = stale_table.refresh()
+    assert request_update(fresh, fresh.sketches()) is None
+    assert request_update(fresh, None) is None
+    earlier = table.metadata.snapshots[0]
+    parts = blob(table, PARTITION_SKETCHES, 3, EMPTY, earlier)
+    commit(catalog.load_table("db.hostile"), parts, snapshot_id=earlier.snapshot_id)
+    assert request_update(fresh.refresh(), fresh.refresh().sketches()) == ComputeRequest(updates=True)
+
+
+def test_the_button_says_what_it_reads(stale_table: icestats.Table) -> None:
+    """Only files were added since: these alone are read."""
+    explorer = stale_table.explore()
+    assert explorer.wait()
+    part = explorer.parts["statistics"]
+    assert not find_button(part, "statistics.refresh")["disabled"]
+    size = int(stale_table.snapshot.summary["added-files-size"])
+    assert f"Reads 1 column of 6 new files with 60 rows ({render_bytes(size)})." in find_texts(part)
+
+
+def test_a_table_without_snapshots_has_nothing_to_bring_up_to_date(empty_table: icestats.Table) -> None:
+    explorer = empty_table.explore()
+    assert explorer.wait()
+    part = explorer.parts["statistics"]
+    assert [row["column"] for row in find_rows(part, "matrix")] == ["id", "at", "price", HOSTILE]
+    refresh = find_button(part, "statistics.refresh")
+    assert refresh["disabled"]
+    assert "Nothing has been written to the table yet." in find_texts(part)
+    click(part, {**refresh, "disabled": False})
+    assert (explorer.state.phase, explorer.state.request) == ("idle", None)
+
+
+@pytest.mark.parametrize(
+    ("verb", "value"),
+    [
+        ("engine", "<img>"),
+        ("engine", 7),
+        ("gaps", "yes"),
+        ("matrix.cell", {"key": "c99", "column": "ndv"}),
+        ("matrix.cell", {"key": "rows", "column": "__class__"}),
+        ("matrix.cell", {"key": "c3", "column": "rows"}),
+        ("matrix.choose", "c1"),
+        ("own.cell", None),
+        ("no such verb", None),
+    ],
+)
+def test_what_a_page_may_not_say_changes_nothing(explorer: Explorer, part: Part, verb: str, value: object) -> None:
+    before = part.document()
+    part.act(verb, value)
+    assert explorer.state.request is None
+    assert part.document()["blocks"][0] == before["blocks"][0]

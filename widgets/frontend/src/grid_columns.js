@@ -1,0 +1,65 @@
+/** @import { Column, GridBlock, Row } from "./protocol.d.ts" */
+import { useState } from "preact/hooks";
+
+import { useOwned } from "./hooks.js";
+
+const SIGN_PIXELS = 7.3;
+const PADDING_PIXELS = 14;
+const LEAST_TEXT_PIXELS = 84;
+const LEAST_TEXT_SHARE = 2 / 3;
+
+/** @typedef {{ column: Column, place: number }} SeenColumn   a column that is shown, and the place of its cells in a row */
+
+/** @param {string} width */
+export const leastPixels = (width) => parseInt(/\d+/.exec(width)?.[0] ?? "60", 10);
+
+/**
+ * A column's width, but at least as much as its numbers need: they are not cut.
+ * @param {SeenColumn} seen
+ * @param {Row[]} rows
+ */
+export function fitNumbers({ column: { width, align }, place }, rows) {
+  if (align !== "end") return width;
+  const longest = rows.reduce((most, { cells }) => Math.max(most, cells[place]?.t?.length ?? 0), 0);
+  const needed = Math.ceil(longest * SIGN_PIXELS) + PADDING_PIXELS;
+  return needed > leastPixels(width) ? width.replace(/\d+/, String(needed)) : width;
+}
+
+/** @param {number} pixels */
+const spareText = (pixels) => Math.max(0, pixels - Math.max(LEAST_TEXT_PIXELS, LEAST_TEXT_SHARE * pixels));
+
+/**
+ * Widths of columns that are a little too wide together: text gives way, to two thirds, and opens where it is cut; numbers do not.
+ * @param {string[]} widths
+ * @param {SeenColumn[]} seen
+ * @param {number} room
+ */
+export function squeeze(widths, seen, room) {
+  const excess = widths.reduce((sum, width) => sum + leastPixels(width), 0) - room;
+  const spare = widths.map((width, place) => (seen[place].column.align === "end" ? 0 : spareText(leastPixels(width))));
+  const whole = spare.reduce((sum, pixels) => sum + pixels, 0);
+  if (excess <= 0 || excess > whole) return widths;
+  return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - (spare[place] * excess) / whole))));
+}
+
+/**
+ * The columns that a person wants to see, as wide as they want them.
+ * @param {GridBlock} block
+ * @param {(verb: string, value: unknown) => number} act
+ * @param {number} room   pixels that the grid has
+ */
+export function useColumns({ columns, rows }, act, room) {
+  const [shown, setShown] = useOwned(columns.filter((column) => !column.hidden).map((column) => column.name));
+  const [widths, setWidths] = useState(/** @type {Record<string, number>} */ ({}));
+  const seen = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
+  const wanted = seen.map((one) => (widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows)));
+  const fitted = Object.keys(widths).length ? wanted : squeeze(wanted, seen, room);
+  return {
+    seen,
+    shown,
+    template: fitted.join(" "),
+    least: fitted.reduce((sum, width) => sum + leastPixels(width), 0),
+    choose: (/** @type {string[]} */ names) => setShown(names, act("columns", { names })),
+    resize: (/** @type {string} */ name, /** @type {number} */ pixels) => setWidths({ ...widths, [name]: pixels }),
+  };
+}

@@ -1,0 +1,49 @@
+import "./page.js";
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { squeeze } from "../src/grid_columns.js";
+import { splitMiddle } from "../src/middle.js";
+import { fileName } from "../src/saving.js";
+import { buildTsv, quote } from "../src/tsv.js";
+
+test("a long name keeps the end that tells it apart, a short one is whole", () => {
+  for (const text of ["price", "2026-09-01 09:58:32 UTC"]) assert.deepEqual(splitMiddle(text), [text, ""]);
+  for (const [text, tail] of [
+    ["person.address.city", "address.city"],
+    ["data/measurement_000003.parquet", "000003.parquet"],
+    ["measurementmeasurement7", "asurement7"],
+  ]) {
+    assert.deepEqual(splitMiddle(text), [text.slice(0, -tail.length), tail]);
+  }
+});
+
+test("a name with signs beyond 16 bits is not cut through one", () => {
+  assert.equal(splitMiddle("🜁".repeat(20)).join(""), "🜁".repeat(20));
+  assert.match(splitMiddle("🜁".repeat(20))[1], /^🜁+$/u);
+});
+
+test("what a spreadsheet would run is copied as a text, numbers stay numbers", () => {
+  for (const text of ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", " =1"]) assert.equal(quote(text), `'${text}`);
+  for (const text of ["-2", "+1,234", "-1.5e-7", "-3.2%", "+12 MB", "−4", "a=b", ""]) assert.equal(quote(text), text);
+});
+
+test("a tab or a line break inside a cell does not begin another cell", () => {
+  assert.equal(buildTsv([["a", "b"], ["1\t2", "x\r\ny"]]), "a\tb\n1 2\tx y");
+});
+
+test("a file's name has no place in it", () => {
+  assert.equal(fileName("../../etc/passwd", "svg"), "etc-passwd.svg");
+  assert.equal(fileName(undefined, "png"), "icestats.png");
+  assert.equal(fileName("größe von price", "png"), "größe-von-price.png");
+});
+
+test("text gives way where columns are a little too wide together, numbers do not", () => {
+  const widths = ["minmax(184px,1fr)", "100px", "minmax(134px,2fr)"];
+  const seen = /** @type {import("../src/grid_columns.js").SeenColumn[]} */ (widths.map((width, place) => (
+    { column: { name: "", title: "", width, align: place === 1 ? "end" : "start" }, place })));
+  assert.equal(squeeze(widths, seen, 418), widths);
+  assert.deepEqual(squeeze(widths, seen, 343), ["minmax(140px,1fr)", "100px", "minmax(102px,2fr)"]);
+  assert.equal(squeeze(widths, seen, 300), widths);
+});

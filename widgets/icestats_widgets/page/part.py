@@ -1,0 +1,119 @@
+"""What all parts of the explorer share: they follow the state, give blocks, and take what a person does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from icestats.answers.text import printable
+from icestats_widgets.page.blocks import Block, text_block
+from icestats_widgets.page.grid import Grid
+from icestats_widgets.reading.background import explain_error
+from icestats_widgets.state import ExplorerState
+
+_logger = logging.getLogger(__name__)
+
+
+class Part:
+    """A part of the explorer.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        What to show; the part is drawn again when one of `follows` changes.
+    """
+
+    name: ClassVar[str] = ""
+    """The part's name in acts, in `ExplorerState.notes` and `ExplorerState.loading`."""
+    title: ClassVar[str] = ""
+    tab: ClassVar[str] = ""
+    """The tab on which it stands."""
+    follows: ClassVar[Sequence[str]] = ()
+    """Traits of the state that the part shows."""
+    hears: ClassVar[Sequence[str]] = ()
+    """Names in the state's notes and loading that the part shows; by default its own."""
+
+    def __init__(self, state: ExplorerState) -> None:
+        self.state = state
+        self.grids: dict[str, Grid] = {}
+        """The part's grids by their id."""
+        self.redraw: Callable[[], object] = lambda: None
+        """Draws the part again; the explorer sets it."""
+        self.send: Callable[[dict[str, Any]], object] = lambda _: None
+        """Sends a message to the page; the explorer sets it."""
+        self.build()
+
+    def build(self) -> None:
+        """Make what stays the same, such as grids."""
+
+    def blocks(self) -> list[Block]:
+        """Return what to show now."""
+        raise NotImplementedError
+
+    def caption(self) -> str:
+        """Return the sentence below the title; on a second line what a person can do, which no saved picture says."""
+        return ""
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return what is shown as an Arrow table; None if there is nothing yet."""
+        return None
+
+    def code(self) -> str:
+        """Return the Python line that gives what is shown; empty if there is none."""
+        return ""
+
+    def add_grid(self, grid: Grid) -> Grid:
+        """Keep a grid, so that acts on it find it."""
+        self.grids[grid.grid_id] = grid
+        return grid
+
+    def width(self, figure_id: str, usual: int = 620) -> int:
+        """Return the pixels that a figure has on the page."""
+        width: int = self.state.widths.get(f"{self.name}.{figure_id}", usual)
+        return width
+
+    def act(self, verb: str, value: Any) -> None:
+        """Do what a person asks for: the method `on_<verb>`, or what a grid of the part does."""
+        grid_id, _, grid_verb = verb.partition(".")
+        if grid_verb and grid_id in self.grids:
+            answer = self.grids[grid_id].act(grid_verb, value if isinstance(value, dict) else {})
+            if answer is None:
+                self.redraw()
+            else:
+                self.send({**answer, "grid": f"{self.name}.{grid_id}"})
+            return
+        method = getattr(self, "on_" + verb.replace(".", "_"), None)
+        if method is None:
+            _logger.debug("%s has no %r", self.name, verb)
+            return
+        method(value)
+
+    def document(self) -> dict[str, Any]:
+        """Return the part as the page draws it. A part that cannot be drawn says why, and harms no other."""
+        try:
+            blocks, caption = self.blocks(), self.caption()
+        except Exception as error:
+            _logger.debug("%s cannot be drawn", self.name, exc_info=True)
+            blocks, caption = [text_block(explain_error(error), "bad")], ""
+        return {
+            "name": self.name, "title": self.title, "caption": printable(caption.replace("\n", " ")),
+            "about": printable(caption.partition("\n")[0]), "is_busy": self.is_loading, "blocks": blocks,
+            "code": self.code(),
+        }  # fmt: skip
+
+    @property
+    def note(self) -> str | None:
+        """Why there is nothing to show, or None."""
+        return next((text for name in self._names if (text := self.state.notes.get(name))), None)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the part is being read."""
+        return any(name in self.state.loading for name in self._names)
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return self.hears or (self.name,)

@@ -1,0 +1,216 @@
+"""The columns: the shape of their values, and what is known about them. A click selects one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.text import counted, render_count
+from icestats.iceberg.metadata import Schema
+from icestats_widgets.drawing.spark_figure import build_spark
+from icestats_widgets.page.blocks import Block
+from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, render_value, text_cell
+from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.filters.asked_filter import effective_filter
+from icestats_widgets.reading.sparks import PartSketches, Spark
+
+_COLUMNS = (
+    {"name": "column", "title": "column", "width": "minmax(120px,1.5fr)"},
+    {"name": "shape", "title": "shape", "width": "minmax(84px,.8fr)", "sortable": False,
+     "about": "how the values are distributed, and the shares of nulls and NaN"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(72px,.5fr)", "align": "end"},
+    {"name": "ndv", "title": "distinct", "width": "minmax(84px,.6fr)", "align": "end"},
+    {"name": "lower", "title": "lower bound", "width": "minmax(96px,1fr)"},
+    {"name": "upper", "title": "upper bound", "width": "minmax(96px,1fr)"},
+    {"name": "median", "title": "median", "width": "minmax(96px,1fr)", "hidden": True,
+     "about": "the median, and below it the quartiles: half of the values lie between them"},
+    {"name": "length", "title": "avg. length", "width": "minmax(76px,.4fr)", "align": "end", "hidden": True},
+    {"name": "size", "title": "size", "width": "minmax(76px,.5fr)", "align": "end", "hidden": True},
+)  # fmt: skip
+
+
+class ColumnsPart(Part):
+    """Name, type, distribution, nulls, distinct values, quartiles, bounds and size of each column."""
+
+    name = "columns"
+    title = "Columns"
+    tab = "columns"
+    follows = ("columns", "table", "column", "sparks", "part", "part_sketches", "selection", "row_filter", "clauses")
+
+    def build(self) -> None:
+        """Make the grid."""
+        self.grid = self.add_grid(
+            Grid(
+                "list", "Columns", _COLUMNS, row_height=44, most_rows=12, placeholder="search columns",
+                on_choose=self._choose,
+            )
+        )  # fmt: skip
+        self._shown: tuple[Any, ...] = ()
+
+    def blocks(self) -> list[Block]:
+        """Return the columns as a table."""
+        state = self.state
+        is_waiting = not state.has_part and self.grid.block()["row_count"] and not state.notes.get("part")
+        columns = state.part.columns if self._is_part else state.columns
+        shown = (state.table, columns, state.sparks, state.selection, self._sketches, self.is_loading)
+        if not is_waiting and any(one is not two for one, two in zip(shown, self._shown or [None] * 6, strict=True)):
+            self._shown = shown
+            self.grid.show(self._rows())
+        fields = state.table.schema.columns
+        self.grid.selected = [f"c{number}" for number, field in enumerate(fields) if field.name == state.column]
+        return [self.grid.block()]
+
+    def caption(self) -> str:
+        """Return how many columns there are, and of what."""
+        if self.note:
+            return self.note
+        if self.to_arrow() is None:
+            return "Reading the manifests …"
+        part = f" of {self.state.selection.text}" if self._is_part else ""
+        if self.state.selection is None and effective_filter(self.state) is not None:
+            part = " of the whole table, whatever the filter"
+        count = counted(len(self.state.table.schema.columns), "column")
+        return f"{count}{part}.\nClick one for its distribution, hover a figure for its source."
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the columns, of the selected part if there is one."""
+        if not self._is_part:
+            return self.state.columns
+        columns, sketches = self.state.part.columns, self._sketches
+        return columns if sketches is None else sketches.fill(columns)
+
+    def code(self) -> str:
+        """Return the Python line that gives the columns, of the selected part if there is one."""
+        selection = self.state.selection
+        return "table.columns()" if selection is None else f"read_part(table, {selection!r}).columns"
+
+    @property
+    def _is_part(self) -> bool:
+        return self.state.part is not None and self.state.part.selection == self.state.selection
+
+    @property
+    def _sketches(self) -> PartSketches | None:
+        found = self.state.part_sketches
+        return found if found is not None and found.selection == self.state.selection else None
+
+    def _rows(self) -> list[Row]:
+        columns = self.to_arrow()
+        if columns is None:
+            return build_pending_rows(self.state.table.schema, "…" if self.is_loading else UNKNOWN)
+        if self.state.selection is None:
+            return build_column_rows(columns, self.state.sparks)
+        return build_column_rows(columns, {} if self._sketches is None else self._sketches.sparks)
+
+    def _choose(self, key: str, _: Seen) -> None:
+        number = int(key[1:]) if key[1:].isdecimal() else -1
+        columns = self.state.table.schema.columns
+        if 0 <= number < len(columns):
+            self.state.column = columns[number].name
+
+
+def build_column_rows(columns: pa.Table, sparks: Mapping[str, Spark]) -> list[Row]:
+    """Build the rows of the columns.
+
+    Parameters
+    ----------
+    columns : pyarrow.Table
+        `schemas.COLUMNS`.
+    sparks : mapping of str to Spark
+        The shapes of the values of columns with a sketch.
+
+    Returns
+    -------
+    list of dict
+        One grid row per column. The tooltip of each cell says where the figure comes from and how far to trust it.
+        Unknown figures say `unknown`.
+    """
+    most = max((size for size in columns["column_size"].to_pylist() if size), default=0)
+    return [_row(number, row, sparks.get(row["name"]), most) for number, row in enumerate(columns.to_pylist())]
+
+
+def build_pending_rows(schema: Schema, text: str) -> list[Row]:
+    """Build the rows before their figures are read: names, types, and a placeholder for every figure."""
+    rest = [text_cell(text, kind="quiet")] * (len(_COLUMNS) - 1)
+    return [
+        {"key": f"c{number}", "depth": 0, "cells": [_name(field.name, field.type), *rest]}
+        for number, field in enumerate(schema.columns)
+    ]
+
+
+def _row(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) -> Row:
+    about = dict(row["provenance"])
+    size, nulls = row["column_size"], _share(row["null_value_count"], row["value_count"])
+    length = row.get("avg_length")
+    cells = [
+        _name(row["name"], row["type"]),
+        _shape(row, spark),
+        {**text_cell(nulls, f"{nulls}: {_about_nulls(row, about)}"), "v": row["null_value_count"]},
+        {**text_cell(_estimate(row["ndv"], about.get("ndv", "")), f"distinct values: {about.get('ndv', '')}"),
+         "v": row["ndv"]},
+        _bound(row, "lower_bound", about),
+        _bound(row, "upper_bound", about),
+        _quartiles(spark),
+        {**text_cell("–" if length is None else f"{length:,.1f} bytes", about.get("avg_length", "")), "v": length},
+        bytes_cell(size, most, f"{counted(size, 'byte')}: {about.get('column_size', '')}"),
+    ]  # fmt: skip
+    return {"key": f"c{number}", "depth": 0, "cells": cells}
+
+
+def _name(name: str, kind: str) -> Cell:
+    return {**text_cell(name, f"{name}, {kind}", "strong"), "s": kind}
+
+
+def _shape(row: Mapping[str, Any], spark: Spark | None) -> Cell:
+    total = row["value_count"]
+    shares: list[float | None] = [None, None]
+    texts = ["no sketch" if spark is None else spark.text]
+    for place, (name, figure) in enumerate((("null", "null_value_count"), ("NaN", "nan_value_count"))):
+        count = row[figure]
+        if name == "NaN" and row["type"] not in ("float", "double"):
+            continue
+        texts.append(f"{render_count(count)} {name}")
+        shares[place] = count / total if count is not None and total else None
+    about = ", ".join(texts)
+    svg = build_spark(() if spark is None else spark.heights, label=about, missing=(shares[0], shares[1]))
+    return {"t": "", "h": about, "svg": svg}
+
+
+def _quartiles(spark: Spark | None) -> Cell:
+    if spark is None:
+        return text_cell("–", "no sketch is committed, or only one of the whole table", "quiet")
+    return {**text_cell(spark.median, spark.text), "s": f"{spark.lower_quartile} … {spark.upper_quartile}"}
+
+
+def _share(part: int | None, whole: int | None) -> str:
+    if part is None or whole is None:
+        return UNKNOWN
+    if part == 0 or whole == 0:
+        return "0 %"
+    percent = 100 * part / whole
+    if percent < 0.01:
+        return "< 0.01 %"
+    return f"{percent:.2f} %" if percent < 1 else f"{percent:.1f} %"
+
+
+def _about_nulls(row: Mapping[str, Any], provenance: Mapping[str, str]) -> str:
+    count = row["null_value_count"]
+    about = provenance.get("null_value_count", "")
+    return about if count is None else f"{count:,} of {counted(row['value_count'] or 0, 'value')}; {about}"
+
+
+def _estimate(count: int | None, provenance: str) -> str:
+    if count is None:
+        return UNKNOWN
+    exact = not provenance.startswith("estimate") or (
+        "still holds every value" in provenance and provenance.endswith("this snapshot")
+    )
+    return f"{count:,}" if exact else f"≈ {count:,}"
+
+
+def _bound(row: Mapping[str, Any], figure: str, about: Mapping[str, str]) -> Cell:
+    data, source = row[figure], about.get(figure, "")
+    text = "none" if data is None and source.startswith("none") else render_value(row["type"], data)
+    return text_cell(text, f"{text}: {source}")

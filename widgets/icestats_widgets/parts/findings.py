@@ -1,0 +1,153 @@
+"""What to look at first: what is wrong with the table, on which evidence, what fixes it, and what that costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.findings import Finding, order_findings
+from icestats.answers.text import counted
+from icestats.table.overview import Overview
+from icestats_widgets.page.blocks import Block, button, card_block, code_block, form_block, text_block
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, request_update
+from icestats_widgets.reading.question_coordinator import QuestionCoordinator, is_small
+from icestats_widgets.state import ExplorerState
+
+_MOST_SHOWN = 8
+_TONES = {"error": "bad", "warning": "fair", "note": "quiet"}
+_UNKNOWN_TIME = "How long it takes is not known before it runs."
+
+
+class FindingsPart(Part):
+    """Findings from the manifest list, the statistics and the layout; each opens to its evidence and its fix."""
+
+    name = "findings"
+    title = "What to look at first"
+    tab = "overview"
+    follows = ("overview", "layout_report", "estimates", "manifests", "sketches", "columns")
+    hears = ("layout_report",)
+
+    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
+        self._questions = questions
+        super().__init__(state)
+
+    def build(self) -> None:
+        """Open none."""
+        self._opened: frozenset[str] = frozenset()
+        self._shows_all = False
+
+    def blocks(self) -> list[Block]:
+        """Return a card a finding, and the buttons for more."""
+        found = self._find()
+        cards = [self._build_card(number, one) for number, one in enumerate(found)]
+        shown = cards if self._shows_all else cards[:_MOST_SHOWN]
+        fields = []
+        if len(shown) < len(cards):
+            fields.append(button("findings.all", f"Show all {len(cards):,}"))
+        if self._can_look:
+            about = "Reads the statistics of every file"
+            fields.append(button("findings.look", "Check the layout", about=about, is_disabled=self.is_loading))
+        note = [text_block(self.note, "bad")] if self.note else []
+        return [*note, *shown, *([form_block(*fields)] if fields else [])]
+
+    def caption(self) -> str:
+        """Return how many findings there are."""
+        counts = Counter[str](finding.severity for finding in self._find())
+        texts = [counted(counts[severity], severity) for severity in _TONES if counts[severity]]
+        if self.is_loading:
+            texts.append("checking the layout …")
+        return ", ".join(texts) or ("" if self.state.overview is None else "No problems found.")
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the findings: `severity`, `title`, `evidence`, `fix`, `cost`; null if there is none."""
+        return findings_table(self._find())
+
+    def code(self) -> str:
+        """Return the Python line that gives the layout's findings."""
+        return "table.layout()"
+
+    def act(self, verb: str, value: Any) -> None:
+        """Open or close a finding, or do what a button says."""
+        number = verb.removesuffix(".open")
+        found = self._find()
+        if number != verb and number.isdecimal() and int(number) < len(found) and isinstance(value, dict):
+            title = found[int(number)].title
+            self._opened = self._opened | {title} if value.get("open") is True else self._opened - {title}
+            self.redraw()
+        else:
+            super().act(verb, value)
+
+    def on_all(self, _: object) -> None:
+        """Show all findings."""
+        self._shows_all = True
+        self.redraw()
+
+    def on_look(self, _: object) -> None:
+        """Measure the layout."""
+        if self._can_look and not self.is_loading:
+            self._questions.read_layout()
+
+    @property
+    def _can_look(self) -> bool:
+        state = self.state
+        return (
+            state.overview is not None
+            and state.layout_report is None
+            and state.manifests is not None
+            and not is_small(state)
+        )
+
+    def _find(self) -> tuple[Finding, ...]:
+        state = self.state
+        found = [] if state.overview is None else list(overview_findings(state.overview))
+        found += () if state.layout_report is None else state.layout_report.findings
+        found += () if state.estimates is None else state.estimates.findings
+        return order_findings(found)
+
+    def _build_card(self, number: int, finding: Finding) -> Block:
+        blocks = [text_block(finding.evidence)] if finding.evidence else []
+        actions = []
+        if finding.fix is not None:
+            blocks += [code_block(finding.fix), text_block(self._describe_cost(finding), "quiet")]
+            if finding.fix.startswith("table."):
+                actions.append({**button("page.tab", "Open the statistics"), "value": {"name": "statistics"}})
+        is_open = finding.title in self._opened
+        title = f"{finding.severity}: {finding.title}"
+        return card_block(
+            str(number), title, *blocks, tone=_TONES[finding.severity], is_open=is_open, actions=actions,
+        )  # fmt: skip
+
+    def _describe_cost(self, finding: Finding) -> str:
+        if finding.fix is not None and finding.fix.startswith("table."):
+            request = request_update(self.state.table, self.state.sketches)
+            if request is None and "refresh" in finding.fix:
+                return "What it reads is not known yet."
+            return describe_cost(request or ComputeRequest(), self.state)
+        cost = "What it reads and writes is not known." if finding.cost is None else f"It {finding.cost}."
+        lasting = "The property stays set until somebody takes it back. " if finding.is_lasting else ""
+        return f"{cost} {lasting}{_UNKNOWN_TIME}"
+
+
+def findings_table(found: Iterable[Finding]) -> pa.Table:
+    """Return findings as a table, one row a finding."""
+    names = ("severity", "title", "evidence", "fix", "cost")
+    schema = pa.schema([pa.field(name, pa.string(), nullable=name in ("fix", "cost")) for name in names])
+    return pa.Table.from_pylist([finding.to_json() for finding in found], schema=schema)
+
+
+def overview_findings(overview: Overview) -> Iterator[Finding]:
+    """Yield what the manifest list and metadata.json show."""
+    for text in overview.findings:
+        title, _, evidence = text.partition(": ")
+        is_missing = overview.statistics_commits_behind is None and overview.snapshot is not None
+        is_old = bool(overview.statistics_commits_behind)
+        fix = None
+        if text.startswith("No statistics") and is_missing:
+            fix = "table.compute().commit()"
+        elif text.startswith(("The statistics are", "The statistics of")) and is_old:
+            fix = "table.refresh_statistics().commit()"
+        yield Finding("warning" if fix else "note", title, evidence, fix)

@@ -1,0 +1,279 @@
+"""The distribution of the selected column."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.text import counted, render_count
+from icestats.iceberg.metadata import Snapshot, TableMetadata
+from icestats.iceberg.types import parse_type
+from icestats.stats.histogram import UPPER_IS_CUT, Histogram
+from icestats_widgets.drawing.axis import axis_position, brief_label, typed_position
+from icestats_widgets.drawing.canvas import Picture
+from icestats_widgets.drawing.histogram_figure import build_histogram_figure, has_log_values
+from icestats_widgets.page.blocks import (
+    Block,
+    choice,
+    fact,
+    facts_block,
+    figure_block,
+    form_block,
+    number,
+    text_block,
+    toggle,
+)
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, filters_of_distribution
+from icestats_widgets.reading.histogram_part import HistogramPart
+from icestats_widgets.state import KINDS
+
+_SHOWN_RANKS = {0.0: "least", 0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.95: "95 %", 1.0: "largest"}
+_LABELLED = ("string", "boolean")
+
+
+class HistogramPanel(Part):
+    """A column's histogram from its committed KLL sketch, without touching data files."""
+
+    name = "histogram"
+    title = "Distribution"
+    tab = "columns"
+    follows = (
+        "histogram", "column", "selection", "row_filter", "clauses",
+        "log_counts", "log_values", "window", "kind", "bins", "whole_range",
+    )  # fmt: skip
+
+    def build(self) -> None:
+        """Nothing is drawn yet."""
+        self._picture: Picture | None = None
+
+    def blocks(self) -> list[Block]:
+        """Return the histogram with its controls."""
+        part, column = self.state.histogram, self.state.column
+        if column is None:
+            return [text_block("No column to show.", "quiet")]
+        if part is None or part.histogram.column != column:
+            if self.is_loading:
+                return [text_block(f"{column}: reading …", "busy")]
+            return [text_block(f"{self.note}. The tab Statistics can make one." if self.note else "", "quiet")]
+        return [self._controls(part), *self._shown(part)]
+
+    def caption(self) -> str:
+        """Return the column, and of which rows the picture is."""
+        part, column = self.state.histogram, self.state.column
+        if part is None or part.histogram.column != column:
+            return ""
+        of = "the whole table"
+        if part.where is not None:
+            of = f"the partitions where {part.where}{self._untold}"
+        elif self._is_asked:
+            of = "the whole table, because there are no sketches of just what is asked"
+        return f"{column}, {part.histogram.type}: {of}."
+
+    @property
+    def _untold(self) -> str:
+        """What of the selection the picture leaves out, because no filter can say it."""
+        selection = self.state.selection
+        untold = "" if selection is None else selection.untold(self.state.table.schema)
+        return f", not only {untold}" if untold else ""
+
+    @property
+    def _is_asked(self) -> bool:
+        return self.state.selection is not None or bool(filters_of_distribution(self.state))
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the bins that are drawn."""
+        return None if self.state.histogram is None else self.state.histogram.histogram.to_arrow()
+
+    def code(self) -> str:
+        """Return the Python line that gives the histogram."""
+        if self.state.column is None:
+            return ""
+        part = self.state.histogram
+        where = "" if part is None or part.where is None else f", where={part.where!r}"
+        bins = "" if self.state.bins == 20 else f", bins={self.state.bins}"
+        kind = "" if self.state.kind == KINDS[0] else f", kind={self.state.kind!r}"
+        return f"table.histogram({self.state.column!r}{bins}{kind}{where})"
+
+    def on_kind(self, value: Any) -> None:
+        """Bins of equal width, or of about equal count."""
+        if value in KINDS:
+            self.state.kind = value
+
+    def on_bins(self, value: Any) -> None:
+        """Take a number of bins."""
+        if isinstance(value, int) and 2 <= value <= 200:
+            self.state.bins = value
+
+    def on_tails(self, value: Any) -> None:
+        """Draw the far tails too, or not."""
+        self.state.whole_range = bool(value)
+
+    def on_logx(self, value: Any) -> None:
+        """Take a logarithmic axis of values, or a linear one."""
+        self.state.log_values = bool(value)
+
+    def on_bars_log(self, value: Any) -> None:
+        """Take a logarithmic axis of counts, or a linear one."""
+        self.state.log_counts = bool(value.get("on")) if isinstance(value, dict) else False
+
+    def on_bars_zoom(self, value: Any) -> None:
+        """Show a range that was dragged over."""
+        ends = self._ends(value)
+        if ends is not None:
+            self.state.window = ends
+
+    def on_bars_reset(self, _: Any) -> None:
+        """Show all again."""
+        self.state.window = None
+
+    def on_bars_range(self, value: Any) -> None:
+        """Show a range that was typed."""
+        part = self.state.histogram
+        if part is not None and isinstance(value, dict):
+            ends = [typed_position(part.histogram.type, str(value.get(name, ""))) for name in ("lower", "upper")]
+            if ends[0] < ends[1]:
+                self.state.window = (ends[0], ends[1])
+
+    def on_bars_mark(self, value: Any) -> None:
+        """Add the bins that were dragged over to the filter."""
+        part, ends = self.state.histogram, self._ends(value)
+        if part is None or ends is None or part.histogram.type in _LABELLED:
+            return
+        lower, upper = _snapped(part.histogram, *ends)
+        add_range(self.state, f"histogram:{part.histogram.column}", part.histogram.column, lower, upper)
+
+    def on_bars_choose(self, value: Any) -> None:
+        """Add the value or the range of a bar to the filter."""
+        part = self.state.histogram
+        key = str(value.get("key", "")) if isinstance(value, dict) else ""
+        if part is None or not key.isdecimal() or int(key) >= len(part.histogram.counts):
+            return
+        histogram, place = part.histogram, int(key)
+        lower, upper = histogram.edges[place], histogram.edges[place + 1]
+        source = f"histogram:{histogram.column}"
+        if lower == upper or histogram.type == "boolean" or _has_values_for_bins(histogram):
+            add_clause(self.state, source, histogram.column, "=", lower)
+        else:
+            is_last = place + 1 == len(histogram.counts)
+            add_range(self.state, source, histogram.column, lower, upper, with_upper=is_last)
+
+    def on_bars_clear(self, _: Any) -> None:
+        """Take what was marked out of the filter."""
+        self.state.clauses = {
+            source: text for source, text in self.state.clauses.items() if source != f"histogram:{self.state.column}"
+        }
+
+    def _controls(self, part: HistogramPart) -> Block:
+        fields = []
+        if part.histogram.type not in _LABELLED:
+            fields.append(choice("histogram.kind", "bins", self.state.kind, [(one, one) for one in KINDS]))
+            fields.append(number("histogram.bins", "how many", self.state.bins, 2, 200))
+            if part.is_cut or self.state.whole_range:
+                fields.append(toggle("histogram.tails", "far tails", self.state.whole_range))
+            if has_log_values(part):
+                fields.append(toggle("histogram.logx", "log values", self.state.log_values))
+        return form_block(*fields)
+
+    def _shown(self, part: HistogramPart) -> list[Block]:
+        histogram = part.histogram
+        if histogram.n == 0:
+            return [text_block("No values: every row is null or NaN, or there are no rows.", "quiet")]
+        if not histogram.counts:
+            return [text_block("No finite values: every value is an infinity, or too large to draw.", "quiet")]
+        self._picture = build_histogram_figure(
+            part, width=self.width("bars"), log_count=self.state.log_counts, log_value=self.state.log_values,
+            note=self._untold.strip(", ") if part.where else "the whole table's distribution" if self._is_asked else "",
+        )  # fmt: skip
+        is_ordered = histogram.type not in _LABELLED
+        ends = [brief_label(histogram.type, edge) for edge in (histogram.edges[0], histogram.edges[-1])]
+        figure = figure_block(
+            "bars", self._picture.svg, f"Histogram of {histogram.column}", marks="x" if is_ordered else "",
+            can_zoom=is_ordered, is_zoomed=self.state.window is not None, log=self.state.log_counts,
+            typed=(ends[0], ends[1]) if is_ordered else None, name=f"histogram {histogram.column}",
+        )  # fmt: skip
+        table = self.state.table
+        return [
+            figure,
+            *_quantiles(histogram),
+            text_block(describe_histogram(part, table.metadata, table.snapshot), "quiet"),
+        ]
+
+    def _ends(self, value: Any) -> tuple[float, float] | None:
+        try:
+            first, last = (float(end) for end in value["x"])
+            scale = self._picture.plots[value["plot"]].x if self._picture is not None else None
+        except (KeyError, TypeError, ValueError):
+            return None
+        if scale is None:
+            return None
+        ends = sorted((scale.invert(first), scale.invert(last)))
+        return (ends[0], ends[1]) if ends[0] < ends[1] else None
+
+
+def _snapped(histogram: Histogram, lower: float, upper: float) -> tuple[Any, Any]:
+    # The edges of the bins are values of the column; what lies between them may be none.
+    positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
+    last = len(positions) - 1
+    first = max(0, min(last - 1, bisect_left(positions, lower)))
+    if first > 0 and lower - positions[first - 1] < positions[first] - lower:
+        first -= 1
+    end = max(first + 1, min(last, bisect_left(positions, upper)))
+    if end - 1 > first and upper - positions[end - 1] < positions[end] - upper:
+        end -= 1
+    return histogram.edges[first], histogram.edges[end]
+
+
+def _has_values_for_bins(histogram: Histogram) -> bool:
+    # A column of few values has a bin for each: the last one ends where it begins.
+    return len(histogram.edges) > 1 and histogram.edges[-1] == histogram.edges[-2]
+
+
+def _quantiles(histogram: Histogram) -> list[Block]:
+    if histogram.type == "string":
+        return []
+    found = [
+        fact(label, brief_label(histogram.type, histogram.quantiles[rank]))
+        for rank, label in _SHOWN_RANKS.items()
+        if rank in histogram.quantiles
+    ]
+    return [facts_block(*found)] if found else []
+
+
+def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
+    """Return what a reader must know about a histogram: its source, age and error, and what is not drawn."""
+    histogram = part.histogram
+    then = " for that snapshot" if histogram.commits_behind else ""
+    error = f"every count is exact{then}" if histogram.rank_error == 0 else (
+        f"band: each count ± {histogram.count_error:,.0f} (rank error {histogram.rank_error:.2%} at 99 %){then}"
+    )  # fmt: skip
+    nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
+    texts = [
+        f"{counted(histogram.n, 'value')}, {counted(histogram.null_count, 'null')}{nan}",
+        f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, metadata, snapshot)}",
+        error,
+    ]
+    if part.below + part.above > 0:
+        ends = ((part.below, "below"), (part.above, "above"))
+        outside = [f"{count:,.0f} values {where}" for count, where in ends if count]
+        texts.append(f"only a part is drawn; it leaves out about {' and '.join(outside)} it")
+    if histogram.upper_is_cut:
+        texts.append(UPPER_IS_CUT)
+    if part.window is not None:
+        texts.append("the axis shows only a part; the outermost bins extend further")
+    if part.asked != histogram.kind:
+        why = "" if histogram.type == "string" else ": the tails are too long for bins of equal width"
+        texts.append(f"{histogram.kind} bins{why}")
+    return " · ".join(texts)
+
+
+def _age(snapshot_id: int | None, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
+    if snapshot is None or snapshot_id is None:
+        return "an unknown snapshot"
+    for age, ancestor in enumerate(metadata.ancestors(snapshot)):
+        if ancestor.snapshot_id == snapshot_id:
+            behind = "" if age == 0 else f", {counted(age, 'commit')} behind"
+            return f"this snapshot ({snapshot_id})" if age == 0 else f"snapshot {snapshot_id}{behind}"
+    return f"snapshot {snapshot_id}, which is not an ancestor of this one"

@@ -1,0 +1,172 @@
+"""The manifests: which keys each one covers, how far they overlap, and which of them a filter reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.text import counted
+from icestats.iceberg.partition_columns import partition_field_type
+from icestats.table.table import Table
+from icestats_widgets.drawing.manifest_figure import (
+    Key,
+    ManifestPicture,
+    build_manifest_figure,
+    find_manifests,
+    manifests_between,
+    sort_manifests,
+)
+from icestats_widgets.page.blocks import Block, figure_block, text_block
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.filters.asked_filter import asked_manifests, name_manifests
+from icestats_widgets.reading.plan_outcomes import plan_of_manifests
+from icestats_widgets.reading.selection import Selection
+
+_MOST_NAMED = 24
+
+
+class ManifestsPart(Part):
+    """The key range of each manifest, and its records."""
+
+    name = "manifests"
+    title = "Manifests and where they overlap"
+    tab = "layout"
+    follows = ("overview", "selection", "part", "plan", "table")
+    hears = ("overview",)
+
+    def build(self) -> None:
+        """Nothing is drawn yet."""
+        self._picture: ManifestPicture | None = None
+        self._rows: tuple[Any, Any] = (None, None)
+        self._zoom: tuple[float, float] | None = None
+
+    def blocks(self) -> list[Block]:
+        """Return the picture of the manifests."""
+        overview, table = self.state.overview, self.state.table
+        if overview is None:
+            return [text_block(self.note or "The manifest list has not been read.", "bad")]
+        manifest_files = table.manifest_files()
+        if manifest_files.num_rows == 0:
+            return []
+        plan = self.state.plan
+        verdicts = None
+        if plan is not None:
+            verdicts = {path: step or "" for path, step in plan_of_manifests(plan).items()}
+        self._picture = picture = build_manifest_figure(
+            self._sorted(), self._key(), width=self.width("ranges", 1180), verdicts=verdicts,
+            selected=self._marked(), zoom=self._zoom,
+        )  # fmt: skip
+        label = f"Key ranges and records of {counted(manifest_files.num_rows, 'manifest')}"
+        has_keys = "keys" in picture.plots
+        return [
+            figure_block(
+                "ranges", picture.svg, label, marks="x" if has_keys else "", can_zoom=has_keys,
+                is_zoomed=self._zoom is not None, name="manifests",
+            ),
+            *self._list_names(),
+        ]  # fmt: skip
+
+    def _list_names(self) -> list[Block]:
+        """Return the names of the selected manifests."""
+        paths = asked_manifests(self.state) or ()
+        return [text_block(f"Selected: {name_manifests(paths, _MOST_NAMED)}", "quiet")] if paths else []
+
+    def caption(self) -> str:
+        """Return how far the manifests overlap."""
+        overview = self.state.overview
+        if overview is None:
+            return ""
+        count = self.state.table.manifest_files().num_rows
+        if count == 0:
+            return "No manifests: nothing has been written to this table yet."
+        key, picture = self._key(), self._picture
+        if key is None:
+            return f"{counted(count, 'manifest')}; no partition field has ranges of values, so only records are drawn."
+        deepest = (
+            f"; one key lies in up to {picture.deepest:,} of them" if picture is not None and picture.deepest else ""
+        )
+        lanes = f", {picture.lane_size:,} in each line" if picture is not None and picture.lane_size > 1 else ""
+        return (
+            f"{counted(count, 'manifest')}{lanes}, by {key.field.name}{deepest}.\nClick the curve for those that "
+            "overlap there, a bar for one, drag for a range."
+        )
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the manifest list."""
+        return None if self.state.overview is None else self.state.table.manifest_files()
+
+    def code(self) -> str:
+        """Return the Python line that gives the manifests."""
+        return "table.manifest_files()"
+
+    def on_ranges_choose(self, value: Any) -> None:
+        """Select the manifests of a bar, or those that overlap at a step of the curve; again, and all are shown."""
+        if isinstance(value, dict):
+            paths = find_manifests(str(value.get("key", "")), self._sorted())
+            self._select(paths, bool(value.get("add")))
+
+    def on_ranges_mark(self, value: Any) -> None:
+        """Select the manifests of a range of keys."""
+        ends = self._ends(value)
+        if ends is not None:
+            self._select(manifests_between(self._sorted(), *ends), False)
+
+    def on_ranges_zoom(self, value: Any) -> None:
+        """Show a range of keys."""
+        self._zoom = self._ends(value) or self._zoom
+        self.redraw()
+
+    def on_ranges_reset(self, _: Any) -> None:
+        """Show all keys."""
+        self._zoom = None
+        self.redraw()
+
+    def on_ranges_clear(self, _: Any) -> None:
+        """Select nothing."""
+        self.state.selection = None
+
+    def _sorted(self) -> Any:
+        overview = self.state.overview
+        if self._rows[0] is not overview:
+            rows = sort_manifests(self.state.table.manifest_files(), overview.key_ranges, self._key())
+            self._rows, self._zoom = (overview, rows), None
+        return self._rows[1]
+
+    def _key(self) -> Key | None:
+        return find_key(self.state.table) if self.state.overview.key_ranges else None
+
+    def _select(self, paths: tuple[str, ...], is_added: bool) -> None:
+        before = self.state.selection
+        known = () if before is None or before.ranges else before.manifest_paths
+        if is_added:
+            paths = tuple(dict.fromkeys((*known, *paths)))
+        is_same = set(paths) == set(known)
+        self.state.selection = None if is_same or not paths else Selection(manifest_paths=tuple(paths))
+
+    def _marked(self) -> frozenset[str] | None:
+        selection, part = self.state.selection, self.state.part
+        if selection is None:
+            return None
+        if not selection.ranges:
+            return frozenset(selection.manifest_paths)
+        return part.manifest_paths if part is not None and part.selection == selection else None
+
+    def _ends(self, value: Any) -> tuple[float, float] | None:
+        try:
+            first, last = (float(end) for end in value["x"])
+            scale = None if self._picture is None else self._picture.plots[value["plot"]].x
+        except (KeyError, TypeError, ValueError):
+            return None
+        if scale is None or value["plot"] == "records":
+            return None
+        ends = sorted((scale.invert(first), scale.invert(last)))
+        return (ends[0], ends[1]) if ends[0] < ends[1] else None
+
+
+def find_key(table: Table) -> Key | None:
+    """Return the partition field of the overview's key ranges: the first in the default spec that is not void."""
+    spec = table.metadata.specs[table.metadata.default_spec_id]
+    field = next((field for field in spec.fields if field.transform != "void"), None)
+    kind = None if field is None else partition_field_type(field, table.schema)
+    return None if field is None or kind is None else Key(field, kind)

@@ -1,0 +1,286 @@
+"""The statistics that a table has and lacks: column by kind, for one engine or all of them, and what mends a gap."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.text import counted, render_bytes
+from icestats.estimation.engine_statistics import list_engines
+from icestats_widgets.page.blocks import (
+    Block,
+    button,
+    card_block,
+    choice,
+    code_block,
+    form_block,
+    text_block,
+    toggle,
+)
+from icestats_widgets.page.cells import Cell, text_cell
+from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.part import Part
+from icestats_widgets.parts.statistics_details import (
+    COMMITTED,
+    ENGINES,
+    build_blob_row,
+    build_engine_row,
+    build_file_row,
+)
+from icestats_widgets.parts.statistics_matrix import KINDS, OF_COLUMNS, OF_TABLE, Matrix, Standing
+from icestats_widgets.reading.computation import BUSY, Computation
+from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, request_update
+from icestats_widgets.state import ExplorerState
+
+_MATRIX = (
+    {"name": "column", "title": "column", "width": "minmax(96px,1fr)"},
+    *(
+        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(110px,1fr)"}
+        for name, kind in OF_COLUMNS.items()
+    ),
+)
+_OWN = (
+    {"name": "statistic", "title": "of the table", "width": "minmax(130px,1.2fr)"},
+    {"name": "state", "title": "state", "width": "minmax(110px,1fr)"},
+)
+_FILES = "files"
+
+
+class StatisticsPart(Part):
+    """A matrix of columns and kinds of statistics: fresh, behind, missing, ignored; and how to mend a gap."""
+
+    name = "statistics"
+    title = "Statistics"
+    tab = "statistics"
+    follows = ("coverage", "sketches", "table", "engine", "request", "phase", "overview")
+    hears = ("coverage", "sketches")
+
+    def __init__(self, state: ExplorerState, computation: Computation) -> None:
+        self._computation = computation
+        super().__init__(state)
+
+    def build(self) -> None:
+        """Make the grids."""
+        self.matrix_grid = self.add_grid(
+            Grid("matrix", "Statistics by column", _MATRIX, most_rows=12, placeholder="search columns, missing, behind",
+                 on_choose=self._choose, on_cell=self._pick)
+        )  # fmt: skip
+        self.own_grid = self.add_grid(
+            Grid("own", "Statistics of the table", _OWN, placeholder="", on_choose=self._choose, on_cell=self._pick)
+        )
+        self.engine_grid = self.add_grid(Grid("engines", "What engines have of it", ENGINES, most_rows=9))
+        self.blob_grid = self.add_grid(
+            Grid("blobs", "Blobs of statistics files", COMMITTED, most_rows=6, placeholder="")
+        )
+        self._picked: tuple[str, str] | None = None
+        self._is_gaps_only = False
+        self._read: tuple[Any, ...] = ()
+        self._matrix: Matrix | None = None
+        self._counts: Counter[str] = Counter()
+
+    def blocks(self) -> list[Block]:
+        """Return the matrix, and the details of what is chosen."""
+        state = self.state
+        matrix = self._find_matrix()
+        if matrix is None:
+            return [] if self.note is None else [text_block(self.note, "bad")]
+        self._counts = Counter()
+        fields = [field for field in state.table.schema.top_level if field.is_primitive]
+        rows = [self._build_row(matrix, field.field_id, field.name) for field in fields]
+        shown = [row for row in rows if row.pop("is_gap") or not self._is_gaps_only]
+        self.matrix_grid.show(shown, "" if shown else "No gaps: nothing is missing or behind.")
+        self.own_grid.show([*(self._build_own_row(matrix, kind) for kind in OF_TABLE), self._build_file_row()])
+        if self._picked is not None:
+            self.matrix_grid.selected = self.own_grid.selected = [self._picked[0]]
+        note = [] if state.notes.get("sketches") is None else [text_block(state.notes["sketches"], "bad")]
+        matrix_block, own_block = self.matrix_grid.block(), self.own_grid.block()
+        return [*note, *self._build_controls(), matrix_block, *self._build_details(matrix), own_block]
+
+    def caption(self) -> str:
+        """Return how many statistics are fresh, behind, missing and ignored."""
+        if self.state.coverage is None:
+            return "" if self.note else "Reading the statistics files …"
+        whose = f"For {self.state.engine}" if self.state.engine else "In all"
+        words = ("fresh", "behind", "missing", "ignored", "that nothing gives")
+        counts = [f"{self._counts[word]:,} {word}" for word in words if self._counts[word]]
+        ignored = self._counts["ignored"] and not self.state.engine
+        shares = "; “3 of 6”: so many engines read it" if ignored else ""
+        return f"{whose}: {', '.join(counts)}{shares}.\nClick a cell for its source, a gap to compute it."
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return what engines have, `schemas.COVERAGE`."""
+        return self.state.coverage
+
+    def code(self) -> str:
+        """Return the Python line that gives what engines have."""
+        return f"table.coverage(engines=[{self.state.engine!r}])" if self.state.engine else "table.coverage()"
+
+    def on_engine(self, value: object) -> None:
+        """Show what one engine has."""
+        if value in ("", *list_engines()):
+            self.state.engine = str(value)
+
+    def on_gaps(self, value: object) -> None:
+        """Show only columns that lack something."""
+        self._is_gaps_only = value is True
+        self.redraw()
+
+    def on_refresh(self, _: object) -> None:
+        """Bring everything up to date: begin to compute what is behind."""
+        request = request_update(self.state.table, self.state.sketches)
+        if request is not None and not self._computation.is_busy:
+            self.state.request = request
+            self._computation.compute(request)
+
+    def on_add(self, _: object) -> None:
+        """Add what is chosen to what is to be computed."""
+        if self._picked is not None:
+            self._request(*self._picked)
+
+    def on_details_open(self, _: object) -> None:
+        """Close the details."""
+        self._picked, self.matrix_grid.selected, self.own_grid.selected = None, [], []
+        self.redraw()
+
+    def _find_matrix(self) -> Matrix | None:
+        state = self.state
+        if state.coverage is None:
+            return None
+        read = (state.coverage, state.sketches, state.table)
+        if self._matrix is None or any(a is not b for a, b in zip(read, self._read, strict=True)):
+            self._read = read
+            self._matrix = Matrix(state.coverage, state.sketches, state.table.metadata, state.table.snapshot)
+        return self._matrix
+
+    def _build_controls(self) -> list[Block]:
+        state = self.state
+        engines = [("", "all engines"), *((name, name) for name in list_engines())]
+        request = request_update(state.table, state.sketches)
+        refresh = button(
+            "statistics.refresh", "Bring everything up to date", tone="primary",
+            is_disabled=request is None or state.phase in BUSY,
+            about="" if request is None else describe_cost(request, state),
+        )  # fmt: skip
+        cost = "Everything that is committed is up to date." if request is None else describe_cost(request, state)
+        form = form_block(
+            choice("statistics.engine", "for", state.engine, engines, about="What this engine has, and lacks"),
+            toggle("statistics.gaps", "only gaps", self._is_gaps_only),
+            refresh,
+        )
+        if state.table.snapshot is None:
+            cost = "Nothing has been written to the table yet."
+        elif state.sketches is None:
+            cost = "" if state.notes.get("sketches") else "Reading the statistics files …"
+        return [form, *([text_block(cost, "quiet")] if cost else [])]
+
+    def _build_row(self, matrix: Matrix, field_id: int, name: str) -> Row:
+        found = {kind: matrix.find(kind, field_id, name, self.state.engine) for kind in OF_COLUMNS}
+        cells = [text_cell(name, kind="strong"), *(self._build_cell("matrix", one) for one in found.values())]
+        is_gap = any(one.is_lacking if self.state.engine else one.is_gap for one in found.values())
+        return {"key": f"c{field_id}", "depth": 0, "cells": cells, "is_gap": is_gap}
+
+    def _build_own_row(self, matrix: Matrix, kind: str) -> Row:
+        standing = matrix.find(kind, None, "", self.state.engine)
+        return {
+            "key": kind, "depth": 0,
+            "cells": [text_cell(OF_TABLE[kind].title, kind="strong"), self._build_cell("own", standing)],
+        }  # fmt: skip
+
+    def _build_file_row(self) -> Row:
+        sketches = self.state.sketches
+        paths = set() if sketches is None else set(sketches["statistics_path"].to_pylist())
+        registered = self.state.table.metadata.statistics
+        size = sum(file.file_size_in_bytes for file in registered if file.statistics_path in paths)
+        files = len(self.state.table.metadata.partition_statistics)
+        text = f"{counted(len(paths), 'file')}, {render_bytes(size)}"
+        about = f"{text}; {counted(files, 'partition statistics file')}"
+        shown = {**text_cell(text, about), "a": "statistics.own.cell"}
+        return {"key": _FILES, "depth": 0, "cells": [text_cell("statistics files", kind="strong"), shown]}
+
+    def _build_cell(self, grid: str, standing: Standing) -> Cell:
+        self._counts["that nothing gives" if standing.word == "nothing gives it" else standing.word] += 1
+        about, text = [standing.text], f"{standing.text} +" if standing.is_gap else standing.text
+        if standing.is_gap:
+            about.append("click to add it to what is computed")
+        cell: Cell = {"v": standing.rank}
+        if standing.ignored_by:
+            self._counts["ignored"] += 1
+            readers = standing.user_count - len(standing.ignored_by)
+            text += f", {readers} of {standing.user_count}" if standing.word == "fresh" else ""
+            about.append(
+                f"ignored by {', '.join(standing.ignored_by)}, of {counted(standing.user_count, 'engine')} that use it"
+            )
+        cell |= text_cell(text, "\n".join(about), standing.tone)
+        return cell if standing.word == "not used" else {**cell, "a": f"statistics.{grid}.cell"}
+
+    def _build_details(self, matrix: Matrix) -> list[Block]:
+        if self._picked is None:
+            return []
+        key, kind = self._picked
+        field = self._find_field(key)
+        if field is None and key not in (*OF_TABLE, _FILES):
+            return []
+        rows = [] if key == _FILES else matrix.find_rows(None if field is None else field[0], kind, self.state.engine)
+        self.engine_grid.show([build_engine_row(number, row) for number, row in enumerate(rows)])
+        blobs = [*self._find_blobs("" if field is None else field[1], kind or key), *self._find_partition_files(key)]
+        self.blob_grid.show(blobs, "" if blobs else "Nothing of it is committed.")
+        title = field[1] if field is not None else "the table"
+        what = "all files" if key == _FILES else KINDS[kind].title if kind else "all statistics"
+        commands = list(dict.fromkeys(row["command"] for row in rows if row["command"]))
+        actions = []
+        if kind and KINDS[kind].computed:
+            field_id, name = (None, "") if field is None else field
+            helps = matrix.find(kind, field_id, name, self.state.engine).word != "nothing gives it"
+            actions = [button("statistics.add", "Compute it")] if helps else []
+        shown = [self.blob_grid.block(), *([self.engine_grid.block()] if rows else [])]
+        return [
+            card_block(
+                "details", f"{what} of {title}", *shown, *map(code_block, commands[:4]), is_open=True, actions=actions
+            )
+        ]
+
+    def _find_field(self, key: str) -> tuple[int, str] | None:
+        fields = self.state.table.schema.top_level
+        return next(((one.field_id, one.name) for one in fields if f"c{one.field_id}" == key), None)
+
+    def _find_blobs(self, column: str, kind: str) -> list[Row]:
+        if self.state.sketches is None:
+            return []
+        wanted = KINDS[kind].blob if kind in KINDS else ""
+        return [
+            build_blob_row(number, row)
+            for number, row in enumerate(self.state.sketches.to_pylist())
+            if (kind == _FILES or column in row["columns"] or (not column and wanted))
+            and (not wanted or row["type"] == wanted)
+        ]
+
+    def _find_partition_files(self, key: str) -> list[Row]:
+        files = self.state.table.metadata.partition_statistics if key in ("partitions", _FILES) else ()
+        return [build_file_row(number, file) for number, file in enumerate(files)]
+
+    def _choose(self, key: str, _: Seen) -> None:
+        field = self._find_field(key)
+        if field is not None:
+            self.state.column = field[1]
+        self._picked = (key, key if key in OF_TABLE else "")
+
+    def _pick(self, key: str, column: str) -> None:
+        matrix, field = self._find_matrix(), self._find_field(key)
+        kind = key if key in OF_TABLE else column
+        if key == _FILES:
+            self._picked = (key, "")
+        elif matrix is not None and kind in KINDS and (field is not None or key in OF_TABLE):
+            self._picked = (key, kind)
+            field_id, name = (None, "") if field is None else field
+            if matrix.find(kind, field_id, name, self.state.engine).is_gap:
+                self._request(key, kind)
+
+    def _request(self, key: str, kind: str) -> None:
+        computed, field = KINDS[kind].computed if kind in KINDS else "", self._find_field(key)
+        if not computed:
+            return
+        # What is asked for first replaces the choice of everything.
+        known = self.state.request or ComputeRequest(columns=(), table=False)
+        self.state.request = known.adding(computed, None if field is None else field[1])

@@ -1,0 +1,145 @@
+"""The manifest tree: snapshot, manifests, data files, columns, row groups, as one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.answers.text import counted
+from icestats_widgets.page.blocks import Block, choice, form_block
+from icestats_widgets.page.grid import Grid, Seen
+from icestats_widgets.page.part import Part
+from icestats_widgets.reading.selection import Selection
+from icestats_widgets.reading.tree.outline import Outline
+from icestats_widgets.reading.tree.tree_blocks import SNAPSHOT, column_titles
+from icestats_widgets.state import TREE_MODES
+
+_SEES = {"tree": "tree", "files": "all files"}
+
+
+class TreePart(Part):
+    """Manifests, their files, their columns: sorted, filtered and paged in the kernel."""
+
+    name = "outline"
+    title = "Manifests and files"
+    tab = "layout"
+    follows = ("outline", "column", "selection", "tree_mode", "overview", "table")
+
+    def build(self) -> None:
+        """Make the grid."""
+        self.grid = self.add_grid(
+            Grid(
+                "tree", "Manifest tree", column_titles(self.state.column), is_tree=True,
+                placeholder="part of a path, records > 1000, size < 1 MB, nulls > 0",
+                on_open=self.toggle, on_choose=self.choose, on_arrange=self._arrange,
+            )
+        )  # fmt: skip
+
+    def blocks(self) -> list[Block]:
+        """Return the choice of what to list, and the rows."""
+        state = self.state
+        for column, title in zip(self.grid.columns, column_titles(state.column), strict=True):
+            column["title"] = title["title"]
+        outline = state.outline
+        if state.overview is None or self.note:
+            self.grid.show([], self.note or state.notes.get("overview", "The manifest list has not been read."))
+        elif outline is not None:
+            self.grid.selected = [row["key"] for row in self._selected(outline)]
+            self.grid.show(outline, "" if outline.row_count else self._empty())
+        modes = [(mode, _SEES[mode]) for mode in TREE_MODES]
+        return [form_block(choice("outline.mode", "show", state.tree_mode, modes)), self.grid.block()]
+
+    def caption(self) -> str:
+        """Return how many rows there are, and what a click does."""
+        state, outline = self.state, self.state.outline
+        if state.overview is None or outline is None:
+            return ""
+        if state.tree_mode == "files":
+            so_far = " so far" if state.reading[1] and self.is_loading else ""
+            return f"{counted(len(outline.root.order), 'live file')}{so_far}.\nClick a file to show its columns."
+        manifests = outline.root.open.get(0)
+        if manifests is None:
+            return ""
+        count = f"{len(manifests.order):,} of {counted(manifests.row_count, 'manifest')}"
+        return f"{count}.\nClick a manifest to select it, open it for its files, a file for its columns."
+
+    def on_mode(self, value: Any) -> None:
+        """List the tree, or all files."""
+        if value in TREE_MODES:
+            self.state.tree_mode = value
+
+    def toggle(self, key: str, is_open: bool | None = None) -> None:
+        """Open or close a row; without `is_open`, toggle it."""
+        path = self._path(key)
+        if path and is_open is not (path in self.state.tree_opened):
+            self.state.tree_opened = self.state.tree_opened ^ {path}
+
+    def choose(self, key: str, seen: Seen | None = None) -> None:
+        """Handle a click: select a manifest, open a file, or select a column.
+
+        Parameters
+        ----------
+        key : str
+            The key of the row.
+        seen : Seen, optional
+            How the row looked: a selected manifest is deselected, an open file is closed. By default, how it looks
+            now.
+        """
+        path = self._path(key)
+        if not path:
+            # The row is no longer there.
+            return
+        kind = key.rsplit("/", 1)[-1][:1]
+        wants_open = None if seen is None else not seen.is_open
+        if kind == "m":
+            wanted = Selection(manifest_paths=(path[-1],))
+            is_marked = self.state.selection == wanted if seen is None else seen.is_selected
+            self.state.selection = None if is_marked else wanted
+        elif kind == "c":
+            self.state.column = path[-1]
+            self.toggle(key, wants_open)
+        elif kind in ("f", "s"):
+            if path == (SNAPSHOT,) and self.state.selection is not None:
+                self.state.selection = None
+            else:
+                self.toggle(key, wants_open)
+
+    def to_arrow(self) -> pa.Table | None:
+        """Return the manifests, or the selected ones."""
+        manifests = self.state.manifests
+        if manifests is None or self.state.part is None:
+            return manifests
+        return manifests.filter(pc.is_in(manifests["manifest_path"], pa.array(sorted(self.state.part.manifest_paths))))
+
+    def code(self) -> str:
+        """Return the Python line that gives the manifests, or the selected ones."""
+        selection = self.state.selection
+        if self.state.tree_mode == "files":
+            return "table.files()" if selection is None else str(selection.call("files"))
+        if selection is None or selection.ranges:
+            return "table.manifests()"
+        return str(selection.call("manifests"))
+
+    def _arrange(self) -> None:
+        sort = self.grid.sort
+        self.state.tree_sort = (sort["column"], sort["descending"]) if sort else None
+        self.state.tree_words = self.grid.words
+
+    def _selected(self, outline: Outline) -> list[dict[str, Any]]:
+        selection: Selection | None = self.state.selection
+        manifests = outline.root.open.get(0)
+        if selection is None or selection.ranges or manifests is None or manifests.prefix != "m":
+            return []
+        wanted = set(selection.manifest_paths)
+        return [{"key": f"s0/m{row}"} for row in manifests.order.tolist() if manifests.identify(row) in wanted]
+
+    def _path(self, key: str) -> tuple[str, ...]:
+        outline = self.state.outline
+        return () if outline is None else tuple(block.identify(row) for block, row in outline.find(key))
+
+    def _empty(self) -> str:
+        if self.state.table.snapshot is None:
+            return "Nothing has been written to this table yet: write to it, then reload."
+        return "No rows match: shorten the search, or clear the selection."

@@ -1,0 +1,237 @@
+"""Compute statistics, commit them, undo that: step by step, off the thread that answers the browser."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from icestats.errors import CommitError
+from icestats.scan.scan_progress import estimate_seconds_to_go
+from icestats.table.statistics import CommitReport, RemovalReport, Statistics
+from icestats.table.table import Table
+from icestats_widgets.reading.background import Background, explain_error
+from icestats_widgets.reading.compute_request import ComputeRequest
+from icestats_widgets.state import ExplorerState
+
+BUSY = frozenset({"starting", "scanning", "cancelling", "previewing", "committing", "checking", "undoing"})
+
+
+class Computation:
+    """Compute, preview, commit, undo: each step changes `ExplorerState.phase` and puts its results into the state.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        Holds the table and receives the results.
+    background : Background
+        Where the work runs.
+    """
+
+    def __init__(self, state: ExplorerState, background: Background) -> None:
+        self._state = state
+        self._background = background
+        self._cancelled = threading.Event()
+        # A cancel comes before the end of a scan or after it, never in between.
+        self._changing = threading.RLock()
+        self._session: Any = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step is running."""
+        return self._state.phase in BUSY
+
+    def compute(self, request: ComputeRequest) -> None:
+        """Start computing.
+
+        Parameters
+        ----------
+        request : ComputeRequest
+            Columns and kinds.
+        """
+        if self.is_busy:
+            return
+        state = self._state
+        self._cancelled = cancelled = threading.Event()
+        self._session = None
+        state.set_note("compute", None)
+        # What was computed before stays until there is something new.
+        state.report = state.removal = state.seconds_to_go = None
+        state.steps, state.progress = [], (0, 0)
+        state.phase = "starting"
+        table = state.table
+        self._background.run("compute", lambda: self._scan(table, request, cancelled), self._found, self._stop)
+
+    def cancel(self) -> None:
+        """Stop the scan, if one is running."""
+        with self._changing:
+            if self._state.phase not in ("starting", "scanning"):
+                return
+            self._cancelled.set()
+            self._state.phase = "cancelling"
+        if self._session is not None:
+            session, table = self._session, self._state.table
+            self._background.run("cancel", lambda: _cancel(session, table), lambda _: None, lambda _: None)
+
+    def preview(self) -> None:
+        """Find out what a commit would change."""
+        if self._state.statistics is None or self.is_busy:
+            return
+        statistics, table = self._state.statistics, self._state.table
+        self._state.set_note("compute", None)
+        self._state.phase = "previewing"
+        self._background.run("commit", lambda: self._preview(statistics, table), self._previewed, self._refused)
+
+    def commit(self) -> None:
+        """Make the previewed commit, and reload the table."""
+        if self._state.phase != "previewed":
+            return
+        statistics, table = self._state.statistics, self._state.table
+        self._state.phase = "committing"
+        self._background.run("commit", lambda: self._commit(statistics, table), self._committed, self._refused)
+
+    def check_undo(self) -> None:
+        """Find out what undoing the last commit of statistics would change."""
+        snapshot_id = self._find_undone()
+        if snapshot_id is None or self.is_busy:
+            return
+        table = self._state.table
+        self._state.set_note("compute", None)
+        self._state.phase = "checking"
+        check = partial(table.remove_statistics, snapshot_id, restore=True, dry_run=True)
+        self._background.run("commit", check, self._checked, self._refused)
+
+    def undo(self) -> None:
+        """Make the change that `check_undo` has shown, and reload the table."""
+        snapshot_id = self._find_undone()
+        if self._state.phase != "checked" or snapshot_id is None:
+            return
+        work = partial(_undo, self._state.table, snapshot_id, self._state.removal)
+        self._state.phase = "undoing"
+        self._background.run("commit", work, self._undone, self._refused)
+
+    def keep(self) -> None:
+        """Undo nothing after all."""
+        if self._state.phase == "checked":
+            self._rest()
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether the snapshot has statistics."""
+        return self._find_undone() is not None
+
+    def _find_undone(self) -> int | None:
+        metadata, snapshot = self._state.table.metadata, self._state.table.snapshot
+        entries = (*metadata.statistics, *metadata.partition_statistics)
+        wanted = None if snapshot is None else snapshot.snapshot_id
+        return wanted if any(entry.snapshot_id == wanted for entry in entries) else None
+
+    def _preview(self, statistics: Statistics, table: Table) -> CommitReport:
+        table.check_commit()
+        return statistics.commit(dry_run=True)
+
+    def _scan(self, table: Table, request: ComputeRequest, cancelled: threading.Event) -> Statistics:
+        if table.snapshot is None or not request.scans:
+            return table.compute(**request.arguments())
+        if request.updates:
+            return self._update(table, request, cancelled)
+        from icestats.spark.session_catalog import find_session
+
+        self._session = find_session(table._source, None)
+        report = self._begin(table, cancelled)
+        return table.compute(**request.arguments(), spark=self._session, progress=report)
+
+    def _update(self, table: Table, request: ComputeRequest, cancelled: threading.Event) -> Statistics:
+        report = self._begin(table, cancelled)
+        found = table.refresh_statistics(columns=request.columns, progress=report)
+        if request.partitions or request.manifests:
+            more = table.compute(table=False, partitions=request.partitions, manifests=request.manifests)
+            found.of_metadata = more.of_metadata
+        return found
+
+    def _begin(self, table: Table, cancelled: threading.Event) -> Callable[[int, int], None]:
+        """Say that the scan begins; return what is told of its tasks."""
+        with self._changing:
+            if cancelled.is_set():
+                raise InterruptedError("cancelled")
+            self._state.phase = "scanning"
+        started = time.monotonic()
+
+        def report(finished: int, total: int) -> None:
+            # The scan may have begun after it was cancelled.
+            if cancelled.is_set():
+                _cancel(self._session, table)
+            self._state.seconds_to_go = estimate_seconds_to_go(time.monotonic() - started, finished, total)
+            self._state.progress = (finished, total)
+
+        return report
+
+    def _found(self, statistics: Statistics) -> None:
+        with self._changing:
+            if self._cancelled.is_set():
+                # The scan had ended before it heard of it.
+                self._stop(InterruptedError("cancelled"))
+                return
+            self._state.statistics = statistics
+            self._state.phase = "found"
+        self.preview()
+
+    def _stop(self, error: Exception) -> None:
+        with self._changing:
+            text = "Cancelled: nothing has been changed." if self._cancelled.is_set() else explain_error(error)
+            self._state.set_note("compute", text)
+            self._rest()
+
+    def _rest(self) -> None:
+        state = self._state
+        if state.report is not None:
+            state.phase = "committed" if state.report.committed else "previewed"
+        else:
+            state.phase = "idle" if state.statistics is None else "found"
+
+    def _previewed(self, report: CommitReport) -> None:
+        self._state.report = report
+        self._state.phase = "previewed"
+
+    def _commit(self, statistics: Statistics, table: Table) -> tuple[CommitReport, Table]:
+        report = statistics.commit(on_step=self._step)
+        return report, table.refresh()
+
+    def _step(self, step: str) -> None:
+        self._state.steps = [*self._state.steps, step]
+
+    def _committed(self, outcome: tuple[CommitReport, Table]) -> None:
+        self._state.report, table = outcome
+        self._state.phase = "committed"
+        self._state.earlier_estimates = self._state.estimates
+        self._state.table = table
+
+    def _checked(self, report: RemovalReport) -> None:
+        self._state.removal = report
+        self._state.phase = "checked"
+
+    def _undone(self, outcome: tuple[RemovalReport, Table]) -> None:
+        self._state.report = None
+        self._state.removal, table = outcome
+        self._state.phase = "undone"
+        self._state.table = table
+
+    def _refused(self, error: Exception) -> None:
+        self._state.set_note("compute", explain_error(error))
+        self._rest()
+
+
+def _undo(table: Table, snapshot_id: int, shown: RemovalReport) -> tuple[RemovalReport, Table]:
+    if table.remove_statistics(snapshot_id, restore=True, dry_run=True).entries != shown.entries:
+        raise CommitError("others have changed these statistics since: look again at what would change")
+    report = table.remove_statistics(snapshot_id, restore=True)
+    return report, table.refresh()
+
+
+def _cancel(session: Any, table: Table) -> None:
+    from icestats.spark.jobs import cancel_jobs
+    from icestats.spark.session_catalog import find_session
+
+    cancel_jobs(session or find_session(table._source, None), f"icestats: statistics of {table.name}")

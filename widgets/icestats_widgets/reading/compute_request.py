@@ -1,0 +1,244 @@
+"""What to compute, and what it costs, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.text import counted, render_bytes
+from icestats.iceberg.metadata import Field, Schema, parse_count
+from icestats.read.puffin.statistics_age import count_ages
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    KLL,
+    PARTITION_SKETCHES,
+    THETA,
+)
+from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
+from icestats.stats.kll_items import item_type_of
+from icestats.stats.kll_layout import MAX_K
+from icestats.stats.partition_sketches import choose_size, estimate_size, find_default_limit
+from icestats.table.table import Table
+from icestats_widgets.state import ExplorerState
+
+K, LG_K = 200, 12
+_SCANNED = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
+
+
+@dataclass(frozen=True)
+class ComputeRequest:
+    """Columns and kinds of statistics."""
+
+    columns: tuple[str, ...] | None = None
+    """Top-level columns; None: all."""
+    table: bool = True
+    """Theta, KLL and column statistics: one scan with PySpark."""
+    by_partition: bool = False
+    """Theta and KLL for each partition, in the same scan."""
+    partitions: bool = False
+    """The partition statistics file, from manifests."""
+    manifests: bool = False
+    """The roll-up of each manifest, from manifests."""
+    updates: bool = False
+    """Whether what is committed of the table is brought up to date, from the new files alone where that is possible."""
+
+    @property
+    def scans(self) -> bool:
+        """Whether data is read."""
+        return self.table or self.by_partition
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is selected."""
+        return not (self.scans or self.partitions or self.manifests) or (self.scans and self.columns == ())
+
+    def adding(self, kind: str, column: str | None = None) -> ComputeRequest:
+        """Return the request with one more kind, `table`, `by_partition`, `partitions` or `manifests`, of a column.
+
+        Examples
+        --------
+        >>> ComputeRequest(None, table=False, partitions=True).adding("table", "price")
+        ComputeRequest(columns=('price',), table=True, by_partition=False, partitions=True, ...)
+        """
+        kinds: dict[str, Any] = {kind: True}
+        if column is None:
+            return replace(self, updates=False, **kinds)
+        chosen = self.columns if self.scans and not self.updates else ()
+        if chosen is not None and column not in chosen:
+            chosen = (*chosen, column)
+        return replace(self, columns=chosen, updates=False, **{"table": True, **kinds})
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Table.compute` that differ from its defaults."""
+        found: dict[str, Any] = {} if self.columns is None or not self.scans else {"columns": list(self.columns)}
+        if self.partitions or self.manifests:
+            found["table"] = self.scans
+        found |= {name: True for name in ("partitions", "manifests") if getattr(self, name)}
+        return found | ({"by": "partition"} if self.by_partition else {})
+
+    def code(self) -> str:
+        """Return the Python lines that compute and show what a commit would do."""
+        if not self.updates:
+            return f"table.compute({_listed(self.arguments())}).commit(dry_run=True)"
+        columns = {} if self.columns is None else {"columns": list(self.columns)}
+        lines = [f"table.refresh_statistics({_listed(columns)}).commit(dry_run=True)"] if self.scans else []
+        more = {name: True for name in ("partitions", "manifests") if getattr(self, name)}
+        return "\n".join([*lines, *([f"table.compute({_listed(more)}).commit(dry_run=True)"] if more else [])])
+
+
+def _listed(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+
+
+def match_columns(schema: Schema, text: str) -> tuple[str, ...] | None:
+    """Return the top-level columns that names or patterns with `*` and `?` match, comma-separated; None: all.
+
+    Examples
+    --------
+    >>> import icestats
+    >>> match_columns(icestats.load("demo.events").schema, "price, device*")
+    ('device_id', 'price')
+    """
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    if not words:
+        return None
+    names = [field.name for field in schema.top_level]
+    return tuple(name for name in names if any(_matches(name.lower(), word) for word in words))
+
+
+def _matches(name: str, word: str) -> bool:
+    pattern = word if "*" in word or "?" in word else f"*{word}*"
+    return word == name or fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
+def request_update(table: Table, sketches: pa.Table | None) -> ComputeRequest | None:
+    """Return what brings all committed statistics up to date; all of a table's sketches where none are committed.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    sketches : pyarrow.Table or None
+        `schemas.SKETCHES`; None: not read yet.
+
+    Returns
+    -------
+    ComputeRequest or None
+        None where nothing is to be done.
+    """
+    if sketches is None or table.snapshot is None:
+        return None
+    ages = find_blob_ages(sketches)
+    files = [file.snapshot_id for file in table.metadata.partition_statistics]
+    known = count_ages(table.metadata, table.snapshot)
+    nearest = min((known[one].commits for one in files if one in known), default=None)
+    if not ages and nearest is None:
+        return ComputeRequest()
+    manifests = ages.get((MANIFEST_STATISTICS, ""), {"commits_behind": 0})
+    request = ComputeRequest(
+        table=any(age["commits_behind"] for (kind, _), age in ages.items() if kind in _SCANNED),
+        partitions=bool(nearest),
+        manifests=bool(manifests["commits_behind"]),
+        updates=True,
+    )
+    return None if request.is_empty else request
+
+
+def find_blob_ages(sketches: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the nearest blob of each type and column, a row of `schemas.SKETCHES`; blobs of the table under ""."""
+    nearest: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sketches.to_pylist():
+        if row["commits_behind"] is None or (len(row["columns"]) > 1 and row["type"] != MANIFEST_STATISTICS):
+            continue
+        key = (row["type"], "" if row["type"] == MANIFEST_STATISTICS else "".join(row["columns"]))
+        if key not in nearest or row["commits_behind"] < nearest[key]["commits_behind"]:
+            nearest[key] = row
+    return nearest
+
+
+def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
+    """Return what a request reads and writes, as far as metadata tells.
+
+    Parameters
+    ----------
+    request : ComputeRequest
+        What to compute.
+    state : ExplorerState
+        Has the table, and what has been read of it.
+    """
+    if request.is_empty:
+        return "Nothing to compute: choose a kind of statistics, and columns."
+    table, sketches, partitions = state.table, state.sketches, state.partitions
+    fields = [f for f in table.schema.top_level if request.columns is None or f.name in request.columns]
+    texts = []
+    if request.scans and request.updates:
+        texts.append(_describe_update(state))
+    elif request.scans:
+        files = None if state.overview is None else state.overview.data_file_count
+        columns = f"{counted(len(fields), 'column')}{_size(fields, state.columns)}"
+        texts.append(f"reads {columns} of {counted(files, 'data file')} once, with PySpark")
+        size = estimate_size(_sketched(fields), [10**9], k=_find_k(sketches), lg_k=LG_K)
+        texts.append(f"writes at most {render_bytes(size.size_bytes)} of sketches")
+    if request.by_partition:
+        texts.append(_by_partition(fields, partitions, _find_k(sketches)))
+    if request.partitions or request.manifests:
+        what = [name for name, on in (("partitions", request.partitions), ("manifests", request.manifests)) if on]
+        texts.append(f"makes statistics of {' and '.join(what)} from the manifests, without Spark")
+    text = "; ".join(texts)
+    return f"{text[:1].upper()}{text[1:]}. Nothing on the table changes before Commit."
+
+
+def _describe_update(state: ExplorerState) -> str:
+    ages = {} if state.sketches is None else find_blob_ages(state.sketches)
+    behind = [age for (kind, _), age in ages.items() if kind in _SCANNED and age["commits_behind"]]
+    columns = len({"".join(age["columns"]) for age in behind})
+    oldest = max(behind, key=lambda age: age["commits_behind"], default=None)
+    if oldest is None:
+        return "finds nothing to read: what is committed is up to date"
+    table = state.table
+    known = count_ages(table.metadata, table.snapshot)
+    if not any(age.commits == oldest["commits_behind"] and age.appends_only for age in known.values()):
+        return f"reads {counted(columns, 'column')} of all data files, as later commits did not only add files"
+    files, rows = counted(oldest["files_behind"], "new file"), counted(oldest["rows_behind"], "row")
+    since = list(table.metadata.ancestors(table.snapshot))[: oldest["commits_behind"]]
+    size = _sum_known([parse_count(one.summary.get("added-files-size")) for one in since if one.operation != "replace"])
+    return f"reads {counted(columns, 'column')} of {files} with {rows} ({render_bytes(size)})"
+
+
+def _sum_known(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)
+
+
+def _size(fields: list[Field], columns: pa.Table | None) -> str:
+    if columns is None:
+        return ""
+    sizes = dict(zip(columns["field_id"].to_pylist(), columns["column_size"].to_pylist(), strict=True))
+    found = [sizes.get(field.field_id) for field in fields if field.is_primitive]
+    known = [size for size in found if size is not None]
+    unknown = f", of {len(found) - len(known):,} the size is unknown" if len(known) < len(found) else ""
+    return f" ({render_bytes(sum(known))} on disk{unknown})"
+
+
+def _find_k(sketches: pa.Table | None) -> int:
+    """Return the k of the largest committed KLL sketch, at least the default."""
+    rows = [] if sketches is None else sketches.select(["type", "properties"]).to_pylist()
+    texts = [dict(row["properties"]).get("k", "") for row in rows if row["type"] == KLL]
+    return max([K, *(min(int(text), MAX_K) for text in texts if text.isdecimal())])
+
+
+def _by_partition(fields: list[Field], partitions: pa.Table | None, k: int) -> str:
+    if partitions is None:
+        return "the size of the sketches by partition is not known yet"
+    limit = find_default_limit(sum(partitions["total_data_file_size_in_bytes"].to_pylist()))
+    size = choose_size(_sketched(fields), partitions["data_record_count"].to_pylist(), limit, k=k, lg_k=LG_K)
+    text = f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
+    return f"{text}, of which what is above {render_bytes(limit)} with the table's own is left out"
+
+
+def _sketched(fields: list[Field]) -> list[Field]:
+    return [field for field in fields if field.is_primitive and item_type_of(field.type) is not None]

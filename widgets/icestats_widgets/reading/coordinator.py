@@ -1,0 +1,204 @@
+"""Reads what the choices in the state need, in the background, and puts the results into the state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from icestats.errors import CallError, IcestatsError, StatisticsMissingError, UnsupportedError
+from icestats.stats.histogram import Histogram, Kind
+from icestats.table.table import Table
+from icestats_widgets.reading.background import Background, explain_error
+from icestats_widgets.reading.filters.asked_filter import filters_of_distribution
+from icestats_widgets.reading.histogram_part import HistogramPart, read_histogram_part
+from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics, read_selected_part
+from icestats_widgets.reading.selection import Selection, manifest_fields
+from icestats_widgets.reading.snapshot_comparison import age_of, read_comparison
+from icestats_widgets.reading.sparks import read_part_sketches, read_sparks
+from icestats_widgets.state import ExplorerState
+
+_FRACTIONS = ("double", "float", "decimal")
+_WHOLE = ("int", "long")
+_MANY = 100
+_ROLLED_UP = ("manifests", "columns", "partitions", "coverage")
+_DISTRIBUTED = ["bins", "kind", "whole_range", "window", "selection", "row_filter", "clauses"]
+"""What a column's distribution depends on, beside the column."""
+_SECONDS_BETWEEN = 0.1
+"""Shortest time between progress messages to the browser."""
+
+
+class Coordinator:
+    """The only part that reads: views observe the state, and choices are made there.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        What is shown and chosen.
+    background : Background
+        Where the reading runs.
+    """
+
+    def __init__(self, state: ExplorerState, background: Background) -> None:
+        self._state = state
+        self._background = background
+        self._fields: list[dict[str, Any]] = []
+        state.observe(lambda _: self._read_histogram(), _DISTRIBUTED)
+        state.observe(lambda _: self._choose_column(), "column")
+        state.observe(lambda _: self._read_part(), ["selection", "manifests", "partitions"])
+        state.observe(lambda _: self._read_table(), "table")
+        state.observe(lambda _: self._compare(), "compared")
+
+    def read_overview(self) -> None:
+        """Read the manifest list, which takes milliseconds however many files there are."""
+        state = self._state
+        try:
+            state.overview = state.table.overview()
+            state.set_note("overview", None)
+        except IcestatsError as error:
+            state.overview = None
+            state.set_note("overview", explain_error(error))
+        if state.column is None or state.column not in {field.name for field in state.table.schema.fields}:
+            state.column = choose_column(state.table)
+
+    def read_rollups(self) -> None:
+        """Start to read everything else: the roll-ups of the manifests, and the committed statistics."""
+        table = self._state.table
+        for part in _ROLLED_UP:
+            self._state.set_loading(part, loading=True)
+        read = partial(table.read, progress=self._tell_progress())
+        self._background.run("rollups", read, self._rolled_up, self._not_rolled_up)
+        self._read_histogram()
+        self._start("sketches", table.sketches)
+        self._start("sparks", partial(read_sparks, table, [f for f in table.schema.top_level if f.is_primitive]))
+
+    def reload(self) -> None:
+        """Open the table anew, and read what it has now."""
+        state = self._state
+        state.set_loading("overview", loading=True)
+        self._background.run("reload", state.table.refresh, self._reloaded, partial(self._excuse, "overview"))
+
+    def _reloaded(self, table: Table) -> None:
+        self._state.set_loading("overview", loading=False)
+        self._state.set_note("overview", None)
+        self._state.table = table
+
+    def _tell_progress(self) -> Callable[[int, int], None]:
+        told = [0.0]
+
+        def tell(done: int, total: int) -> None:
+            now = time.monotonic()
+            if now - told[0] > _SECONDS_BETWEEN or done == total:
+                told[0] = now
+                self._state.reading = (done, total)
+
+        return tell
+
+    def _rolled_up(self, table: Table) -> None:
+        self._state.reading = (0, 0)
+        self._start("columns", table.columns)
+        self._start("manifests", table.manifests)
+        self._start("partitions", lambda: drop_statistics(table.partitions()))
+        self._start("coverage", table.coverage)
+
+    def _not_rolled_up(self, error: Exception) -> None:
+        self._state.reading = (0, 0)
+        for part in _ROLLED_UP:
+            self._excuse(part, error)
+
+    def _read_table(self) -> None:
+        self._fields = []
+        self.read_overview()
+        self.read_rollups()
+
+    def _start(self, part: str, read: Any) -> None:
+        self._state.set_loading(part, loading=True)
+        self._background.run(part, read, partial(self._show, part), partial(self._excuse, part))
+
+    def _show(self, part: str, found: Any) -> None:
+        setattr(self._state, part, found)
+        self._state.set_note(part, None)
+        self._state.set_loading(part, loading=False)
+
+    def _excuse(self, part: str, error: Exception) -> None:
+        setattr(self._state, part, {} if part == "sparks" else None)
+        self._state.set_note(part, explain_error(error))
+        self._state.set_loading(part, loading=False)
+
+    def _choose_column(self) -> None:
+        # Another column has another range.
+        if self._state.window is None:
+            self._read_histogram()
+        else:
+            self._state.window = None
+
+    def _read_histogram(self) -> None:
+        state = self._state
+        if state.column is None:
+            return
+        kind: Kind = "equi-height" if state.kind == "equi-height" else "equi-width"
+        where = filters_of_distribution(state)
+        shown = (state.column, state.bins, kind, state.whole_range, state.window)
+        read = partial(_read_histogram, state.table, *shown, where)
+        self._start("histogram", read)
+
+    def _read_part(self) -> None:
+        state = self._state
+        if state.selection is None:
+            self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
+        elif state.manifests is not None and state.partitions is not None:
+            self._start("part", partial(self._find_part, state.table, state.selection, state.manifests))
+            self._start("part_sketches", partial(read_part_sketches, state.table, state.selection))
+
+    def _compare(self) -> None:
+        state = self._state
+        state.comparison = None
+        snapshots = state.table.metadata.snapshots
+        chosen = sorted((snapshots[one] for one in state.compared if one in snapshots), key=age_of)
+        if len(chosen) == 2:
+            self._start("comparison", partial(read_comparison, state.table, *(one.snapshot_id for one in chosen)))
+
+    def _find_part(self, table: Table, selection: Selection, manifests: Any) -> SelectedPart:
+        if not self._fields:
+            self._fields = manifest_fields(manifests, table.metadata, table.schema)
+        return read_selected_part(table, selection, manifests=manifests, fields=self._fields)
+
+
+def choose_column(table: Table) -> str | None:
+    """Return the column to start with, one whose distribution is worth seeing.
+
+    The first column of fractions; else the first numeric column known to have many distinct values; else the first.
+    """
+    columns = [field for field in table.schema.top_level if field.is_primitive]
+    ndv = {
+        blob.field_ids[0]: int(text)
+        for file in table.metadata.statistics
+        for blob in file.blobs
+        if len(blob.field_ids) == 1 and (text := blob.properties.get("ndv", "")).isdecimal()
+    }
+    fractions = [field for field in columns if field.type.startswith(_FRACTIONS)]
+    numbers = [field for field in columns if field.type in _WHOLE and ndv.get(field.field_id, 0) > _MANY]
+    return next((field.name for field in [*fractions, *numbers, *columns]), None)
+
+
+def _read_histogram(
+    table: Table,
+    column: str,
+    bins: int,
+    kind: Kind,
+    whole_range: bool,
+    window: tuple[float, float] | None,
+    filters: Sequence[str],
+) -> HistogramPart:
+    def read(count: int, how: Kind, of: str | None) -> Histogram:
+        return table.histogram(column, bins=count, kind=how, where=of)
+
+    make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range, window=window)
+    for where in filters:
+        # Without sketches by partition, or for parts of partitions, the whole table's is drawn, and said so.
+        with suppress(StatisticsMissingError, CallError, UnsupportedError):
+            return replace(make(partial(read, of=where)), where=where)
+    return make(partial(read, of=None))

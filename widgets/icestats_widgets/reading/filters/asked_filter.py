@@ -1,0 +1,175 @@
+"""What is asked of the table as one filter: what was typed, what was clicked or marked, and the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from icestats.answers.text import counted
+from icestats.plan.filters.filter_text import write_column, write_value
+from icestats_widgets.reading.filters.filter_check import check_filter
+from icestats_widgets.reading.filters.filter_words import read_tokens
+from icestats_widgets.reading.selection import Selection
+from icestats_widgets.state import ExplorerState
+
+SELECTION = "selection"
+_MOST_NAMES = 12
+
+
+class Chip(NamedTuple):
+    """A part of what is asked that was not typed, and that can be taken out by itself."""
+
+    name: str
+    """`selection`, or `clause:` and the name of the clause."""
+    text: str
+    about: str
+
+
+def effective_filter(state: ExplorerState, *, without: str = "") -> str | None:
+    """Return what was typed, clicked and selected as one filter, as far as a filter can say it; None for nothing.
+
+    `without` names a source of clauses that is left out.
+    """
+    marked = _say_selection(state)
+    clauses = [text for source, text in state.clauses.items() if source != without]
+    parts = [part for part in (state.row_filter.strip(), *clauses, marked) if part]
+    return join_filters(parts) or ("true" if asked_manifests(state) is not None else None)
+
+
+def asked_manifests(state: ExplorerState) -> tuple[str, ...] | None:
+    """Return the paths of the manifests that are selected, which no filter can say; None if there are none."""
+    selection: Selection | None = state.selection
+    return None if selection is None or selection.ranges else selection.manifest_paths
+
+
+def _say_selection(state: ExplorerState) -> str | None:
+    selection: Selection | None = state.selection
+    return None if selection is None else selection.row_filter(state.table.schema)
+
+
+def filters_of_distribution(state: ExplorerState) -> tuple[str, ...]:
+    """Return the filters whose rows a column's distribution is best drawn of: all that is asked, else the selection.
+
+    A range of the column itself is left out: it is marked in the picture.
+    """
+    marked = _say_selection(state)
+    asked = effective_filter(state, without=f"histogram:{state.column}") if asked_manifests(state) is None else None
+    return tuple(dict.fromkeys(one for one in (asked, marked) if one))
+
+
+def join_filters(parts: list[str]) -> str:
+    """Return the filter that all of some filters make, with brackets where they are needed.
+
+    Examples
+    --------
+    >>> join_filters(["a = 1 or b = 2", "c < 3"])
+    '(a = 1 or b = 2) and c < 3'
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return " and ".join(
+        f"({part})" if any(token.word == "or" for token in read_tokens(part)) else part for part in parts
+    )
+
+
+def find_chips(state: ExplorerState) -> list[Chip]:
+    """Return what is asked beside the text that was typed."""
+    chips = [Chip(f"clause:{name}", text, f"from {name.partition(':')[0]}") for name, text in state.clauses.items()]
+    selection: Selection | None = state.selection
+    if selection is None:
+        return chips
+    if selection.ranges:
+        said, untold = selection.row_filter(state.table.schema), selection.untold(state.table.schema)
+        text = ", ".join(part for part in (said, untold and f"marked only: {untold}") if part)
+        about = f"{selection.text}. No filter can say {untold}: plan and estimates go without it." if untold else ""
+        return [*chips, Chip(SELECTION, text, about or selection.text)]
+    paths = selection.manifest_paths
+    about = f"{name_manifests(paths, _MOST_NAMES)}. Estimates are of all manifests: no filter can say these."
+    return [*chips, Chip(SELECTION, counted(len(paths), "manifest"), about)]
+
+
+def name_manifests(paths: Sequence[str], most: int) -> str:
+    """Return the names of some manifests, at most so many, and how many more there are.
+
+    Examples
+    --------
+    >>> name_manifests(["s3://b/m0.avro", "s3://b/m1.avro", "s3://b/m2.avro"], 2)
+    'm0.avro, m1.avro, and 1 more'
+    """
+    more = [f"and {len(paths) - most:,} more"] if len(paths) > most else []
+    return ", ".join([*(path.rsplit("/", 1)[-1] for path in paths[:most]), *more])
+
+
+def drop_chip(state: ExplorerState, name: str) -> None:
+    """Take a chip out; a name that is none changes nothing."""
+    if name == SELECTION:
+        state.selection = None
+    kind, _, source = name.partition(":")
+    if kind == "clause" and source in state.clauses:
+        state.clauses = {other: text for other, text in state.clauses.items() if other != source}
+
+
+def add_clause(state: ExplorerState, source: str, column: str, operator: str, value: Any) -> bool:
+    """Ask for a value of a column, in place of what the same source has asked for before.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        Gets the clause.
+    source : str
+        What asks, such as `histogram:price`.
+    column : str
+        Its full name.
+    operator : str
+        A sign such as `=`.
+    value : object
+        A value of the column; None asks for null.
+
+    Returns
+    -------
+    bool
+        False if no filter can say it; nothing has changed then.
+    """
+    field, name = state.table.schema.find(column), write_column(column)
+    literal = None if value is None else write_value(field.type, value)
+    if name is None or (value is not None and literal is None):
+        return False
+    return _set_clause(state, source, f"{name} is null" if literal is None else f"{name} {operator} {literal}")
+
+
+def add_range(
+    state: ExplorerState, source: str, column: str, lower: Any, upper: Any, *, with_upper: bool = False
+) -> bool:
+    """Ask for a range of a column's values, in place of what the same source has asked for before.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        Gets the clause.
+    source, column : str
+        As in `add_clause`.
+    lower, upper : object
+        Values of the column; None for no end.
+    with_upper : bool
+        Whether the upper end is a part of the range.
+
+    Returns
+    -------
+    bool
+        As of `add_clause`.
+    """
+    field, name = state.table.schema.find(column), write_column(column)
+    ends = [None if value is None else write_value(field.type, value) for value in (lower, upper)]
+    if name is None or [lower, upper].count(None) != ends.count(None) or ends == [None, None]:
+        return False
+    signs = (">=", "<=" if with_upper else "<")
+    return _set_clause(
+        state, source, " and ".join(f"{name} {sign} {end}" for sign, end in zip(signs, ends, strict=True) if end)
+    )
+
+
+def _set_clause(state: ExplorerState, source: str, text: str) -> bool:
+    if not check_filter(text, state.table).fits:
+        return False
+    state.clauses = {**state.clauses, source: text}
+    return True

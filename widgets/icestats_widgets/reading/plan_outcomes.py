@@ -1,0 +1,162 @@
+"""What a plan says of manifests, partitions and files: kept, or skipped at which step. For many at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestats.iceberg.types import decode_value, encode_value
+from icestats.iceberg.value_order import rank_values
+from icestats.plan.evaluation.column_metrics import ColumnMetrics
+from icestats.plan.evaluation.explanations import explain
+from icestats.plan.filters.predicates import Predicate, find_predicates
+from icestats.plan.pruning.funnel import StepResult, judge_row_groups
+from icestats.plan.pruning.plan import Plan
+from icestats.table.table import Table
+
+Numbers = npt.NDArray[np.int64]
+
+
+def plan_of_manifests(plan: Plan) -> dict[str, str | None]:
+    """Return for each manifest of data with live files, by its path, the step that skips it; None for a kept one."""
+    found = _skipped_at(plan.funnel.by_manifest, plan.funnel.manifests.num_rows)
+    return dict(zip(plan.funnel.manifests["manifest_path"].to_pylist(), found, strict=True))
+
+
+def plan_of_files(plan: Plan) -> list[str | None]:
+    """Return for each row of `plan.funnel.files` the step that skips it; None for a kept one."""
+    return _skipped_at(plan.funnel.by_file, plan.funnel.files.num_rows)
+
+
+def plan_of_partitions(plan: Plan, partitions: pa.Table) -> list[str | None]:
+    """Return for each partition the step that skips the last of its files; None where one is kept.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    partitions : pyarrow.Table
+        Rows with `partition` and `spec_id`, as of `Table.partitions`.
+    """
+    funnel = plan.funnel
+    count = partitions.num_rows
+    if not count:
+        return []
+    groups = group_partitions([partitions, funnel.files])
+    of_partition, of_file = groups[:count], groups[count:]
+    # A partition whose files have not been read has been skipped with its manifests.
+    depth = np.zeros(int(groups.max()) + 1, np.int64)
+    depth[of_file] = 1
+    for number, result in enumerate(funnel.by_file):
+        depth[of_file[result.kept]] = number + 2
+    steps = [funnel.by_manifest[-1].step.step, *(result.step.step for result in funnel.by_file), None]
+    return [steps[place] for place in depth[of_partition].tolist()]
+
+
+def group_partitions(tables: Sequence[pa.Table]) -> Numbers:
+    """Number the partitions of several tables one after the other: equal ones of one spec have equal numbers.
+
+    Parameters
+    ----------
+    tables : sequence of pyarrow.Table
+        Rows with `partition` and `spec_id`; at least one row in all.
+    """
+    kind = tables[0].schema.field("partition").type
+    chunks = [chunk.cast(kind) for table in tables for chunk in table["partition"].chunks]
+    partition = pa.concat_arrays(chunks)
+    groups = np.concatenate([table["spec_id"].to_numpy() for table in tables]).astype(np.int64)
+    for place in range(kind.num_fields):
+        codes = _encode(partition.field(place))
+        groups = _encode(pa.array(groups * (int(codes.max(initial=0)) + 1) + codes))
+    return groups
+
+
+def _encode(values: pa.Array) -> Numbers:
+    """Number values in the order in which they come; equal ones have equal numbers."""
+    if pa.types.is_floating(values.type):
+        values = pa.array(rank_values(values))
+    codes: Numbers = pc.dictionary_encode(values, null_encoding="encode").indices.to_numpy().astype(np.int64)
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A predicate, and the bounds of one file that it was compared with: values of the type; None is unknown."""
+
+    predicate: str
+    operator: str
+    type: str
+    lower: Any
+    upper: Any
+    literals: tuple[Any, ...]
+
+
+def find_compared(plan: Plan, row: int) -> list[Compared]:
+    """Return the predicates with literals that decided about a row of `plan.funnel.files`, each with the bounds."""
+    for judgement in (one for result in reversed(plan.funnel.by_file) for one in result.judgements):
+        place = int(np.searchsorted(judgement.rows, row))
+        if place < len(judgement.rows) and judgement.rows[place] == row:
+            predicates = find_predicates(judgement.evaluation.condition)
+            found = [_compare(one, judgement.evaluation.metrics.get(one.field_id), place) for one in predicates]
+            return [one for one in found if one is not None]
+    return []
+
+
+def _compare(predicate: Predicate, metrics: ColumnMetrics | None, place: int) -> Compared | None:
+    if metrics is None or not predicate.literals or predicate.transform not in ("identity", "day"):
+        return None
+    ends = [_value(metrics, values[place]) for values in (metrics.lower_bytes, metrics.upper_bytes)]
+    literals = [decode_value(predicate.type, encode_value(predicate.type, one)) for one in predicate.literals]
+    return Compared(str(predicate), predicate.operator, predicate.type, ends[0], ends[1], tuple(literals))
+
+
+def _value(metrics: ColumnMetrics, bound: Any) -> Any:
+    if metrics.is_exact or not bound.is_valid:
+        return bound.as_py()
+    try:
+        return decode_value(metrics.type, bound.as_py())
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group of a data file, and whether a scan with the filter reads it."""
+
+    number: int
+    row_count: int
+    size_bytes: int
+    is_kept: bool
+    reason: str
+
+
+def read_row_groups(table: Table, plan: Plan, row: int) -> list[RowGroup]:
+    """Read the footer of a row of `plan.funnel.files`, and judge each of its row groups by the plan's filter."""
+    fields = table.schema.select(plan.bound.field_ids)
+    file = plan.funnel.files.take(pa.array([row]))
+    groups = table.row_groups(file, columns=[field.name for field in fields])
+    (judgement,) = judge_row_groups(plan.bound, groups, fields, time.perf_counter(), 0).judgements
+    return [
+        RowGroup(
+            one["row_group"], one["row_count"], one["size_bytes"], bool(judgement.evaluation.kept[place]),
+            explain(judgement.evaluation, place).sentence,
+        )
+        for place, one in enumerate(groups.select(["row_group", "row_count", "size_bytes"]).to_pylist())
+    ]  # fmt: skip
+
+
+def _skipped_at(results: Sequence[StepResult], count: int) -> list[str | None]:
+    steps: list[str | None] = [None, *(result.step.step for result in results)]
+    places = np.zeros(count, np.int64)
+    for number, result in reversed(list(enumerate(results, 1))):
+        is_kept = np.zeros(count, np.bool_)
+        is_kept[result.kept] = True
+        places[~is_kept] = number
+    return [steps[place] for place in places.tolist()]

@@ -1,0 +1,147 @@
+"""Small histograms for the heads of the columns: of the whole table, or of the partitions that a filter selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.text import counted
+from icestats.errors import CallError, FilterError, StatisticsMissingError
+from icestats.iceberg.metadata import Field
+from icestats.read.puffin.committed_partitions import MergedSketches
+from icestats.stats.histogram import Histogram, Kind, build_histogram
+from icestats.stats.kll import KllSketch
+from icestats.table.table import Table
+from icestats_widgets.drawing.axis import brief_label
+from icestats_widgets.reading.histogram_part import read_histogram_part
+from icestats_widgets.reading.selection import Selection
+
+BINS = 18
+
+
+@dataclass(frozen=True)
+class Spark:
+    """The shape of a column's values, from its committed sketch."""
+
+    heights: tuple[float, ...]
+    """Heights of the bars; the highest is 1."""
+    lower_quartile: str
+    median: str
+    upper_quartile: str
+    rank_error: float
+    source: str
+    quantiles: Mapping[float, Any] = field(default_factory=dict, repr=False, hash=False)
+    """Values of the column by their rank."""
+
+    @property
+    def text(self) -> str:
+        """The text for screen readers and the tooltip."""
+        return (
+            f"median {self.median}, half of the values from {self.lower_quartile} to {self.upper_quartile} "
+            f"({self.source} sketch, rank error {self.rank_error:.2%}; without far tails)"
+        )
+
+
+def read_sparks(table: Table, columns: Sequence[Field]) -> dict[str, Spark]:
+    """Read the small histograms of the columns that have a sketch.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    columns : sequence of Field
+        Top-level columns.
+    """
+    found = {}
+    for column in columns:
+        try:
+            part = read_histogram_part(
+                partial(_read, table, column.name), bins=BINS, kind="equi-width", whole_range=False
+            )
+        except (StatisticsMissingError, CallError):
+            continue
+        spark = build_spark(part.histogram)
+        if spark is not None:
+            found[column.name] = spark
+    return found
+
+
+@dataclass(frozen=True)
+class PartSketches:
+    """What the sketches by partition say of the columns of a selection."""
+
+    selection: Selection
+    sparks: Mapping[str, Spark] = field(default_factory=dict)
+    """By column; only those whose partitions have sketches."""
+    ndvs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """The number of distinct values by column, and how it is known."""
+
+    def fill(self, columns: pa.Table) -> pa.Table:
+        """Return `schemas.COLUMNS` with the numbers of distinct values that they lack."""
+        rows = columns.to_pylist()
+        for row in rows:
+            found = self.ndvs.get(row["name"])
+            if row["ndv"] is None and found is not None:
+                row["ndv"], about = found
+                row["provenance"] = list({**dict(row["provenance"]), "ndv": about}.items())
+        return pa.Table.from_pylist(rows, columns.schema)
+
+
+def read_part_sketches(table: Table, selection: Selection) -> PartSketches:
+    """Read what the sketches by partition say of a selection.
+
+    Nothing where a filter cannot say the selection: manifests, odd values, or one of several partition specs.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    selection : Selection
+        Partitions or manifests.
+    """
+    where = selection.row_filter(table.schema)
+    if where is None or selection.untold(table.schema) or len(table.metadata.specs) > 1:
+        return PartSketches(selection)
+    ndvs: dict[str, tuple[int, str]] = {}
+    sparks: dict[str, Spark] = {}
+    for column in table.schema.top_level:
+        try:
+            found = table.merge_partition_sketches(column.name, where)
+        except (StatisticsMissingError, FilterError):
+            continue
+        ndvs[column.name] = (found.ndv, _explain(found))
+        if found.kll is not None:
+            of = partial(_build, found.kll, column)
+            part = read_histogram_part(of, bins=BINS, kind="equi-width", whole_range=False)
+            if (spark := build_spark(part.histogram)) is not None:
+                sparks[column.name] = spark
+    return PartSketches(selection, sparks, ndvs)
+
+
+def _explain(found: MergedSketches) -> str:
+    when = f"{counted(found.commits_behind, 'commit')} behind" if found.commits_behind else "this snapshot"
+    how = "still holds every value" if found.theta.is_exact else f"within {found.theta.relative_error:.1%} at 95 %"
+    return f"estimate: Theta of {counted(found.partition_count, 'partition')}, {how}, {when}"
+
+
+def _build(sketch: KllSketch, column: Field, bins: int, kind: Kind) -> Histogram:
+    return build_histogram(sketch, column=column.name, type_text=column.type, bins=bins, kind=kind)
+
+
+def build_spark(histogram: Histogram) -> Spark | None:
+    """Build the small histogram; None if there are no values to show."""
+    highest = max(histogram.counts, default=0)
+    if not highest or 0.5 not in histogram.quantiles:
+        return None
+    edges = [brief_label(histogram.type, histogram.quantiles[rank]) for rank in (0.25, 0.5, 0.75)]
+    heights = tuple(round(count / highest, 3) for count in histogram.counts)
+    source = histogram.source.upper()
+    return Spark(heights, edges[0], edges[1], edges[2], histogram.rank_error, source, histogram.quantiles)
+
+
+def _read(table: Table, column: str, bins: int, kind: object) -> Histogram:
+    return table.histogram(column, bins=bins, kind="equi-height" if kind == "equi-height" else "equi-width")
