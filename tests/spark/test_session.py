@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -23,7 +24,8 @@ NAMESPACE = "icestats.bare"
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
 
 
 def test_a_new_session_says_nothing_on_the_terminal():
