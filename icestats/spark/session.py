@@ -243,9 +243,13 @@ def active(session: SparkSession) -> Iterator[None]:
 def _activate(session: SparkSession) -> None:
     kind: Any = type(session)
     kind._activeSession = session
+    _java_class(session).setActiveSession(session._jsparkSession)
+
+
+def _java_class(session: SparkSession) -> Any:
     # PySpark 3.5 has one class of Java's, and no name for it.
-    find_class = getattr(kind, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
-    find_class(session._jvm).setActiveSession(session._jsparkSession)
+    find_class = getattr(type(session), "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
+    return find_class(session._jvm)
 
 
 def is_on_aws(location: str | None, catalogs: Mapping[str, Mapping[str, str]]) -> bool:
@@ -331,7 +335,14 @@ def _active_session() -> SparkSession | None:
 
     if SparkContext._active_spark_context is None:
         return None
-    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    found = SparkSession.getActiveSession()
+    if found is None:
+        return SparkSession.builder.getOrCreate()
+    # PySpark 3.5 gives the session that Python used last, which need not be the active one.
+    active = _java_class(found).getActiveSession()
+    if active.isDefined() and not active.get().equals(found._jsparkSession):
+        return SparkSession(found.sparkContext, active.get())
+    return found
 
 
 def check_iceberg(session: SparkSession) -> None:
