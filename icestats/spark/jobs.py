@@ -96,7 +96,8 @@ def spread(spark: SparkSession, payloads: Sequence[bytes]) -> DataFrame:
     count = len(payloads)
     if not is_connect(spark):
         rows = [(bytearray(payload),) for payload in payloads]
-        return spark.sparkContext.parallelize(rows, count).toDF(WORK)
+        # `toDF` would use the session that PySpark has made last.
+        return spark.createDataFrame(spark.sparkContext.parallelize(rows, count), WORK)
     numbered = spark.createDataFrame([(i, bytearray(payload)) for i, payload in enumerate(payloads)], f"i int, {WORK}")
     # Of so few rows Spark samples all, and finds the bounds that keep each by itself.
     return numbered.repartitionByRange(count, "i").select("payload")

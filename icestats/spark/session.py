@@ -228,9 +228,7 @@ def _translate(properties: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def active(session: SparkSession) -> Iterator[None]:
     """Make a session the active one for a block: what Spark plans late goes by the active session's settings."""
-    from pyspark.sql import SparkSession
-
-    before = SparkSession.getActiveSession()
+    before = _find_active()
     _activate(session)
     try:
         yield
@@ -335,9 +333,15 @@ def _active_session() -> SparkSession | None:
 
     if SparkContext._active_spark_context is None:
         return None
+    return _find_active() or SparkSession.builder.getOrCreate()
+
+
+def _find_active() -> SparkSession | None:
+    from pyspark.sql import SparkSession
+
     found = SparkSession.getActiveSession()
     if found is None:
-        return SparkSession.builder.getOrCreate()
+        return None
     # PySpark 3.5 gives the session that Python used last, which need not be the active one.
     active = _java_class(found).getActiveSession()
     if active.isDefined() and not active.get().equals(found._jsparkSession):

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from icestats.answers.text import quote_name
-from icestats.errors import CommitError, UnsupportedError
+from icestats.errors import CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
-from icestats.spark.jobs import explained_errors
+from icestats.spark.jobs import explain_failure, explained_errors
 from icestats.spark.session import get_session, spark_catalog_properties
 from icestats.spark.session_catalog import find_session, find_unsafe_deletes
 from icestats.spark.spark_scan import refuse_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_REWRITING = "the Spark job that rewrites manifests"
 
 Mode = Literal["append", "overwrite partitions"]
 
@@ -81,7 +83,7 @@ def run_rewrite_manifests(
     CommitError
         The table is a bare metadata.json, or the rewrite was not committed.
     UnsupportedError
-        Spark has no catalog of this kind.
+        Spark has no catalog of this kind, or its Iceberg does not sort manifests.
     SparkUnavailableError
         There is no Java 17, or Spark cannot start.
     """
@@ -99,12 +101,21 @@ def run_rewrite_manifests(
             raise UnsupportedError(f"Spark has no catalog like {source.catalog_name!r}: give a session that knows it")
         session = get_session({source.catalog_name: properties}, location=source.metadata_location)
     counts = (0, 0)
-    with explained_errors(session, "the Spark job that rewrites manifests"):
+    with explained_errors(session, _REWRITING, _explain_rewriting):
         for statement in statements:
             rows = session.sql(statement).collect()
             if statement.startswith("CALL"):
                 counts = (int(rows[0][0]), int(rows[0][1]))
     return counts
+
+
+def _explain_rewriting(said: str) -> IcestatsError:
+    if "UNRECOGNIZED_PARAMETER_NAME" in said and "sort_by" in said:
+        return UnsupportedError(
+            "the session's Iceberg does not sort manifests, which 1.12 does (Spark 4.0 has 1.11 at most): leave "
+            "sort_by out, or rewrite with Spark 3.5 or 4.1"
+        )
+    return explain_failure(_REWRITING, said)
 
 
 def _refuse_unsafe(source: Source) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import icestats
+from icestats.errors import UnsupportedError
 from icestats.plan.layout.maintenance import Maintenance
+from tests.spark_versions import SPARK
 
 pytestmark = pytest.mark.spark
 
@@ -75,6 +77,14 @@ def test_the_kept_files_are_those_of_spark(spark, demo_home, name, row_filter):
         assert all(step.kept + step.skipped == step.total for step in plan.steps)
 
 
+@pytest.mark.skipif(SPARK != (4, 0), reason="its Iceberg sorts manifests")
+def test_an_iceberg_that_does_not_sort_manifests_is_said_in_one_line(spark, demo_home):
+    table = icestats.load("demo.events")
+    with pytest.raises(UnsupportedError, match="leave sort_by out, or rewrite with Spark"):
+        table.rewrite_manifests(sort_by="event_time_day", dry_run=False)
+
+
+@pytest.mark.skipif(SPARK == (4, 0), reason="Iceberg 1.11 does not sort manifests")
 def test_a_rewrite_of_manifests_brings_what_was_predicted(spark, demo_home):
     """On a table of its own: files and rows stay, and manifests hold fewer days."""
     spark.sql("DROP TABLE IF EXISTS icestats.demo.rewritten")
