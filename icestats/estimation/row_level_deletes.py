@@ -154,6 +154,7 @@ class TableDeletes:
         return DeleteShares(
             positions=np.full(len(row_counts), min(1.0, self.position_record_count / rows)),
             equality=np.full(len(row_counts), min(1.0, self.equality_row_count / rows)),
+            has_equality=np.full(len(row_counts), self.equality_record_count > 0),
             most_own=np.zeros(len(row_counts)),
             least_own=np.zeros(len(row_counts)),
             most_others=float(self.position_record_count),
@@ -166,13 +167,12 @@ class TableDeletes:
         rows = np.maximum(as_floats(partitions["data_record_count"]), 1.0)
         evenly = self.over(rows)
         positions = np.minimum(as_floats(partitions["position_delete_record_count"]) / rows, 1.0)
-        equality = evenly.equality
-        if self.equality_is_by_partition:
-            per_record = self.equality_row_count / max(self.equality_record_count, 1)
-            own = as_floats(partitions["equality_delete_record_count"]) * per_record / rows
-            equality = np.minimum(own, 1.0)
-        assumes = f"{_PROPORTION} of each partition"
-        return replace(evenly, positions=positions, equality=equality, positions_assumes=assumes)
+        shares = replace(evenly, positions=positions, positions_assumes=f"{_PROPORTION} of each partition")
+        if not self.equality_is_by_partition:
+            return shares
+        records = as_floats(partitions["equality_delete_record_count"])
+        per_record = self.equality_row_count / max(self.equality_record_count, 1)
+        return replace(shares, equality=np.minimum(records * per_record / rows, 1.0), has_equality=records > 0.0)
 
     def of_files(self, files: pa.Table, deletes: FileDeletes | None) -> DeleteShares:
         """Deduct from each data file what names it, and spread the rest evenly.

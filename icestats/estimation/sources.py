@@ -172,7 +172,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
 def _fit_deletes(table: GroupedEvidence, sketched: Sequence[SketchedRows], deletes: DeleteShares) -> DeleteShares:
     live = count_live(table, "deduct", sketched).rows.estimate[0]
     is_known = live != count_live_rows(table.groups, table.deletes, "deduct").estimate[0]
-    return fit_equality_deletes(deletes, table, live) if is_known and table.deletes.equality.any() else deletes
+    return fit_equality_deletes(deletes, table, live) if is_known and table.deletes.has_equality.any() else deletes
 
 
 def _find(evidence: Evidence, leaf: Leaf) -> Field:

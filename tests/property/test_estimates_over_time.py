@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -164,7 +164,8 @@ def accumulate(column: Any, rows: Sequence[Values]) -> Any:
 
 
 STEPS = {one.__name__: one for one in (append, drop_partition, delete_some, delete_by_value, rewrite, evolve, sketch)}
-FILTERS = {
+Filters = dict[str, Callable[[int, int | None, int], bool]]
+FILTERS: Filters = {
     "v > 40": lambda day, v, w: v is not None and v > 40,
     "v = 30": lambda day, v, w: v == 30,
     "v is null": lambda day, v, w: v is None,
@@ -205,13 +206,19 @@ def test_bounds_hold_whatever_has_happened_since_the_sketches(
     known = Known(catalog.create_table(name, SCHEMA, partition_spec=spec, properties={"format-version": "2"}))
     for step in ["append", *steps]:
         STEPS[step](known, chance)
+    check_bounds(known, deletes, f"after {steps}")
+
+
+def check_bounds(
+    known: Known, deletes: str, when: str, filters: Filters = FILTERS, sources: list[str] | None = None
+) -> None:
     table = known.load()
     rows = [row for row in known.rows() if deletes == "ignore" or not row.by_position]
     rows = [row for row in rows if deletes != "deduct" or row.is_live]
-    for row_filter, holds in FILTERS.items():
+    for row_filter, holds in filters.items():
         truth = sum(holds(*row.values) for row in rows)
-        estimates = table.estimate(row_filter, deletes=deletes)
-        said = f"{row_filter}: {truth} rows after {steps}, deletes {deletes}\n{estimates!r}"
+        estimates = table.estimate(row_filter, deletes=deletes, sources=sources)
+        said = f"{row_filter}: {truth} rows {when}, deletes {deletes}\n{estimates!r}"
         for one in estimates:
             assert one.rows_lower is not None, said
             assert one.rows_upper is not None, said
@@ -224,3 +231,45 @@ def test_bounds_hold_whatever_has_happened_since_the_sketches(
         certain = [one for one in estimates if one.bound.startswith("certain")]
         assert combined.rows_lower >= max(one.rows_lower for one in certain), said
         assert combined.rows_upper <= min(one.rows_upper for one in certain), said
+
+
+@pytest.mark.parametrize(
+    ("by_position", "by_value", "compacted"),
+    [
+        ([], [(1, (7,)), (2, tuple(range(5_000, 5_050)))], None),
+        ([(2, range(10))] * 3, [(1, tuple(range(10)))], None),
+        ([(2, range(40))] * 2 + [(1, range(2, 5))], [(1, (1,))], None),
+        ([(2, range(20))], [(1, tuple(range(10)))], 2),
+    ],
+    ids=["by value, most of no row", "by position, each thrice", "by position, some twice", "of files that are gone"],
+)
+def test_bounds_hold_where_deletes_are_recorded_that_delete_nothing(
+    catalog: SqlCatalog,
+    by_position: list[tuple[int, range]],
+    by_value: list[tuple[int, tuple[int, ...]]],
+    compacted: int | None,
+) -> None:
+    """Sketches then count so many rows that equality deletes seem to delete none; 1 to 10 of day 1 they do delete."""
+    properties = {"format-version": "2"}
+    known = Known(catalog.create_table(f"db.t{next(NUMBERS)}", SCHEMA, partition_spec=BY_DAY, properties=properties))
+    for day, first in ((1, 0), (2, 1_000)):
+        rows = [(day, 5 if day == 1 else 70, first + number) for number in range(100)]
+        known.table.append(to_arrow(rows))
+        known.keep_files(rows)
+    of_day = {file.partition[0]: file for file in list_data_files(known.table)}
+    for day, positions in by_position:
+        delete_positions(known.table, [(of_day[day], position) for position in positions])
+        for position in positions:
+            known.files[of_day[day].file_path][1][position].by_position = True
+    if compacted is not None:
+        kept = [row.values for row in known.files[of_day[compacted].file_path][1] if row.is_live]
+        compact(known.table, [of_day[compacted]], to_arrow(kept))
+        known.keep_files(kept)
+    for day, numbers in by_value:
+        delete_equal(known.table, pa.table({"w": pa.array(numbers, pa.int64())}), of_day[day])
+        for row in known.rows():
+            row.by_value |= row.values[0] == day and row.values[2] in numbers
+    sketch(known, None)
+    filters: Filters = {"day = 1": lambda day, v, w: day == 1, "v = 5": lambda day, v, w: v == 5}
+    for sources in (None, ["combined"]):
+        check_bounds(known, "deduct", f"of {by_position}, {by_value}", FILTERS | filters, sources)

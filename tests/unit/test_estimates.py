@@ -40,8 +40,10 @@ import icestats
 from icestats.cli.command_line import cli
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.estimation.changed_rows import find_changed_rows
+from icestats.estimation.formulas.grouped_sources import GroupedEvidence, count_live_rows, fit_equality_deletes
+from icestats.estimation.formulas.selectivity import GroupEvidence
 from icestats.estimation.formulas.source_estimates import q_error
-from icestats.estimation.row_level_deletes import FileDeletes, is_partitioned
+from icestats.estimation.row_level_deletes import FileDeletes, TableDeletes, is_partitioned
 from icestats.estimation.sources import SOURCES
 from icestats.iceberg.metadata import PartitionField as SpecField
 from icestats.iceberg.metadata import PartitionSpec as TableSpec
@@ -506,6 +508,23 @@ def test_combined_deducts_equality_deletes_as_sketches_have_counted_the_rows(
     assert abs(load("db.skewed").estimate("v < 500")["combined"].rows - 500) < 20
     ignored = load("db.skewed").estimate("v is not null", deletes="ignore")["combined"]
     assert (ignored.rows, round(ignored.rows_deletes_deducted)) == (1_000, 980)
+
+
+def test_equality_deletes_that_seem_to_delete_nothing_leave_no_row_certain() -> None:
+    """Sketches have counted as many rows as there are records: the share becomes 0, the fact stays, in parts too."""
+    rows = np.array([100.0, 100.0])
+    deletes = TableDeletes(0, 10, 200, 10.0, "", equality_is_by_partition=False).over(rows)
+    groups = [GroupEvidence("partition", each, each, {}) for each in (rows, rows.sum(keepdims=True))]
+    table = GroupedEvidence(groups[1], [], deletes.take(np.zeros(1, np.int64)), 0)
+    fitted = fit_equality_deletes(deletes, table, 200.0)
+    assert fitted.equality.tolist() == [0.0, 0.0]
+    assert fitted.take(np.array([1])).has_equality.tolist() == [True]
+    for how, least in {"deduct": [0.0, 0.0], "positions": [100.0, 100.0]}.items():
+        assert count_live_rows(groups[0], fitted, how).least.tolist() == least
+    others = pa.table({f"{name}_record_count": [100, 100] for name in ("data", "position_delete")})
+    by_partition = TableDeletes(0, 10, 200, 10.0, "", equality_is_by_partition=True)
+    own = by_partition.of_partitions(others.append_column("equality_delete_record_count", pa.array([0, 10])))
+    assert own.has_equality.tolist() == [False, True]
 
 
 @pytest.mark.parametrize(("transform", "expected"), [("void", False), ("identity", True)])

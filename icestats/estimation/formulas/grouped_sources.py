@@ -23,7 +23,7 @@ from icestats.estimation.formulas.selectivity import (
 )
 from icestats.estimation.formulas.source_estimates import DELETES, SourceEstimate, keep_within
 from icestats.iceberg.metadata import Field, Schema
-from icestats.iceberg.value_order import Floats, Longs
+from icestats.iceberg.value_order import Floats, Longs, Mask
 from icestats.plan.evaluation.partition_groups import SpecGroups
 from icestats.plan.evaluation.partition_projection import LeafPartitions, judge_leaf, keep_groups
 from icestats.plan.filters.row_filter import RowFilter
@@ -99,6 +99,8 @@ class DeleteShares:
     """Position deletes and deletion vectors, counted in their files."""
     equality: Floats
     """Equality deletes, estimated as filters."""
+    has_equality: Mask
+    """Whether equality deletes are about the group: any of its rows may be gone, whatever their estimated share."""
     most_own: Floats
     """Rows of each group that position deletes and deletion vectors delete which name it, at most."""
     least_own: Floats
@@ -111,7 +113,7 @@ class DeleteShares:
 
     def take(self, groups: Longs) -> DeleteShares:
         """Return those of some groups."""
-        names = ("positions", "equality", "most_own", "least_own")
+        names = ("positions", "equality", "has_equality", "most_own", "least_own")
         return replace(self, **{name: getattr(self, name)[groups] for name in names})
 
 
@@ -139,7 +141,7 @@ def count_live_rows(groups: GroupEvidence, deletes: DeleteShares, how: str) -> R
     least = np.maximum(rows - deletes.most_own - deletes.most_others, 0.0)
     kept = rows * (1.0 - deletes.positions)
     if how == "deduct":
-        least, kept = np.where(deletes.equality > 0.0, 0.0, least), kept * (1.0 - deletes.equality)
+        least, kept = np.where(deletes.has_equality, 0.0, least), kept * (1.0 - deletes.equality)
     return RowCounts(least, rows - deletes.least_own, kept)
 
 
@@ -239,7 +241,7 @@ def build_source_estimate(
     counts = {how: count_live_rows(groups, deletes, how).estimate for how in DELETES}
     if basis.rows is not None:
         counts[how_deletes] = basis.rows.estimate
-        if how_deletes != "ignore" and not deletes.equality.any():
+        if how_deletes != "ignore" and not deletes.has_equality.any():
             counts["positions"] = counts["deduct"] = basis.rows.estimate
     totals = {how: _known_sum(count * selectivity.estimate) for how, count in counts.items()}
     sizes = groups.size_bytes if columns is None else _projected(groups, columns)
@@ -257,7 +259,7 @@ def build_source_estimate(
     is_counted = basis.rows is not None and np.array_equal(basis.rows.least, basis.rows.most)
     if how_deletes != "ignore" and deletes.positions.any() and not is_counted:
         assumes.append(deletes.positions_assumes)
-    if how_deletes == "deduct" and deletes.equality.any() and not is_counted:
+    if how_deletes == "deduct" and deletes.has_equality.any() and not is_counted:
         assumes.append(deletes.equality_assumes)
     unknown_sizes = columns is not None and rows is not None and bool(np.isnan(sizes).any())
     reasons = (*selectivity.reasons, *basis.notes) if selectivity.reasons else ()
@@ -309,7 +311,7 @@ def _bounds(rows: Floats, selectivity: Selectivity, deletes: DeleteShares, how: 
     # Deleted rows may be matching ones, or none of them; a delete may also name a row that is gone already.
     most = float(np.minimum(upper, rows - deletes.least_own).sum())
     if how == "deduct":
-        lower = np.where(deletes.equality > 0.0, 0.0, lower)
+        lower = np.where(deletes.has_equality, 0.0, lower)
     return max(0.0, float(np.maximum(lower - deletes.most_own, 0.0).sum()) - deletes.most_others), most
 
 
