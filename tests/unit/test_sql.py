@@ -82,14 +82,32 @@ def test_local_variables_are_no_views(table):
         "select 1; copy (select 1) to '{}'",
         "",
         "-- nothing",
+        "explain analyze copy (select 1) to '{}'",
+        "explain (analyze, format json) copy (select 1) to '{}'",
+        "explain analyze copy (pivot files on content using count(*)) to '{}'",
+        "explain create table mine as select 1",
+        "update extensions",
+        "\ud800",
+        "select '\ud800'",
     ],
 )
 def test_a_query_does_no_more_than_read(table, tmp_path, query):
     """What would write a file, change the views or run several statements is refused before it runs."""
     target = tmp_path / "written"
-    with pytest.raises(icestats.CallError, match=r"expected (a|one) SELECT"):
+    with pytest.raises(icestats.CallError, match=r"^the query ['\"].*expected (a|one) SELECT$"):
         table.sql(query.format(target))
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "query", ["from read_csv('.tmp/secret.csv')", "from read_text('{}/.tmp/secret.csv')", "from glob('{}/.tmp/*')"]
+)
+def test_the_folder_that_duckdb_would_spill_to_is_closed_too(table, tmp_path, monkeypatch, query):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "secret.csv").write_text("a\nnot for queries\n")
+    with pytest.raises(icestats.CallError, match="disabled by configuration"):
+        table.sql(query.format(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +169,9 @@ def test_a_query_reaches_nothing_but_the_views(table, tmp_path, monkeypatch, que
         "pivot files on content using count(*)",
         "explain from files",
         "explain analyze from files",
+        "EXPLAIN (analyze, FORMAT json) select 1",
+        "explain (from files)",
+        "explain pivot files on content using count(*)",
         "summarize refs",
         "with big as (from files where record_count > 0) select * from big join manifests using (manifest_path)",
         "describe files",
