@@ -72,6 +72,20 @@ def to_numpy(array: pa.Array | pa.ChunkedArray, *, null: Any = None) -> npt.NDAr
     return values
 
 
+def to_doubles(numbers: pa.Array) -> pa.Array:
+    """Return numbers as doubles, each the nearest one; null stays null.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> to_doubles(pa.array([Decimal("0.70"), None, Decimal("-12.30")])).to_pylist()
+    [0.7, None, -12.3]
+    """
+    # Arrow casts decimals to within one unit, https://github.com/apache/arrow/pull/36667; their texts, to the nearest.
+    exact = numbers.cast(pa.string()) if pa.types.is_decimal(numbers.type) else numbers
+    return exact.cast(pa.float64(), safe=False)
+
+
 def binary_places(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Return where each value of a string or binary array begins and ends, and the bytes that hold them.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks
+from icestats.answers.arrays import combine_chunks, to_doubles
 from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
@@ -186,7 +186,7 @@ def _key_counts(
         values = combine_chunks(pa.chunked_array(keys_read)).drop_null()
         counted = (values.storage if isinstance(values, pa.ExtensionArray) else values).value_counts()
     try:
-        keys = counted.field("values").cast(kind, safe=kind != pa.float64())
+        keys = to_doubles(counted.field("values")) if kind == pa.float64() else counted.field("values").cast(kind)
     except pa.ArrowException as error:
         raise UnsupportedError(f"a key {key.name!r} of {source.name} is no {kind}: {one_line(error)}") from error
     # -0.0 becomes 0.0.

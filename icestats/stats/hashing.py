@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.answers.arrays import to_doubles
 from icestats.iceberg.types import parse_type
 from icestats.stats import column_values as values
 
@@ -104,7 +105,7 @@ def hash_for_hive(dense: pa.Array, type_text: str) -> Hashes:
     if kind.name == "string":
         return _hash_ranges_for_hive(*values.byte_ranges(dense))
     if kind.name in ("float", "double", "decimal"):
-        numbers = dense.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        numbers = to_doubles(dense).to_numpy(zero_copy_only=False)
         words = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
     else:
         words = values.fixed_words(dense).astype(np.int64)

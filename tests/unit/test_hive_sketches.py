@@ -81,6 +81,7 @@ def test_a_bit_vector_says_how_many_values_there_are(count):
     [
         (pa.array([2.0], pa.float32()), "float", pa.array([2.0])),
         (pa.array([Decimal("2.00")]), "decimal(3, 2)", pa.array([2.0])),
+        (pa.array([Decimal("0.7")], pa.decimal128(9, 2)), "decimal(9, 2)", pa.array([0.7])),
         (pa.array([float("nan")]), "double", pa.array(np.array([0xFFF8_0000_0000_0001], np.uint64).view(np.float64))),
     ],
 )

@@ -251,6 +251,20 @@ def test_keys_are_compared_in_the_type_that_both_have_in_common(
     assert typed.estimate_join(typed, (other, one), actual=True).actual == rows
 
 
+def test_a_decimal_key_is_the_double_that_is_nearest(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:
+    """As Spark, Trino and DuckDB have it; 20,000 prices, of which Arrow's cast makes some another double."""
+    prices = [Decimal(tenths) / 10 for tenths in range(1, 20_001)]
+    keys = {
+        "exact": (t.DecimalType(9, 2), pa.array(prices, pa.decimal128(9, 2))),
+        "near": (t.DoubleType(), pa.array([float(price) for price in prices])),
+    }
+    for name, (kind, values) in keys.items():
+        catalog.create_table(f"db.{name}", Schema(t.NestedField(1, "price", kind))).append(pa.table({"price": values}))
+    one, other = (icestats.load(f"db.{name}", catalog=catalog_properties) for name in keys)
+    assert one.estimate_join(other, "price", actual=True).actual == 20_000
+    assert other.estimate_join(one, "price", actual=True).actual == 20_000
+
+
 NUMBERS = [None, math.nan, 0.0, -0.0, 1.5, -2.5]
 FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "x != 1.5": lambda row: row["x"] not in (None, 1.5),
