@@ -40,8 +40,13 @@ import icestats
 from icestats.cli.command_line import cli
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.estimation.changed_rows import find_changed_rows
-from icestats.estimation.formulas.grouped_sources import GroupedEvidence, count_live_rows, fit_equality_deletes
-from icestats.estimation.formulas.selectivity import GroupEvidence
+from icestats.estimation.formulas.grouped_sources import (
+    GroupedEvidence,
+    count_live_rows,
+    fit_equality_deletes,
+    round_bounds,
+)
+from icestats.estimation.formulas.selectivity import GroupEvidence, as_floats
 from icestats.estimation.formulas.source_estimates import q_error
 from icestats.estimation.row_level_deletes import FileDeletes, TableDeletes, is_partitioned
 from icestats.estimation.sources import SOURCES
@@ -548,3 +553,11 @@ def test_partitions_of_the_least_numbers_are_at_the_top(
         assert one.rows_lower is not None
         assert one.rows_upper is not None
         assert one.rows_lower <= count <= one.rows_upper, one
+
+
+def test_counts_that_add_up_to_more_than_doubles_tell_apart_are_estimated_from() -> None:
+    """Each file has no more than 2**53 records, all together have."""
+    assert as_floats(pa.array([2**53 + 1, None, 2**63 - 1])).tolist()[::2] == [2.0**53, 2.0**63]
+    groups = GroupEvidence("table", as_floats(pa.array([2**60 + 65])), np.zeros(1), {})
+    counts = count_live_rows(groups, TableDeletes(0, 0, 2**60 + 65, 0.0, "", True).over(groups.row_counts), "deduct")
+    assert round_bounds(counts.least[0], counts.most[0])[1] >= 2**60 + 65

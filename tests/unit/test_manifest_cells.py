@@ -155,4 +155,4 @@ def test_sums_do_not_wrap_around() -> None:
     with pytest.raises(MetadataError, match="exceeds 64 bits"):
         cells(Files().add(half).add(half).add(half), table((1, "long")))
     with pytest.raises(MetadataError, match="exceeds 64 bits"):
-        cells(Files().add(entry(record_count=2**62), entry(record_count=2**62)), table((1, "long")))
+        cells(Files().add(*[entry(record_count=2**53)] * 1_024), table((1, "long")))

@@ -22,6 +22,8 @@ from tests.written_manifests import IDENTITY, Files, cells, entry, entry_schema,
         ({"content": 3}, "a content is none of"),
         ({"record_count": -1}, "a record count or file size is negative"),
         ({"file_size_in_bytes": -1}, "a record count or file size is negative"),
+        ({"record_count": 2**53 + 1}, r"a record count or file size is negative or above 2\*\*53"),
+        ({"file_size_in_bytes": 2**63 - 1}, r"a record count or file size is negative or above 2\*\*53"),
     ],
 )
 def test_impossible_entries_are_errors(change: dict[str, int], what: str) -> None:

@@ -75,6 +75,21 @@ def test_negative_counts_are_refused(small_table, load):
         load().partition_statistics()
 
 
+@pytest.mark.parametrize("name", ["data_record_count", "equality_delete_record_count"])
+def test_counts_of_no_partition_take_no_answer_with_them(small_table, load, name):
+    """Above 2**53 a count would be no double of its own, as which estimates calculate."""
+    expected = str(load().estimate("id < 100")["combined"].rows)
+    make(load(), with_column_stats=False).commit()
+    path = stored_path(load())
+    table = pq.read_table(path)
+    place = table.column_names.index(name)
+    table = table.set_column(place, table.schema.field(place), pa.array([2**53 + 1] * len(table), pa.int64()))
+    pq.write_table(table, path, store_schema=False)
+    with pytest.raises(MetadataError, match=rf"{name} is above 2\*\*53"):
+        load().partition_statistics()
+    assert str(load().estimate("id < 100")["combined"].rows) == expected
+
+
 def test_a_count_with_a_fraction_is_refused(small_table, load):
     with small_table.transaction() as change:
         change.set_properties({"write.format.default": "avro"})

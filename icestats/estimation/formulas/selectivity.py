@@ -120,15 +120,15 @@ def build_groups(
     for place, field in enumerate(columns):
         if field.field_id in field_ids:
             column = cells.take(pa.array(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
-            metrics = cell_metrics(column, field, files, rows.astype(np.int64))
+            metrics = cell_metrics(column, field, files, to_numpy(live["record_count"]))
             sizes = known_values(column, "column_size", files)[0]
             found[field.field_id] = build_column_evidence(metrics, rows, sizes)
     return GroupEvidence(unit, rows, as_floats(live["file_size_in_bytes"]), found)
 
 
 def as_floats(array: pa.Array | pa.ChunkedArray) -> Floats:
-    """Return numbers as floats; NaN for null."""
-    return to_numpy(pc.cast(array, pa.float64()), null=np.nan)
+    """Return numbers as floats, those above 2**53 as the nearest one; NaN for null."""
+    return to_numpy(pc.cast(array, pa.float64(), safe=False), null=np.nan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ ERRORS = {
     k.BAD_STATUS: "a status is none of 0 (existing), 1 (added), 2 (deleted)",
     k.BAD_CONTENT: "a content is none of 0 (data), 1 (position deletes), 2 (equality deletes)",
     k.IS_NULL: "a required field is null",
-    k.NEGATIVE_COUNT: "a record count or file size is negative",
+    k.IMPOSSIBLE_COUNT: "a record count or file size is negative or above 2**53",
     k.LEFT_OVER: "bytes are left over behind the block's last entry",
     k.OVERFLOW: "a sum exceeds 64 bits",
 }

@@ -66,6 +66,8 @@ RECORD_COUNT, FILE_SIZE, SORT_ORDER_ID, SPLIT_OFFSETS, EQUALITY_IDS, REFERENCED_
 CONTENT_OFFSET, CONTENT_SIZE, FIRST_ROW_ID, KEY_METADATA, PARTITION, KEY, VALUE, MANIFEST = range(19, 27)
 PARTITION_FIELDS = 27
 
+_MOST_COUNTED = 1 << 53
+"""No file has more records or bytes; each whole number up to here is a double of its own, which estimates rely on."""
 MAX_DEPTH = 16
 """Arrays and maps inside each other, at most."""
 
@@ -78,7 +80,7 @@ MAX_DEPTH = 16
     BAD_STATUS,
     BAD_CONTENT,
     IS_NULL,
-    NEGATIVE_COUNT,
+    IMPOSSIBLE_COUNT,
     LEFT_OVER,
     OVERFLOW,
 ) = range(1, 12)
@@ -952,8 +954,9 @@ def _check_entry(frame: Frame, start: _Integer) -> _Integer:
         frame.lengths[CONTENT] = 0
     if slots[CONTENT] < 0 or slots[CONTENT] > 2:
         return _fail(frame, BAD_CONTENT, start)
-    if slots[RECORD_COUNT] < 0 or slots[FILE_SIZE] < 0:
-        return _fail(frame, NEGATIVE_COUNT, start)
+    for slot in (RECORD_COUNT, FILE_SIZE):
+        if slots[slot] < 0 or slots[slot] > _MOST_COUNTED:
+            return _fail(frame, IMPOSSIBLE_COUNT, start)
     return 0
 
 

@@ -207,6 +207,8 @@ def _build_groups(by_id: dict[int | None, pa.Array], partition: Sequence[Partiti
             numbers = pc.fill_null(numbers, 0)
             if count and pc.min(numbers).as_py() < 0:
                 raise ValueError(f"{name} is negative (apache/iceberg#17915)")
+            if count and pc.max(numbers).as_py() > 2**53:
+                raise ValueError(f"{name} is above 2**53")
         arrays[name] = numbers.cast(_TIME) if name.endswith("_at") else numbers
     for name in ADDED:
         schema = schema.append(pa.field(name, arrays[name].type))
