@@ -20,7 +20,8 @@ Each message is one line: what failed, the value, what was expected, what to do.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import SupportsIndex
 
 __all__ = [
@@ -81,7 +82,8 @@ class ColumnNotFoundError(CallError):
     def __init__(self, column: str, columns: tuple[str, ...]) -> None:
         self.column = column
         self.columns = columns
-        missing = f"no column matches {column!r}" if set("*?[") & set(column) else f"no column {column!r}"
+        verb = "matches " if isinstance(column, str) and set("*?[") & set(column) else ""
+        missing = f"no column {verb}{column!r:.80}"
         super().__init__(f"{missing}: the table has {', '.join(columns) or 'no columns'}")
 
 
@@ -155,9 +157,11 @@ class CommitError(IcestatsError):
 def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
     """Raise CallError where an argument is no whole number from `least` to `most`, both included."""
     if isinstance(value, SupportsIndex) and not isinstance(value, bool | type):
-        number = operator.index(value)
-        if number >= least and (most is None or number <= most):
-            return
+        # NumPy's arrays have the method, and few of them a number.
+        with suppress(TypeError):
+            number = operator.index(value)
+            if number >= least and (most is None or number <= most):
+                return
     upto = "" if most is None else f" to {most:,}"
     raise CallError(f"{name} is {value!r:.80}: expected a whole number from {least}{upto}")
 
@@ -169,6 +173,20 @@ def check_names(name: str, value: object, *, or_none: bool = False) -> None:
     if isinstance(value, Collection) and not isinstance(value, str) and all(isinstance(one, str) for one in value):
         return
     raise CallError(f"{name} is {value!r:.80}: expected names in a list")
+
+
+def check_filters(name: str, value: object, *, or_none: bool = False) -> None:
+    """Raise CallError where an argument is no collection of filters; a text alone would be read letter by letter."""
+    if value is None and or_none:
+        return
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise CallError(f"{name} is {value!r:.80}: expected filters in a list")
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise CallError where an argument is none of some texts."""
+    if not (isinstance(value, str) and value in choices):
+        raise CallError(f"{name} is {value!r:.80}: expected one of {', '.join(choices)}")
 
 
 def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError, check_names, check_whole
+from icestats.errors import CallError, check_filters, check_names, check_whole
 from icestats.iceberg.catalog import Source, find_configured_name
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -358,6 +358,7 @@ class Contents:
         from icestats.snapshot.plan_reader import read_plan
 
         bound = self.bind(row_filter)
+        check_names("manifest_paths", manifest_paths, or_none=True)
         if rows and manifest_paths is not None:
             raise CallError("rows can be counted of the whole table only: leave out rows or manifest_paths")
 
@@ -460,6 +461,7 @@ class Contents:
         """
         from icestats.snapshot.plan_reader import rewrite_manifests
 
+        check_filters("workload", workload)
         if manifest_size_bytes is not None:
             check_whole("manifest_size_bytes", manifest_size_bytes, 1)
         if not dry_run and self._pin not in ((None, None), (None, "main")):

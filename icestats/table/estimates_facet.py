@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from icestats.errors import CallError, StatisticsMissingError, check_whole
+from icestats.errors import CallError, StatisticsMissingError, check_filters, check_names, check_whole
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Estimating(Contents):
         filters : sequence of str or pyiceberg.expressions.BooleanExpression, optional
             The filters; by default generated ones, with values from the committed KLL sketches.
         n : int
-            How many to generate.
+            How many to generate, 100,000 at most.
         seed : int
             What they are generated from.
         columns : sequence of str, optional
@@ -174,10 +174,10 @@ class Estimating(Contents):
         from icestats.estimation.estimates import Workload
         from icestats.estimation.generated_filters import generate_filters
 
-        check_whole("n", n, 1)
+        check_whole("n", n, 1, 100_000)
         check_whole("seed", seed, 0)
-        if isinstance(filters, str) or not isinstance(filters, Iterable | None):
-            raise CallError(f"filters is {filters!r:.80}: expected filters in a list")
+        check_filters("filters", filters, or_none=True)
+        check_names("columns", columns, or_none=True)
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
         questions = [self._ask(one) for one in chosen]
         answers = [self._estimate(one, sources, double_filtering, engines, spark) for one in questions]

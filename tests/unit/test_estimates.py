@@ -373,19 +373,24 @@ def test_zero_with_a_minus_is_zero_when_rows_are_counted(
     assert table.plan(row_filter, rows=True).steps[-1].kept == count
 
 
-@pytest.mark.parametrize(("properties", "values"), [({}, [0.5, 1.5]), ({"item-type": "string"}, ["a", "b"])])
+@pytest.mark.parametrize(
+    ("properties", "values"),
+    [({}, [0.5, 1.5]), ({"item-type": "string"}, ["a", "b"]), ({"item-type": "x" * 5_000}, [1.5])],
+)
 def test_a_sketch_of_items_that_are_no_values_of_the_column_is_none(
     days: IcebergTable, load: Callable[..., icestats.Table], properties: dict[str, str], values: list[Any]
 ) -> None:
     """Another writer's, whose numbers would be taken for the column's: no item type means double."""
-    sketch = KllSketch(properties.get("item-type", "double"), 200)
-    sketch.update(pa.array(values) if properties else np.array(values))
+    sketch = KllSketch("string" if isinstance(values[0], str) else "double", 200)
+    sketch.update(pa.array(values) if isinstance(values[0], str) else np.array(values))
     new = blob(days, KLL, 2, sketch.to_bytes(), **{"null-count": "0", "nan-count": "0", **properties})
     commit_statistics(prepare_commit(days, [new]))
     table = load("db.days")
     found = table.estimate("v > 100")["kll"]
     assert (found.rows, found.rows_lower, found.rows_upper) == (None, 0, 30_000)
-    with pytest.raises(icestats.StatisticsMissingError, match=r"have items of type \w+, and the column is long: run"):
+    with pytest.raises(
+        icestats.StatisticsMissingError, match=r"have items of type \w{6,80}, and the column is long: run"
+    ):
         table.histogram("v")
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -100,7 +101,56 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         (lambda table: table.estimate_join(table, None), "on is None: expected a column of both tables, or one of"),
         (lambda table: table.export("hive", name=3), "name is 3: expected text, such as 'db.table'"),
         (lambda table: table.export("hive", metastore=3), "3 is no Hive metastore: expected thrift://host"),
+        (lambda table: table.export("hive", metastore=["x"]), r"\['x'\] is no Hive metastore: expected thrift://host"),
         (lambda table: table.histogram("id", bins="x" * 5_000), "^.{0,200}$"),
+        (
+            lambda table: table.histogram("id", bins=np.array([1, 2])),
+            r"bins is array\(\[1, 2\]\): expected a whole number",
+        ),
+        (lambda table: table.histogram(None), "no column None: the table has id"),
+        (lambda table: table.histogram("a" * 200_000), "^no column 'a{79}: the table has id$"),
+        (lambda table: table.merge_partition_sketches(None, "id = 1"), "no column None: the table has id"),
+        *(
+            (
+                lambda table, odd=odd: table.estimate_workload(n=1, columns=odd),
+                "columns is .*: expected names in a list",
+            )
+            for odd in (True, "id", [None])
+        ),
+        (lambda table: table.estimate_workload(n=100_001), "n is 100001: expected a whole number from 1 to 100,000"),
+        *(
+            (
+                lambda table, odd=odd: table.plan("id = 1", manifest_paths=odd),
+                "manifest_paths is .*: expected names in a",
+            )
+            for odd in (3, "m")
+        ),
+        *(
+            (lambda table, odd=odd: table.rewrite_manifests(workload=odd), "workload is .*: expected filters in a list")
+            for odd in (None, "id = 3")
+        ),
+        (lambda table: table.layout().what_if(3, regroup="partition"), "workload is 3: expected filters in a list"),
+        *(
+            (
+                lambda table, odd=odd: table.layout().what_if(["id > 1"], sort_by="id", manifest_size_bytes=odd),
+                "manifest_size_bytes is .*: expected a whole number from 1",
+            )
+            for odd in ("x", -1, float("nan"))
+        ),
+        *(
+            (lambda table, name=name: table.layout().what_if(["id > 1"], **{name: 3}), f"{name} is 3: expected text")
+            for name in ("regroup", "sort_by", "partition_by")
+        ),
+        *(
+            (ask, "files is .*: expected one of kept, skipped, all, none")
+            for odd in ("nope", None, [])
+            for ask in (
+                lambda table, odd=odd: table.plan("id = 1").files(odd),
+                lambda table, odd=odd: table.plan("id = 1").to_json(files=odd),
+            )
+        ),
+        (lambda table: table.plan("id = 1").step("nope"), "no step 'nope': the plan has manifests by"),
+        (lambda table: table.plan("id = 1").explain_file(None), "row is None: expected a whole number from 0"),
         (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
     ],
 )

@@ -120,10 +120,10 @@ def _split_uri(uri: str) -> tuple[str, int]:
     try:
         parts = urlsplit(uri)
         host, port = parts.hostname, parts.port
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError):
         host, port = None, None
     if host is None or parts.scheme != "thrift":
-        raise CallError(f"{uri!r} is no Hive metastore: expected thrift://host:{_DEFAULT_PORT}")
+        raise CallError(f"{uri!r:.80} is no Hive metastore: expected thrift://host:{_DEFAULT_PORT}")
     return host, port or _DEFAULT_PORT
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icestats.answers.findings import Finding
 from icestats.answers.schemas import LAYOUT
-from icestats.errors import CallError
+from icestats.errors import CallError, check_filters, check_whole
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.plan.layout.clustering import FieldLayout, LateData, Spread
 from icestats.plan.layout.file_set import FileSet
@@ -90,7 +90,7 @@ class Layout:
         Parameters
         ----------
         workload : sequence of str or pyiceberg.expressions.BooleanExpression
-            Filters.
+            Filters; a text is one.
         regroup : str, optional
             "partition" to regroup files in manifests by partition, or the name of the partition field to cluster by: as
             `rewrite_manifests` does, with or without `sort_by`.
@@ -133,8 +133,13 @@ class Layout:
         """
         if [regroup, sort_by, partition_by].count(None) != 2:
             raise CallError('give one of regroup="partition", sort_by="a column" and partition_by="day(a_column)"')
-        if isinstance(workload, str):
-            workload = [workload]
+        workload = [workload] if isinstance(workload, str) else workload
+        check_filters("workload", workload)
+        for name, value in {"regroup": regroup, "sort_by": sort_by, "partition_by": partition_by}.items():
+            if not isinstance(value, str | None):
+                raise CallError(f"{name} is {value!r:.80}: expected text")
+        if manifest_size_bytes is not None:
+            check_whole("manifest_size_bytes", manifest_size_bytes, 1)
         size = manifest_size_bytes or self._maintenance.manifest_size_bytes
         if partition_by is not None:
             return self._change_partitions(workload, partition_by, size)

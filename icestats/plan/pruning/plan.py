@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from icestats.answers.findings import Finding
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
 from icestats.answers.text import printable_lines, render_bytes, render_count
-from icestats.errors import CallError
+from icestats.errors import CallError, check_choice, check_whole
 from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.explanations import Explanation, explain, join_explanations
 from icestats.plan.pruning.funnel import ROW_GROUPS, Funnel, PlanStep
@@ -78,13 +78,13 @@ class Plan:
 
         Raises
         ------
-        KeyError
+        CallError
             The plan has no such step.
         """
         for found in self.steps:
             if found.step == name:
                 return found
-        raise KeyError(f"no step {name!r}: the plan has {', '.join(s.step for s in self.steps)}")
+        raise CallError(f"no step {name!r:.80}: the plan has {', '.join(s.step for s in self.steps)}")
 
     def to_arrow(self) -> pa.Table:
         """Return the steps.
@@ -153,6 +153,7 @@ class Plan:
 
     def explain_file(self, row: int) -> tuple[str, Explanation]:
         """Return the step that decides about a row of `funnel.files`, and why it does."""
+        check_whole("row", row, 0)
         for judgement in (one for result in reversed(self.funnel.by_file) for one in result.judgements):
             place = _find(judgement.rows, row)
             if place is not None:
@@ -242,6 +243,7 @@ class Plan:
         return lines
 
     def _choose(self, which: Which) -> Longs:
+        check_choice("files", which, get_args(Which))
         kept = self._kept_mask()
         return np.flatnonzero({"kept": kept, "skipped": ~kept, "all": kept | True, "none": kept & False}[which])
 

@@ -278,8 +278,8 @@ def check_items(field: Field, item_type: str | None) -> None:
     expected = item_type_of(field.type)
     if item_type != expected and not {item_type, expected} <= _WHOLE_ITEMS:
         raise StatisticsMissingError(
-            f"the sketches of column {field.name!r} have items of type {item_type}, and the column is {field.type}: "
-            f"run {_COMPUTE.format(repr(field.name))}"
+            f"the sketches of column {field.name!r} have items of type {item_type!s:.80}, and the column is "
+            f"{field.type}: run {_COMPUTE.format(repr(field.name))}"
         )
 
 
