@@ -74,9 +74,7 @@ def run_metastore(folder: Path) -> Iterator[str]:
     }
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", *(f"-D{name}={value}" for name, value in settings.items())]
     java = [str(find_java().home / "bin" / "java"), "-cp", str(JARS / "*"), *options]
-    made = subprocess.run(
-        [*java, program, database, script], capture_output=True, text=True, check=False, timeout=300
-    )
+    made = subprocess.run([*java, program, database, script], capture_output=True, text=True, check=False, timeout=300)
     assert made.returncode == 0, made.stderr
     log = folder / "out"
     with log.open("w") as out:

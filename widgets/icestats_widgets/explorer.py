@@ -119,7 +119,7 @@ class Explorer(anywidget.AnyWidget):
             if line := part.code():
                 seen.setdefault(line, part.name)
         lines = ["import icestats", "", f"table = {self.state.table.code()}"]
-        if self.state.selection is not None:
+        if any("read_part(" in line for line in seen):
             lines = ["import datetime", "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 

@@ -26,7 +26,7 @@ from icestats_widgets.page.blocks import (
     toggle,
 )
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, filters_of_distribution
+from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, filter_beside_selection
 from icestats_widgets.reading.histogram_part import HistogramPart
 from icestats_widgets.state import KINDS
 
@@ -68,8 +68,10 @@ class HistogramPanel(Part):
         of = "the whole table"
         if part.where is not None:
             of = f"the partitions where {part.where}{self._untold}"
+            if part.holds_more:
+                of = f"the partitions that {part.where} touches{self._untold}, not only the rows that it selects"
         elif self._is_asked:
-            of = "the whole table, because there are no sketches of just what is asked"
+            of = f"the whole table{part.of_whole}"
         return f"{column}, {part.histogram.type}: {of}."
 
     @property
@@ -81,7 +83,8 @@ class HistogramPanel(Part):
 
     @property
     def _is_asked(self) -> bool:
-        return self.state.selection is not None or bool(filters_of_distribution(self.state))
+        clauses = filter_beside_selection(self.state, without=f"histogram:{self.state.column}")
+        return self.state.selection is not None or bool(clauses)
 
     def to_arrow(self) -> pa.Table | None:
         """Return the bins that are drawn."""
@@ -93,6 +96,7 @@ class HistogramPanel(Part):
             return ""
         part = self.state.histogram
         where = "" if part is None or part.where is None else f", where={part.where!r}"
+        where += ", partial='include'" if part is not None and part.holds_more else ""
         bins = "" if self.state.bins == 20 else f", bins={self.state.bins}"
         kind = "" if self.state.kind == KINDS[0] else f", kind={self.state.kind!r}"
         return f"table.histogram({self.state.column!r}{bins}{kind}{where})"
