@@ -132,6 +132,7 @@ export function FilterBar() {
   const tone = mood === "lost" || (!MOODS[mood] && query.error) ? "bad" : "plain";
   const is_waiting = mood === "waiting" || mood === "busy" || query.busy;
   const asks = Boolean(text || query.chips?.length);
+  const tip = text === query.text ? query.tip : null;
   const ideas = asks ? [] : (query.ideas ?? []);
   return html`<div class="icestats-query" role="search">
     <div class="icestats-query-line">
@@ -159,6 +160,8 @@ export function FilterBar() {
       <span id=${`${id}-said`} class=${`icestats-said is-${tone}`} role="status" title=${said}>${said}</span>
       ${query.code && html`<${CopyButton} label=${`Copy as Python: ${query.code}`} text=${() => query.code ?? ""}>Code<//>`}
     </div>
+    ${tip && html`<p class="icestats-advice" role="note"><span>${tip.text}</span>
+      <button type="button" class="icestats-idea" onClick=${() => enter(tip.filter)}>Use it</button></p>`}
   </div>`;
 }
 

@@ -16,7 +16,7 @@ export interface Head {
 export interface Chip { text: string; action: unknown; about?: string }
 export interface Query {
   text: string; error?: string; hint?: string; summary?: string; busy?: boolean; is_waiting?: boolean; chips?: Chip[]; ideas?: string[];
-  code?: string;
+  code?: string; tip?: { text: string; filter: string } | null;
 }
 export interface Tab { name: string; title: string; badge?: string | number | null }
 export interface PartPlace { tab: string; title: string; number?: string | number | null }

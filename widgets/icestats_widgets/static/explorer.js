@@ -1981,6 +1981,7 @@ function FilterBar() {
   const tone = mood === "lost" || !MOODS[mood] && query.error ? "bad" : "plain";
   const is_waiting = mood === "waiting" || mood === "busy" || query.busy;
   const asks = Boolean(text || query.chips?.length);
+  const tip = text === query.text ? query.tip : null;
   const ideas = asks ? [] : query.ideas ?? [];
   return m2`<div class="icestats-query" role="search">
     <div class="icestats-query-line">
@@ -2006,6 +2007,8 @@ function FilterBar() {
       <span id=${`${id}-said`} class=${`icestats-said is-${tone}`} role="status" title=${said}>${said}</span>
       ${query.code && m2`<${CopyButton} label=${`Copy as Python: ${query.code}`} text=${() => query.code ?? ""}>Code<//>`}
     </div>
+    ${tip && m2`<p class="icestats-advice" role="note"><span>${tip.text}</span>
+      <button type="button" class="icestats-idea" onClick=${() => enter(tip.filter)}>Use it</button></p>`}
   </div>`;
 }
 function ChipButton({ chip }) {
