@@ -80,7 +80,7 @@ def test_a_gap_is_computed_committed_refreshed_and_undone(
 
 
 def test_a_distribution_is_of_what_is_asked_where_partitions_have_sketches(demo_home: Path) -> None:
-    """Whole days are; a device is a part of some partitions, whose other rows the caption does not hide; a price of all."""
+    """Whole days are; a device is a part of some partitions, and a quantity of all: their other rows are not hidden."""
     explorer = icestats.load("demo.events").explore(column="price")
     assert explorer.wait()
     part, state = explorer.parts["histogram"], explorer.state

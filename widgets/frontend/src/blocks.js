@@ -18,7 +18,7 @@ export function Blocks({ blocks }) {
 /** @param {{ block: Block }} props */
 function OneBlock({ block }) {
   switch (block.is) {
-    case "text": return html`<${Text} text=${block.text} tone=${block.tone} />`;
+    case "text": return html`<${Text} text=${[block.text, block.live].filter(Boolean).join(" ")} tone=${block.tone} />`;
     case "facts": return html`<${Facts} facts=${block.facts} />`;
     case "code": return html`<${Code} text=${block.text} />`;
     case "figure": return html`<${Figure} block=${block} />`;

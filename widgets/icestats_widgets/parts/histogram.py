@@ -57,7 +57,7 @@ class HistogramPanel(Part):
         if part is None or part.histogram.column != column:
             if self.is_loading:
                 return [text_block(f"{column}: reading …", "busy")]
-            return [text_block(f"{self.note}. The tab Statistics can make one." if self.note else "", "quiet")]
+            return [text_block(f"{self.note}.", "quiet", live="The tab Statistics can make one.")] if self.note else []
         return [self._controls(part), *self._shown(part)]
 
     def caption(self) -> str:
@@ -92,11 +92,11 @@ class HistogramPanel(Part):
 
     def code(self) -> str:
         """Return the Python line that gives the histogram."""
-        if self.state.column is None:
-            return ""
         part = self.state.histogram
-        where = "" if part is None or part.where is None else f", where={part.where!r}"
-        where += ", partial='include'" if part is not None and part.holds_more else ""
+        if part is None or part.histogram.column != self.state.column:
+            return ""
+        where = "" if part.where is None else f", where={part.where!r}"
+        where += ", partial='include'" if part.holds_more else ""
         bins = "" if self.state.bins == 20 else f", bins={self.state.bins}"
         kind = "" if self.state.kind == KINDS[0] else f", kind={self.state.kind!r}"
         return f"table.histogram({self.state.column!r}{bins}{kind}{where})"

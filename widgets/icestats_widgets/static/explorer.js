@@ -1388,14 +1388,15 @@ function CellText({ text, isName }) {
   </span>`;
 }
 function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
-  const text = cell.t ?? "";
+  const text = `${cell.t ?? ""}${cell.do ? " +" : ""}`;
+  const about = [cell.h ?? text, cell.do].filter(Boolean).join("\n");
   const twisty = { true: "▾", false: "▸", undefined: "" }[String(tree?.open)];
   const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${kindClass(cell.k)}`;
   const content = m2`${cell.svg && m2`<${Picture} svg=${cell.svg} label=${cell.h ?? ""} />`}
     ${cell.b !== void 0 && m2`<i class="icestats-bar" style=${{ width: `${100 * cell.b}%` }}></i>`}
     ${(text || !cell.svg) && m2`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} />`}
     ${cell.s && m2`<small>${cell.s}</small>`}`;
-  return m2`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${cell.h ?? text}
+  return m2`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${about}
     style=${tree && { paddingInlineStart: `${6 + 16 * tree.depth}px` }}>
     ${tree && m2`<span class="icestats-twisty" aria-hidden="true">${twisty}</span>`}
     ${isCard && m2`<span class="icestats-card-label">${column.title}</span>`}
@@ -1784,7 +1785,7 @@ function Blocks({ blocks }) {
 function OneBlock({ block }) {
   switch (block.is) {
     case "text":
-      return m2`<${Text} text=${block.text} tone=${block.tone} />`;
+      return m2`<${Text} text=${[block.text, block.live].filter(Boolean).join(" ")} tone=${block.tone} />`;
     case "facts":
       return m2`<${Facts} facts=${block.facts} />`;
     case "code":
