@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { CopyButton } from "./buttons.js";
 import { useDebounced, useLink, useMessages, useMood, useOwned, useTrait } from "./hooks.js";
+import { unbroken } from "./unbroken.js";
 
 const TYPING_MS = 150;
 const COMPLETING_MS = 60;
@@ -160,7 +161,7 @@ export function FilterBar() {
       <span id=${`${id}-said`} class=${`icestats-said is-${tone}`} role="status" title=${said}>${said}</span>
       ${query.code && html`<${CopyButton} label=${`Copy as Python: ${query.code}`} text=${() => query.code ?? ""}>Code<//>`}
     </div>
-    ${tip && html`<p class="icestats-advice" role="note"><span>${tip.text}</span>
+    ${tip && html`<p class="icestats-advice" role="note"><span>${unbroken(tip.text)}</span>
       <button type="button" class="icestats-idea" onClick=${() => enter(tip.filter)}>Use it</button></p>`}
   </div>`;
 }

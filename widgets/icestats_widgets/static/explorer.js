@@ -1777,6 +1777,13 @@ var rowNumber = (element) => Number(
   element.closest("[data-row]")?.dataset.row ?? 0
 );
 
+// src/unbroken.js
+var LITERALS = /(?<![^\s(=<>,])('[^'\n]{1,40}')/;
+function unbroken(text) {
+  if (!LITERALS.test(text)) return text;
+  return text.split(LITERALS).map((part, place) => place % 2 ? m2`<span class="icestats-unbroken">${part}</span>` : part);
+}
+
 // src/blocks.js
 function Blocks({ blocks }) {
   const keyOf = (block, place) => "id" in block ? block.id : `${block.is}${place}`;
@@ -1806,7 +1813,7 @@ function OneBlock({ block }) {
 }
 function Text({ text, tone = "" }) {
   if (tone === "busy") return m2`<${Busy} key=${text} text=${text} />`;
-  return m2`<p class=${`icestats-text is-${tone || "plain"}`} role=${tone === "bad" ? "alert" : void 0}>${text}</p>`;
+  return m2`<p class=${`icestats-text is-${tone || "plain"}`} role=${tone === "bad" ? "alert" : void 0}>${unbroken(text)}</p>`;
 }
 function Facts({ facts }) {
   return m2`<div class="icestats-facts">
@@ -2008,7 +2015,7 @@ function FilterBar() {
       <span id=${`${id}-said`} class=${`icestats-said is-${tone}`} role="status" title=${said}>${said}</span>
       ${query.code && m2`<${CopyButton} label=${`Copy as Python: ${query.code}`} text=${() => query.code ?? ""}>Code<//>`}
     </div>
-    ${tip && m2`<p class="icestats-advice" role="note"><span>${tip.text}</span>
+    ${tip && m2`<p class="icestats-advice" role="note"><span>${unbroken(tip.text)}</span>
       <button type="button" class="icestats-idea" onClick=${() => enter(tip.filter)}>Use it</button></p>`}
   </div>`;
 }
@@ -2059,7 +2066,7 @@ function Part({ name, place, content, isCollapsed, isWide, fills }) {
       <h3 id=${headId}><button type="button" class="icestats-fold" aria-expanded=${String(!collapsed)} onClick=${collapse}>
         <span class="icestats-twisty" aria-hidden="true">${collapsed ? "▸" : "▾"}</span>${title}</button></h3>
       ${(place.number ?? "") !== "" && m2`<span class="icestats-count">${place.number}</span>`}
-      <p class="icestats-caption" title=${content.caption}>${content.caption}</p>
+      <p class="icestats-caption" title=${content.caption}>${unbroken(content.caption ?? "")}</p>
       <span class="icestats-tools">
         ${code && m2`<${CopyButton} label=${`Copy as Python: ${code}`} text=${() => code}>Code<//>`}
         <${Tool} label=${`${title}: ${wide ? "half" : "the whole"} width`} isOn=${wide} name="icestats-widen" press=${widen}>Wide<//>
