@@ -304,6 +304,7 @@ class SnapshotReader:
         bins: int,
         kind: Kind,
         where: RowFilter | None = None,
+        partial: Literal["refuse", "include", "leave out"] = "refuse",
         lower: Any = None,
         upper: Any = None,
     ) -> Histogram:
@@ -314,7 +315,7 @@ class SnapshotReader:
         found = (
             read_kll(self.source.storage, self.blobs, field)
             if where is None
-            else partitions_kll(field, self.read_partition_sketches(field, where))
+            else partitions_kll(field, self.read_partition_sketches(field, where, partial=partial))
         )
         made = build_histogram(
             found.sketch, column=field.name, type_text=field.type, bins=bins, kind=kind, lower=lower, upper=upper

@@ -109,6 +109,7 @@ class StatisticsFiles(Contents):
         bins: int = 40,
         kind: Kind = "equi-width",
         where: str | BooleanExpression | None = None,
+        partial: Literal["refuse", "include"] = "refuse",
         lower: Any = None,
         upper: Any = None,
     ) -> Histogram:
@@ -125,6 +126,9 @@ class StatisticsFiles(Contents):
         where : str or pyiceberg.expressions.BooleanExpression, optional
             Only the rows of the partitions that this filter selects; needs sketches by partition, which
             `compute(by="partition")` makes.
+        partial : {"refuse", "include"}
+            What to do if `where` selects parts of partitions: raise FilterError, or draw all rows of each partition
+            that it may select rows of.
         lower, upper : object, optional
             Draw the part of the range from `lower` to `upper`, both included: values of the column, or their text. How
             many values lie outside is in the result's `below` and `above`.
@@ -132,7 +136,8 @@ class StatisticsFiles(Contents):
         Raises
         ------
         ColumnNotFoundError, FilterError, CallError
-            The call is wrong, the column can have no sketch, or the filter selects parts of partitions.
+            The call is wrong, the column can have no sketch, or the filter selects parts of partitions, which are not
+            to be included.
         StatisticsMissingError
             No sketch has been committed for this snapshot or an ancestor of it.
 
@@ -144,9 +149,14 @@ class StatisticsFiles(Contents):
         field = self.schema.find(column)
         check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
-        return self._reader.read_histogram(field, bins=bins, kind=kind, where=chosen, lower=lower, upper=upper)
+        _check_partial(partial)
+        return self._reader.read_histogram(
+            field, bins=bins, kind=kind, where=chosen, partial=partial, lower=lower, upper=upper
+        )
 
-    def merge_partition_sketches(self, column: str, where: str | BooleanExpression) -> MergedSketches:
+    def merge_partition_sketches(
+        self, column: str, where: str | BooleanExpression, *, partial: Literal["refuse", "include"] = "refuse"
+    ) -> MergedSketches:
         """Return the committed sketches of the partitions that a filter selects, merged; no data file is touched.
 
         Parameters
@@ -155,6 +165,9 @@ class StatisticsFiles(Contents):
             A top-level column.
         where : str or pyiceberg.expressions.BooleanExpression
             A filter that selects whole partitions.
+        partial : {"refuse", "include"}
+            What to do if it selects parts of partitions: raise FilterError, or merge all rows of each partition that it
+            may select rows of; the result's `partial_partition_count` says how many of them may have other rows too.
 
         Returns
         -------
@@ -165,7 +178,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         ColumnNotFoundError, FilterError
-            There is no such column, or the filter selects parts of partitions.
+            There is no such column, or the filter selects parts of partitions, which are not to be included.
         StatisticsMissingError
             No sketches by partition of the column have been committed for this snapshot or an ancestor of it, or those
             of a selected partition were left out.
@@ -178,7 +191,8 @@ class StatisticsFiles(Contents):
         >>> found.partition_count, found.ndv, found.theta.is_exact
         (128, 22, True)
         """
-        return self._reader.read_partition_sketches(self.schema.find(column), self.bind(where))
+        _check_partial(partial)
+        return self._reader.read_partition_sketches(self.schema.find(column), self.bind(where), partial=partial)
 
     def compute(
         self,
@@ -614,3 +628,8 @@ class StatisticsFiles(Contents):
             allow_recent=allow_recent,
             allow_referred=allow_referred,
         )
+
+
+def _check_partial(partial: object) -> None:
+    if partial not in ("refuse", "include"):
+        raise CallError(f"partial is {partial!r}, expected 'refuse' or 'include'")

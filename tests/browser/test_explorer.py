@@ -160,6 +160,10 @@ def test_tables_and_pictures_are_saved_as_files(opened: ExplorerPage) -> None:
 def test_the_code_gives_what_is_seen(opened: ExplorerPage) -> None:
     opened.root.locator(".icestats-head").get_by_role("button", name="Code").click()
     expect(opened.root.locator(".icestats-answer pre")).to_contain_text("table = icestats.load('demo.events')")
+    wrapping = opened.root.locator(".icestats-answer pre").evaluate(
+        "(pre) => ['whiteSpace', 'wordBreak', 'overflowWrap'].map((name) => getComputedStyle(pre)[name])"
+    )
+    assert wrapping == ["pre-wrap", "normal", "break-word"], "words stay whole, whatever JupyterLab says of code"
     opened.root.locator(".icestats-answer").get_by_role("button", name="Close").click()
     expect(opened.root.locator(".icestats-answer pre")).to_have_count(0)
 

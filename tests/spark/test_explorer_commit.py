@@ -80,7 +80,7 @@ def test_a_gap_is_computed_committed_refreshed_and_undone(
 
 
 def test_a_distribution_is_of_what_is_asked_where_partitions_have_sketches(demo_home: Path) -> None:
-    """Whole days are; a device is a part of partitions, so the whole table's is drawn, and the caption says why."""
+    """Whole days are; a device is a part of some partitions, and a quantity of all: their other rows are not hidden."""
     explorer = icestats.load("demo.events").explore(column="price")
     assert explorer.wait()
     part, state = explorer.parts["histogram"], explorer.state
@@ -96,7 +96,12 @@ def test_a_distribution_is_of_what_is_asked_where_partitions_have_sketches(demo_
     assert state.histogram.where == days
     state.row_filter = "device_id = 74"
     assert explorer.wait()
-    assert part.caption() == "price, double: the whole table, because there are no sketches of just what is asked."
+    touched = "price, double: the partitions that device_id = 74 touches, not only the rows that it selects."
+    assert part.caption() == touched
+    assert 0 < state.histogram.histogram.n < whole
+    state.row_filter = "quantity = 3"
+    assert explorer.wait()
+    assert part.caption() == "price, double: the whole table, not only of the rows that the filter selects."
     assert state.histogram.histogram.n == whole
 
 
@@ -123,7 +128,16 @@ def test_columns_of_selected_partitions_have_what_their_sketches_say(demo_home: 
     assert shown["device_id"]["ndv"] is None
     has_shape = [row["cells"][1]["h"].startswith("median") for row in next(find_blocks(part, "grid"))["rows"]]
     assert has_shape.count(True) == 3, "of the columns whose partitions have sketches"
+    figures = ["name", "ndv", "value_count", "lower_bound", "upper_bound"]
+    marked = part.to_arrow().select(figures)
     state.selection = None
-    state.row_filter = "device_id = 74"
+    state.row_filter = "event_time >= '2026-09-04' and event_time < '2026-09-06'"
     assert explorer.wait()
-    assert part.caption().startswith("10 columns of the whole table, whatever the filter.")
+    assert part.caption().startswith("10 columns, of exactly the 128 partitions that the filter selects.")
+    assert not part.to_arrow().select(figures).equals(marked)
+    state.row_filter = "event_time >= '2026-09-03' and event_time < '2026-09-05'"
+    assert explorer.wait()
+    assert part.to_arrow().select(figures).equals(marked)
+    state.row_filter = "quantity = 3"
+    assert explorer.wait()
+    assert part.caption().startswith("10 columns of the whole table, not only of the rows that the filter selects.")

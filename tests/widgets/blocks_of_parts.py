@@ -29,16 +29,16 @@ def find_button(part: Part, action: str) -> dict[str, Any]:
 def find_texts(part: Part) -> str:
     """Return all sentences and code."""
     blocks = (block for kind in ("text", "code") for block in find_blocks(part, kind))
-    return "\n".join(block["text"] for block in blocks if "text" in block)
+    return "\n".join(f"{block['text']} {block.get('live', '')}".strip() for block in blocks if "text" in block)
 
 
 def find_rows(part: Part, grid: str) -> list[dict[str, str]]:
     """Return the rows of a grid that is shown, by the names of its columns, with their `key`."""
     block = next(block for block in find_blocks(part, "grid") if block["id"] == grid)
     names = [column["name"] for column in block["columns"]]
+    texts = [[f"{cell['t']}{' +' * ('do' in cell)}" for cell in row["cells"]] for row in block["rows"]]
     return [
-        {"key": row["key"], **dict(zip(names, (cell["t"] for cell in row["cells"]), strict=True))}
-        for row in block["rows"]
+        {"key": row["key"], **dict(zip(names, own, strict=True))} for row, own in zip(block["rows"], texts, strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from icestats.answers.schemas import WORKLOAD
 from icestats_widgets.drawing.bounds_figure import build_bounds_figure
+from icestats_widgets.drawing.canvas import text_width
 from icestats_widgets.drawing.q_error_figure import build_q_error_figure
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
 from tests.pictures import check_picture, find_box, keyed, texts
@@ -158,6 +159,23 @@ def test_a_literal_lies_where_its_order_puts_it() -> None:
         (needle,), (low, high), said = marks(*case)
         assert (low <= needle <= high) == is_inside
         assert ("in order, not to scale" in said) == (case[0] == "string" or case[1] == 9_007_199_254_740_992)
+
+
+@pytest.mark.parametrize("width", [240, 300, 354, 420, 446, 560, 900])
+@pytest.mark.parametrize("literal", [dt.datetime(2026, 9, 5, 9), dt.datetime(2026, 9, 1), dt.datetime(2027, 1, 1)])
+def test_bounds_are_written_whole_and_apart_at_every_width(width: int, literal: dt.datetime) -> None:
+    """Near their ends where there is room, on two lines where there is not."""
+    day = dt.datetime(2026, 9, 5, tzinfo=UTC)
+    ends = [day + dt.timedelta(hours=8, seconds=28.134534), day + dt.timedelta(hours=10, seconds=3463.294718)]
+    labels = [f"{end:%Y-%m-%d %H:%M:%S.%f} UTC" for end in ends]
+    value = literal.replace(tzinfo=UTC)
+    picture = build_bounds_figure("timestamptz", *ends, [value], width=width, operator="<")
+    elements = [element for element in check_picture(picture) if element.text in labels]
+    assert [element.text for element in elements] == labels
+    boxes = [(float(e.attrib["x"]), float(e.attrib["y"]), text_width(e.text or "") / 2) for e in elements]
+    assert all(half <= x <= width - half for x, _, half in boxes)
+    (left, first, half), (right, second, other) = boxes
+    assert first != second or left + half < right - other
 
 
 def test_unknown_bounds_say_so() -> None:

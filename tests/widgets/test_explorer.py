@@ -251,7 +251,7 @@ def test_without_statistics_the_histogram_says_what_to_do(hostile_table: icestat
     assert explorer.wait()
     (block,) = explorer.parts["histogram"].document()["blocks"]
     assert "no KLL sketch of column" in block["text"]
-    assert "Statistics" in block["text"]
+    assert block["live"] == "The tab Statistics can make one."
     assert block["tone"] == "quiet"
 
 

@@ -405,3 +405,35 @@ def test_a_selection_plans_what_it_selects(hostile_table: icestats.Table) -> Non
                 plan = hostile_table.plan(selection.row_filter(hostile_table.schema))
                 kept = plan.files("kept")["partition"].to_pylist()
                 assert {str(key) for key in kept} == {str(key) for key in wanted}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said", "meant"),
+    [
+        ("at <= '2025-09-02'", "ends at the first moment of that day", "at < '2025-09-03'"),
+        ("at > '2025-09-02'", "has that day but for its first moment", "at >= '2025-09-03'"),
+        ("id > 3 and at = '2025-09-02'", "is the first moment of that day alone",
+         "id > 3 and (at >= '2025-09-02' and at < '2025-09-03')"),
+        ("at between '2025-09-01' and '2025-09-02'", "ends at the first moment of 2025-09-02",
+         "at >= '2025-09-01' and at < '2025-09-03'"),
+        ("at <= '2024-12-31' or at >= '2025-09-03'", "ends at", "at < '2025-01-01' or at >= '2025-09-03'"),
+    ],
+)  # fmt: skip
+def test_a_date_that_cuts_into_its_day_is_said_and_the_whole_day_offered(
+    hostile_table: icestats.Table, typed: str, said: str, meant: str
+) -> None:
+    asked = Asked(hostile_table)
+    tip = asked.type(typed)["tip"]
+    assert said in tip["text"]
+    assert tip["filter"] == meant
+    assert asked.type(meant)["tip"] is None
+    assert asked.state.row_filter == meant
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["at < '2025-09-02'", "at >= '2025-09-02'", "at <= '2025-09-02T23:59:59+00:00'", "id <= 3", "at <= '2025-",
+     "at is null", "at in ('2025-09-02')", "at <= '9999-12-31'", ""],
+)  # fmt: skip
+def test_of_other_filters_no_date_is_explained(hostile_table: icestats.Table, typed: str) -> None:
+    assert Asked(hostile_table).type(typed)["tip"] is None

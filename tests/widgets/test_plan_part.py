@@ -103,6 +103,7 @@ def test_a_file_opens_to_its_bounds_and_row_groups(planned: Planned) -> None:
     key = planned.grid("files")["rows"][0]["key"]
     planned.part.act("files.cell", {"key": key, "column": "path"})
     card = next(card for card in find_blocks(planned.part.document()["blocks"], "card") if card["title"] == "File")
+    assert planned.grid("files")["selected"] == [key]
     said = " ".join(block["text"] for block in find_blocks(card["blocks"], "text"))
     assert "price < 3.0: bounds overlap, the lower bound" in said
     assert "is below 3.0; id > 2: " in said
@@ -114,6 +115,7 @@ def test_a_file_opens_to_its_bounds_and_row_groups(planned: Planned) -> None:
     assert (number, records, verdict) == ("0", f"{file['record_count']:,}", "kept")
     assert why.startswith("price < 3.0: bounds overlap")
     planned.part.act("close", {})
+    assert planned.grid("files")["selected"] == []
     assert not [card for card in find_blocks(planned.part.document()["blocks"], "card") if card["title"] == "File"]
 
 

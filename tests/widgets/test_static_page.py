@@ -166,3 +166,26 @@ def test_rows_of_a_report_are_sorted_by_numbers_not_by_their_text(kind: str) -> 
         _HEAD, _QUERY, [part], read, "id"
     )  # fmt: skip
     assert re.findall(r"data-value='(\d+)'", text) == ["0", "1", "2"]
+
+
+def test_without_a_kernel_nothing_is_said_of_what_takes_one(hostile_table: icestats.Table) -> None:
+    """No plus to click, no tab to open, no commit to wait for: neither in a report nor in a saved picture."""
+    explorer = hostile_table.explore(column="price")
+    assert explorer.wait()
+    for text in (explorer.to_html(), explorer._picture()):
+        assert "missing" in text
+        assert [
+            words for words in ("missing +", "click to", "The tab Statistics", "before Commit") if words in text
+        ] == []
+
+
+def test_the_code_of_a_report_says_what_has_to_be_put_in(hostile_table: icestats.Table) -> None:
+    """A catalog's properties may hold secrets, so the line that gives them says where they go; the rest runs."""
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    lines = explorer.code().splitlines()
+    given = 'catalog = {"type": ..., "uri": ...}  # put the properties of the table\'s catalog here'
+    assert lines.index(given) + 1 == lines.index("table = icestats.load('db.hostile', catalog=catalog)")
+    names: dict[str, Any] = {}
+    code = explorer.code().replace(given, "catalog = given")
+    exec(code, names | {"given": dict(hostile_table._source.catalog_properties)})

@@ -72,9 +72,9 @@ def test_the_matrix_says_of_each_column_what_there_is(part: Part) -> None:
     }  # fmt: skip
     pick(part, HOSTILE, "ndv")
     assert find_rows(part, "blobs") == []
-    assert "icestats.load('db.hostile', catalog=catalog).compute(table=True).commit()" in [
-        one["text"] for one in find_blocks(part, "code")
-    ]
+    codes = [one["text"].splitlines() for one in find_blocks(part, "code")]
+    call = "icestats.load('db.hostile', catalog=catalog).compute(table=True).commit()"
+    assert ['catalog = {"type": ..., "uri": ...}  # put the properties of the table\'s catalog here', call] in codes
     evidence = next(row["evidence"] for row in find_rows(part, "engines") if row["engine"] == "Spark")
     assert ".java" in evidence
     part.act("matrix.search", {"text": "pri missing"})
@@ -181,3 +181,21 @@ def test_what_a_page_may_not_say_changes_nothing(explorer: Explorer, part: Part,
     part.act(verb, value)
     assert explorer.state.request is None
     assert part.document()["blocks"][0] == before["blocks"][0]
+
+
+def test_the_headline_says_what_is_missing_and_what_is_behind(part: Part, stale_table: icestats.Table) -> None:
+    """Nothing is up to date above cells that are missing; what takes a kernel is said on the living page alone."""
+    headline = next(find_blocks(part, "text"))
+    assert headline["text"].startswith(
+        "Missing: distinct values (Theta) of 4 columns; distribution (KLL) of 4 columns;"
+    )
+    assert headline["text"].endswith("; partition statistics file; manifest statistics.")
+    assert "Commit" in headline["live"]
+    assert find_button(part, "statistics.refresh")["label"] == "Compute everything"
+    explorer = stale_table.explore()
+    assert explorer.wait()
+    stale = explorer.parts["statistics"]
+    text = next(find_blocks(stale, "text"))["text"]
+    assert "distinct values (Theta) of 3 columns" in text
+    assert text.endswith("Behind: 2 statistics.")
+    assert find_button(stale, "statistics.refresh")["label"] == "Update what is behind"

@@ -19,6 +19,7 @@ from icestats.answers.text import printable
 from icestats.errors import CallError
 from icestats.table.table import Table
 from icestats_widgets.page.filter_bar import FilterBar
+from icestats_widgets.page.given_names import define_given
 from icestats_widgets.page.grid import Row
 from icestats_widgets.page.head import build_head, title_of
 from icestats_widgets.page.part import Part
@@ -118,8 +119,8 @@ class Explorer(anywidget.AnyWidget):
         for part in self.parts.values():
             if line := part.code():
                 seen.setdefault(line, part.name)
-        lines = ["import icestats", "", f"table = {self.state.table.code()}"]
-        if self.state.selection is not None:
+        lines = ["import icestats", "", *define_given(f"table = {self.state.table.code()}").split("\n")]
+        if any("read_part(" in line for line in seen):
             lines = ["import datetime", "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 

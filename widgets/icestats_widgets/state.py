@@ -199,10 +199,16 @@ class ExplorerState(HasTraits):
     Type: dict of str to `sparks.Spark`. Default: empty.
     """
 
-    part_sketches = Any(None)
-    """What sketches by partition say of the selection's columns.
+    asked_part = Any(None)
+    """The partitions that are selected, of those that the filter may select rows of.
 
-    Type: `sparks.PartSketches` or None. Default: None, not read yet, or nothing is selected.
+    Type: `selected_part.SelectedPart` or None. Default: None, nothing is asked or it is not read yet.
+    """
+
+    part_sketches = Any(None)
+    """What sketches by partition say of the columns of `asked_part`.
+
+    Type: `sparks.PartSketches` or None. Default: None, not read yet, or nothing is asked.
     """
 
     columns = Any(None)

@@ -282,11 +282,34 @@ def select_partitions(
 
     Notes
     -----
-    Never wrong, rather undecided: a partition is `whole` or left out only where its values prove it. NaN is undecided
-    (engines order it differently), and so are times before 1970, which early writers rounded the wrong way.
+    As of `judge_partitions`: a partition is `whole` or left out only where its values prove it.
     """
     by_spec = group_keys([entry.key for entry in partitions], specs, schema)
-    count = len(partitions)
+    may, must = judge_partitions(row_filter, by_spec, len(partitions))
+    return PartitionSelection(
+        tuple(partitions[i] for i in np.flatnonzero(must).tolist()),
+        tuple(partitions[i] for i in np.flatnonzero(may & ~must).tolist()),
+    )
+
+
+def judge_partitions(row_filter: RowFilter, by_spec: Sequence[SpecGroups], count: int) -> tuple[Mask, Mask]:
+    """Return of which partitions a row filter may select rows, and of which it selects every row.
+
+    Parameters
+    ----------
+    row_filter : RowFilter
+        The filter.
+    by_spec : sequence of SpecGroups
+        The partitions' values.
+    count : int
+        How many partitions there are.
+
+    Notes
+    -----
+    Never wrong, rather undecided: a partition has all its rows selected, or none, only where its values prove it. NaN
+    is undecided (engines order it differently), and so are times before 1970, which early writers rounded the wrong
+    way.
+    """
 
     def judge(condition: Condition) -> tuple[Mask, Mask]:
         """Say of each partition whether rows may be selected, and whether every one is."""
@@ -307,11 +330,7 @@ def select_partitions(
             return found.may, found.must | (nan & leaf.values.has_nan)
         return found.may | nan, found.must & ~nan
 
-    may, must = judge(row_filter.without_nulls)
-    return PartitionSelection(
-        tuple(partitions[i] for i in np.flatnonzero(must).tolist()),
-        tuple(partitions[i] for i in np.flatnonzero(may & ~must).tolist()),
-    )
+    return judge(row_filter.without_nulls)
 
 
 def describe_partition_fields(specs: Mapping[int, PartitionSpec], schema: Schema) -> str:

@@ -8,6 +8,7 @@ import { Figure } from "./figure.js";
 import { Form, FormField } from "./form.js";
 import { Grid } from "./grid.js";
 import { PartContext, useAct, useOwned } from "./hooks.js";
+import { unbroken } from "./unbroken.js";
 
 /** @param {{ blocks: Block[] }} props */
 export function Blocks({ blocks }) {
@@ -18,7 +19,7 @@ export function Blocks({ blocks }) {
 /** @param {{ block: Block }} props */
 function OneBlock({ block }) {
   switch (block.is) {
-    case "text": return html`<${Text} text=${block.text} tone=${block.tone} />`;
+    case "text": return html`<${Text} text=${[block.text, block.live].filter(Boolean).join(" ")} tone=${block.tone} />`;
     case "facts": return html`<${Facts} facts=${block.facts} />`;
     case "code": return html`<${Code} text=${block.text} />`;
     case "figure": return html`<${Figure} block=${block} />`;
@@ -33,7 +34,7 @@ function OneBlock({ block }) {
 /** @param {{ text: string, tone?: string }} props */
 function Text({ text, tone = "" }) {
   if (tone === "busy") return html`<${Busy} key=${text} text=${text} />`;
-  return html`<p class=${`icestats-text is-${tone || "plain"}`} role=${tone === "bad" ? "alert" : undefined}>${text}</p>`;
+  return html`<p class=${`icestats-text is-${tone || "plain"}`} role=${tone === "bad" ? "alert" : undefined}>${unbroken(text)}</p>`;
 }
 
 /** @param {{ facts: Fact[] }} props */

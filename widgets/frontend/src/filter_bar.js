@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { CopyButton } from "./buttons.js";
 import { useDebounced, useLink, useMessages, useMood, useOwned, useTrait } from "./hooks.js";
+import { unbroken } from "./unbroken.js";
 
 const TYPING_MS = 150;
 const COMPLETING_MS = 60;
@@ -132,6 +133,7 @@ export function FilterBar() {
   const tone = mood === "lost" || (!MOODS[mood] && query.error) ? "bad" : "plain";
   const is_waiting = mood === "waiting" || mood === "busy" || query.busy;
   const asks = Boolean(text || query.chips?.length);
+  const tip = text === query.text ? query.tip : null;
   const ideas = asks ? [] : (query.ideas ?? []);
   return html`<div class="icestats-query" role="search">
     <div class="icestats-query-line">
@@ -159,6 +161,8 @@ export function FilterBar() {
       <span id=${`${id}-said`} class=${`icestats-said is-${tone}`} role="status" title=${said}>${said}</span>
       ${query.code && html`<${CopyButton} label=${`Copy as Python: ${query.code}`} text=${() => query.code ?? ""}>Code<//>`}
     </div>
+    ${tip && html`<p class="icestats-advice" role="note"><span>${unbroken(tip.text)}</span>
+      <button type="button" class="icestats-idea" onClick=${() => enter(tip.filter)}>Use it</button></p>`}
   </div>`;
 }
 

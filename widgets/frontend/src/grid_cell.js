@@ -24,14 +24,15 @@ function CellText({ text, isName }) {
  * }} props
  */
 export function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
-  const text = cell.t ?? "";
+  const text = `${cell.t ?? ""}${cell.do ? " +" : ""}`;
+  const about = [cell.h ?? text, cell.do].filter(Boolean).join("\n");
   const twisty = { true: "▾", false: "▸", undefined: "" }[String(tree?.open)];
   const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${kindClass(cell.k)}`;
   const content = html`${cell.svg && html`<${Picture} svg=${cell.svg} label=${cell.h ?? ""} />`}
     ${cell.b !== undefined && html`<i class="icestats-bar" style=${{ width: `${100 * cell.b}%` }}></i>`}
     ${(text || !cell.svg) && html`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} />`}
     ${cell.s && html`<small>${cell.s}</small>`}`;
-  return html`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${cell.h ?? text}
+  return html`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${about}
     style=${tree && { paddingInlineStart: `${6 + 16 * tree.depth}px` }}>
     ${tree && html`<span class="icestats-twisty" aria-hidden="true">${twisty}</span>`}
     ${isCard && html`<span class="icestats-card-label">${column.title}</span>`}

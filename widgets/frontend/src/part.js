@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Blocks } from "./blocks.js";
 import { CopyButton, Tool } from "./buttons.js";
 import { PartContext, useLink, useOwned } from "./hooks.js";
+import { unbroken } from "./unbroken.js";
 
 /**
  * What of a part is to be seen: its blocks, a line, or nothing.
@@ -49,7 +50,7 @@ export function Part({ name, place, content, isCollapsed, isWide, fills }) {
       <h3 id=${headId}><button type="button" class="icestats-fold" aria-expanded=${String(!collapsed)} onClick=${collapse}>
         <span class="icestats-twisty" aria-hidden="true">${collapsed ? "▸" : "▾"}</span>${title}</button></h3>
       ${(place.number ?? "") !== "" && html`<span class="icestats-count">${place.number}</span>`}
-      <p class="icestats-caption" title=${content.caption}>${content.caption}</p>
+      <p class="icestats-caption" title=${content.caption}>${unbroken(content.caption ?? "")}</p>
       <span class="icestats-tools">
         ${code && html`<${CopyButton} label=${`Copy as Python: ${code}`} text=${() => code}>Code<//>`}
         <${Tool} label=${`${title}: ${wide ? "half" : "the whole"} width`} isOn=${wide} name="icestats-widen" press=${widen}>Wide<//>

@@ -16,7 +16,7 @@ export interface Head {
 export interface Chip { text: string; action: unknown; about?: string }
 export interface Query {
   text: string; error?: string; hint?: string; summary?: string; busy?: boolean; is_waiting?: boolean; chips?: Chip[]; ideas?: string[];
-  code?: string;
+  code?: string; tip?: { text: string; filter: string } | null;
 }
 export interface Tab { name: string; title: string; badge?: string | number | null }
 export interface PartPlace { tab: string; title: string; number?: string | number | null }
@@ -25,7 +25,7 @@ export interface PartContent {
 }
 export interface Arrangement { collapsed: string[]; wide: string[] }
 
-export interface TextBlock { is: "text"; text: string; tone?: string }
+export interface TextBlock { is: "text"; text: string; live?: string; tone?: string }
 export interface FactsBlock { is: "facts"; facts: Fact[] }
 export interface CodeBlock { is: "code"; text: string }
 export interface FigureBlock {
@@ -35,7 +35,7 @@ export interface FigureBlock {
 export interface Column {
   name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean;
 }
-export interface Cell { t?: string; h?: string; s?: string; k?: string; b?: number; a?: string; svg?: string }
+export interface Cell { t?: string; h?: string; s?: string; k?: string; b?: number; a?: string; do?: string; svg?: string }
 export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[]; k?: string }
 export interface GridBlock {
   is: "grid"; id: string; label: string; columns: Column[]; row_count: number; offset: number; rows: Row[];

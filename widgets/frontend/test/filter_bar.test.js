@@ -136,3 +136,12 @@ test("a kernel that is busy, and one that has ended, are said", async () => {
   await page.click(".icestats-chip button");
   assert.match(page.find(".icestats-said").textContent, /has ended/);
 });
+
+test("what a date means is said below the line, and one click writes the whole day", async () => {
+  const text = "at <= '2026-09-09'";
+  await page.set("query", { text, tip: { text: "ends at midnight", filter: "at < '2026-09-10'" } });
+  assert.equal(page.find(".icestats-advice > span").textContent, "ends at midnight");
+  await page.click(".icestats-advice button");
+  assert.deepEqual(page.sent("query.enter"), [{ text: "at < '2026-09-10'" }]);
+  assert.equal(page.el.querySelector(".icestats-advice"), null, "it is about what stands in the line");
+});

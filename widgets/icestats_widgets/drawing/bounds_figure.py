@@ -13,8 +13,10 @@ from icestats_widgets.drawing.canvas import Canvas, Picture, Plot, shorten, text
 from icestats_widgets.drawing.scales import LinearScale
 
 MOST_LITERALS = 5
-_HEIGHT, _SIDE, _TOP, _TALL = 104, 40, 40, 26
+_HEIGHT, _SIDE, _TOP, _TALL = 118, 40, 54, 26
 _LONGEST = 230
+_GAP = 12
+"""Pixels between the labels of the bounds."""
 _CLOSE = 0.02
 """Values that are closer than this share of the range are drawn in their order, not to scale."""
 _NUMBERS = frozenset({"int", "long", "float", "double", "decimal", "boolean"})
@@ -64,7 +66,7 @@ def build_bounds_figure(
     canvas.text(width - 4, 14, note, anchor="end")
     canvas.text(4, 14, shorten(predicate, width - 24 - text_width(note)), "text strong")
     _draw_matching(canvas, plot, operator, [x for x, _ in marks])
-    _draw_bounds(canvas, plot, ends, [_label(type_text, value) for value in (lower, upper)])
+    _draw_bounds(canvas, plot, ends, [shorten(_label(type_text, value), width - 8) for value in (lower, upper)])
     _draw_literals(canvas, plot, marks)
     return canvas.picture()
 
@@ -136,13 +138,23 @@ def _draw_bounds(canvas: Canvas, plot: Plot, ends: Sequence[float | None], label
         half = text_width(labels[0]) / 2
         canvas.text(min(max(middle, half + 2), canvas.width - half - 2), plot.top - 10, labels[0], anchor="middle")
         return
-    middle = min(max(middle, canvas.width * 0.2), canvas.width * 0.8)
-    for label, end, at in ((labels[0], "end", low), (labels[1], "start", high)):
-        room = middle - 8 if end == "end" else canvas.width - middle - 8
-        text = shorten(label, room)
-        half = text_width(text) / 2
-        center = min(at, middle - 6 - half) if end == "end" else max(at, middle + 6 + half)
-        canvas.text(min(max(center, half + 2), canvas.width - half - 2), plot.top - 10, text, anchor="middle")
+    (left, right), is_stacked = _place_labels(low, high, labels, canvas.width)
+    canvas.text(left, plot.top - (24 if is_stacked else 10), labels[0], anchor="middle")
+    canvas.text(right, plot.top - 10, labels[1], anchor="middle")
+
+
+def _place_labels(low: float, high: float, labels: Sequence[str], width: float) -> tuple[tuple[float, float], bool]:
+    """Return the middles of the labels of both bounds, each near its bound, and whether they need a line each."""
+    halves = [text_width(label) / 2 for label in labels]
+    left, right = (min(max(at, half + 2), width - half - 2) for at, half in zip((low, high), halves, strict=True))
+    lacking = left + halves[0] + _GAP - (right - halves[1])
+    if lacking <= 0:
+        return (left, right), False
+    if sum(halves) * 2 + _GAP + 4 > width:
+        return (left, right), True
+    left = max(halves[0] + 2, left - lacking / 2)
+    right = min(max(right, left + halves[0] + _GAP + halves[1]), width - halves[1] - 2)
+    return (min(left, right - halves[1] - _GAP - halves[0]), right), False
 
 
 def _draw_literals(canvas: Canvas, plot: Plot, marks: Sequence[tuple[float, str]]) -> None:

@@ -309,7 +309,7 @@ def _draw_overlap(canvas: Canvas, plot: Plot, steps: Sequence[tuple[float, float
     for a, b, depth in steps:
         if depth:
             left = plot.x_at(a)
-            title = f"up to {counted(depth, 'data manifest')} overlap here: click to select them"
+            title = f"up to {counted(depth, 'data manifest')} overlap here"
             box = (left, plot.top, max(plot.x_at(b) - left, 0.5), plot.height)
             canvas.rect(*box, "hidden", key=f"over {a!r} {b!r}", title=title)
 

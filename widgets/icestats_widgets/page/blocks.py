@@ -11,15 +11,18 @@ Block = dict[str, Any]
 """`is` says what it is; the rest is text, numbers and further blocks."""
 
 
-def text_block(text: str, tone: str = "") -> Block:
+def text_block(text: str, tone: str = "", *, live: str = "") -> Block:
     """Return a sentence; `tone` is empty, `quiet`, `good`, `bad` or `busy`.
+
+    `live` goes on with what only makes sense where a kernel answers: no saved picture and no report says it.
 
     Examples
     --------
     >>> text_block("No problems found.", "good")
     {'is': 'text', 'text': 'No problems found.', 'tone': 'good'}
     """
-    return {"is": "text", "text": printable_lines(text.split("\n")), "tone": tone}
+    said: Block = {"is": "text", "text": printable_lines(text.split("\n")), "tone": tone}
+    return {**said, "live": printable_lines(live.split("\n"))} if live else said
 
 
 def fact(label: str, value: str, about: str = "", tone: str = "") -> Block:

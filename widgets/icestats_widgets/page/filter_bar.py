@@ -11,6 +11,7 @@ from icestats.answers.text import counted, printable, render_bytes, render_count
 from icestats.estimation.estimates import Estimates
 from icestats.plan.pruning.plan import Plan
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, drop_chip, effective_filter, find_chips
+from icestats_widgets.reading.filters.date_literals import find_date_hint
 from icestats_widgets.reading.filters.filter_check import check_filter
 from icestats_widgets.reading.filters.filter_completion import complete_filter
 from icestats_widgets.state import ExplorerState
@@ -64,6 +65,7 @@ class FilterBar:
                 for chip in find_chips(self.state)
             ],
             "ideas": list(self.state.ideas),
+            "tip": self._tip() if check.fits else None,
             "code": self.code(),
         }
 
@@ -109,6 +111,10 @@ class FilterBar:
         is_same = estimates is not None and estimates.row_filter == plan.row_filter
         rows = _rows(estimates) if is_same and asked_manifests(self.state) is None else ""
         return f"{summarize_plan(plan, self.state)}{rows}"
+
+    def _tip(self) -> dict[str, str] | None:
+        hint = find_date_hint(self.text, self.state.table.schema)
+        return None if hint is None else {"text": printable(hint.text), "filter": hint.row_filter}
 
     def code(self) -> str:
         """Return what everything that is asked comes to, as Python text."""

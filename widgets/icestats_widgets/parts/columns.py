@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.answers.text import counted, render_count
 from icestats.iceberg.metadata import Schema
@@ -14,7 +15,8 @@ from icestats_widgets.page.blocks import Block
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, render_value, text_cell
 from icestats_widgets.page.grid import Grid, Row, Seen
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.filters.asked_filter import effective_filter
+from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
+from icestats_widgets.reading.selected_part import SelectedPart
 from icestats_widgets.reading.sparks import PartSketches, Spark
 
 _COLUMNS = (
@@ -38,7 +40,10 @@ class ColumnsPart(Part):
     name = "columns"
     title = "Columns"
     tab = "columns"
-    follows = ("columns", "table", "column", "sparks", "part", "part_sketches", "selection", "row_filter", "clauses")
+    follows = (
+        "columns", "table", "column", "sparks", "asked_part", "part_sketches", "selection", "row_filter", "clauses",
+    )  # fmt: skip
+    hears = ("columns", "asked_part")
 
     def build(self) -> None:
         """Make the grid."""
@@ -53,9 +58,9 @@ class ColumnsPart(Part):
     def blocks(self) -> list[Block]:
         """Return the columns as a table."""
         state = self.state
-        is_waiting = not state.has_part and self.grid.block()["row_count"] and not state.notes.get("part")
-        columns = state.part.columns if self._is_part else state.columns
-        shown = (state.table, columns, state.sparks, state.selection, self._sketches, self.is_loading)
+        is_waiting = self._is_waiting and self.grid.block()["row_count"]
+        columns = self._part.columns if self._part is not None else state.columns
+        shown = (state.table, columns, state.sparks, self._part, self._sketches, self.is_loading)
         if not is_waiting and any(one is not two for one, two in zip(shown, self._shown or [None] * 6, strict=True)):
             self._shown = shown
             self.grid.show(self._rows())
@@ -65,42 +70,81 @@ class ColumnsPart(Part):
 
     def caption(self) -> str:
         """Return how many columns there are, and of what."""
+        count = counted(len(self.state.table.schema.columns), "column")
+        if (reason := self.state.notes.get("asked_part")) is not None and self.state.columns is not None:
+            return f"{count} of the whole table: {reason}"
         if self.note:
             return self.note
+        if self._is_waiting and self.state.columns is not None:
+            return f"{count}: reading what is asked …"
         if self.to_arrow() is None:
             return "Reading the manifests …"
-        part = f" of {self.state.selection.text}" if self._is_part else ""
-        if self.state.selection is None and effective_filter(self.state) is not None:
-            part = " of the whole table, whatever the filter"
-        count = counted(len(self.state.table.schema.columns), "column")
-        return f"{count}{part}.\nClick one for its distribution, hover a figure for its source."
+        return f"{count}{self._of()}.\nClick one for its distribution, hover a figure for its source."
+
+    def _of(self) -> str:
+        """Return of what the figures are, and whether they are of exactly the rows that are asked."""
+        part = self._asked
+        if part is None:
+            return ""
+        partitions = counted(pc.sum(pc.greater(part.partitions["data_file_count"], 0)).as_py() or 0, "partition")
+        selection = "" if part.selection is None else f" of {part.selection.text}"
+        if part.is_narrowed and not part.file_count:
+            return f"{selection} of nothing: the filter selects no partition"
+        if part.is_narrowed and not part.holds_more:
+            return f"{selection}, of exactly the {partitions} that the filter selects"
+        if part.is_narrowed:
+            return f"{selection}, of the {partitions} that the filter touches, not only the rows that it selects"
+        rest = ", not only of the rows that the filter selects" if part.holds_more else ""
+        if part.row_filter and not part.holds_more:
+            rest = ", all of which the filter selects"
+        return f"{selection or ' of the whole table'}{rest}"
 
     def to_arrow(self) -> pa.Table | None:
-        """Return the columns, of the selected part if there is one."""
-        if not self._is_part:
+        """Return the columns, of the part that is asked if there is one."""
+        if self._part is None:
             return self.state.columns
-        columns, sketches = self.state.part.columns, self._sketches
+        columns, sketches = self._part.columns, self._sketches
         return columns if sketches is None else sketches.fill(columns)
 
     def code(self) -> str:
-        """Return the Python line that gives the columns, of the selected part if there is one."""
-        selection = self.state.selection
-        return "table.columns()" if selection is None else f"read_part(table, {selection!r}).columns"
+        """Return the Python line that gives the columns, of the part that is asked if there is one."""
+        part = self._part
+        if part is None:
+            return "table.columns()"
+        asked = [repr(part.selection)] if part.selection is not None else []
+        asked += [f"row_filter={part.row_filter!r}"] if part.is_narrowed else []
+        return f"read_part(table, {', '.join(asked)}).columns"
 
     @property
-    def _is_part(self) -> bool:
-        return self.state.part is not None and self.state.part.selection == self.state.selection
+    def _asked(self) -> SelectedPart | None:
+        """What is asked, once it is read."""
+        found: SelectedPart | None = self.state.asked_part
+        state = self.state
+        return found if found is not None and found.answers(state.selection, filter_beside_selection(state)) else None
+
+    @property
+    def _part(self) -> SelectedPart | None:
+        """What is asked, if it is less than the whole table."""
+        found = self._asked
+        return None if found is None or found.is_whole else found
+
+    @property
+    def _is_waiting(self) -> bool:
+        is_asked = self.state.selection is not None or bool(filter_beside_selection(self.state))
+        return is_asked and self._asked is None and not self.note
 
     @property
     def _sketches(self) -> PartSketches | None:
-        found = self.state.part_sketches
-        return found if found is not None and found.selection == self.state.selection else None
+        found: PartSketches | None = self.state.part_sketches
+        part = self._part
+        is_same = found is not None and part is not None and found.part.answers(part.selection, part.row_filter)
+        return found if is_same else None
 
     def _rows(self) -> list[Row]:
         columns = self.to_arrow()
         if columns is None:
             return build_pending_rows(self.state.table.schema, "…" if self.is_loading else UNKNOWN)
-        if self.state.selection is None:
+        if self._part is None:
             return build_column_rows(columns, self.state.sparks)
         return build_column_rows(columns, {} if self._sketches is None else self._sketches.sparks)
 

@@ -25,7 +25,13 @@ from icestats_widgets.page.grid import Grid
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.commit_preview import ACCURACY, FOUND, build_accuracy_rows, build_costs, build_found_rows
 from icestats_widgets.reading.computation import BUSY, Computation
-from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, find_blob_ages, match_columns
+from icestats_widgets.reading.compute_request import (
+    UNCHANGED,
+    ComputeRequest,
+    describe_cost,
+    find_blob_ages,
+    match_columns,
+)
 from icestats_widgets.state import ExplorerState
 
 _KINDS = {
@@ -86,7 +92,7 @@ class ComputePart(Part):
         cost = describe_cost(self.request, state)
         return [
             self._build_choice(),
-            text_block(cost, "quiet"),
+            text_block(cost, "quiet", live="" if self.request.is_empty else UNCHANGED),
             self._build_buttons(),
             *self._build_status(),
             *self._build_removal(),

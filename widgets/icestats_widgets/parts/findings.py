@@ -13,7 +13,7 @@ from icestats.answers.text import counted
 from icestats.table.overview import Overview
 from icestats_widgets.page.blocks import Block, button, card_block, code_block, form_block, text_block
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, request_update
+from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
 from icestats_widgets.reading.question_coordinator import QuestionCoordinator, is_small
 from icestats_widgets.state import ExplorerState
 
@@ -112,7 +112,8 @@ class FindingsPart(Part):
         blocks = [text_block(finding.evidence)] if finding.evidence else []
         actions = []
         if finding.fix is not None:
-            blocks += [code_block(finding.fix), text_block(self._describe_cost(finding), "quiet")]
+            live = UNCHANGED if finding.fix.startswith("table.") else ""
+            blocks += [code_block(finding.fix), text_block(self._describe_cost(finding), "quiet", live=live)]
             if finding.fix.startswith("table."):
                 actions.append({**button("page.tab", "Open the statistics"), "value": {"name": "statistics"}})
         is_open = finding.title in self._opened

@@ -26,7 +26,7 @@ from icestats_widgets.page.blocks import (
     toggle,
 )
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, filters_of_distribution
+from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, filter_beside_selection
 from icestats_widgets.reading.histogram_part import HistogramPart
 from icestats_widgets.state import KINDS
 
@@ -57,7 +57,7 @@ class HistogramPanel(Part):
         if part is None or part.histogram.column != column:
             if self.is_loading:
                 return [text_block(f"{column}: reading …", "busy")]
-            return [text_block(f"{self.note}. The tab Statistics can make one." if self.note else "", "quiet")]
+            return [text_block(f"{self.note}.", "quiet", live="The tab Statistics can make one.")] if self.note else []
         return [self._controls(part), *self._shown(part)]
 
     def caption(self) -> str:
@@ -68,8 +68,10 @@ class HistogramPanel(Part):
         of = "the whole table"
         if part.where is not None:
             of = f"the partitions where {part.where}{self._untold}"
+            if part.holds_more:
+                of = f"the partitions that {part.where} touches{self._untold}, not only the rows that it selects"
         elif self._is_asked:
-            of = "the whole table, because there are no sketches of just what is asked"
+            of = f"the whole table{part.of_whole}"
         return f"{column}, {part.histogram.type}: {of}."
 
     @property
@@ -81,7 +83,8 @@ class HistogramPanel(Part):
 
     @property
     def _is_asked(self) -> bool:
-        return self.state.selection is not None or bool(filters_of_distribution(self.state))
+        clauses = filter_beside_selection(self.state, without=f"histogram:{self.state.column}")
+        return self.state.selection is not None or bool(clauses)
 
     def to_arrow(self) -> pa.Table | None:
         """Return the bins that are drawn."""
@@ -89,10 +92,11 @@ class HistogramPanel(Part):
 
     def code(self) -> str:
         """Return the Python line that gives the histogram."""
-        if self.state.column is None:
-            return ""
         part = self.state.histogram
-        where = "" if part is None or part.where is None else f", where={part.where!r}"
+        if part is None or part.histogram.column != self.state.column:
+            return ""
+        where = "" if part.where is None else f", where={part.where!r}"
+        where += ", partial='include'" if part.holds_more else ""
         bins = "" if self.state.bins == 20 else f", bins={self.state.bins}"
         kind = "" if self.state.kind == KINDS[0] else f", kind={self.state.kind!r}"
         return f"table.histogram({self.state.column!r}{bins}{kind}{where})"

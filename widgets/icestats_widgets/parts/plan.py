@@ -201,6 +201,7 @@ class PlanPart(Part):
             return [form_block(button("plan.list", label, about="takes seconds for a table of this size"))]
         grid = self.found[kind]
         grid.label = result.step.step.capitalize()
+        grid.selected = [f"f{self._file}"] if kind == "files" and self._file is not None else []
         state = (plan, number, self._which, self._partition)
         if self._built != state:
             self._built = state

@@ -34,11 +34,11 @@ STEP_COLUMNS = (
 )
 _WHY = (
     {"name": "verdict", "title": "verdict", "width": "minmax(64px,.5fr)", "sortable": False},
-    {"name": "why", "title": "why, with the evidence", "width": "minmax(200px,2.6fr)", "sortable": False},
+    {"name": "why", "title": "why, with the evidence", "width": "minmax(120px,2.2fr)", "sortable": False},
 )
 _SIZES = (
-    {"name": "records", "title": "records", "width": "minmax(76px,.7fr)", "align": "end"},
-    {"name": "bytes", "title": "bytes", "width": "minmax(76px,.7fr)", "align": "end"},
+    {"name": "records", "title": "records", "width": "minmax(66px,.6fr)", "align": "end"},
+    {"name": "bytes", "title": "bytes", "width": "minmax(66px,.6fr)", "align": "end"},
 )
 MANIFEST_COLUMNS = ({"name": "path", "title": "manifest", "width": "minmax(160px,1.6fr)"}, *_SIZES, *_WHY)
 PARTITION_COLUMNS = (
@@ -49,7 +49,7 @@ PARTITION_COLUMNS = (
 )
 FILE_COLUMNS = (
     {"name": "path", "title": "file", "width": "minmax(160px,1.6fr)"},
-    {"name": "partition", "title": "partition", "width": "minmax(110px,1fr)"},
+    {"name": "partition", "title": "partition", "width": "minmax(150px,1.2fr)"},
     *_SIZES,
     *_WHY,
 )

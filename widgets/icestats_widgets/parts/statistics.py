@@ -20,6 +20,7 @@ from icestats_widgets.page.blocks import (
     toggle,
 )
 from icestats_widgets.page.cells import Cell, text_cell
+from icestats_widgets.page.given_names import define_given
 from icestats_widgets.page.grid import Grid, Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.statistics_details import (
@@ -31,7 +32,7 @@ from icestats_widgets.parts.statistics_details import (
 )
 from icestats_widgets.parts.statistics_matrix import KINDS, OF_COLUMNS, OF_TABLE, Matrix, Standing
 from icestats_widgets.reading.computation import BUSY, Computation
-from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, request_update
+from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
 from icestats_widgets.state import ExplorerState
 
 _MATRIX = (
@@ -79,6 +80,7 @@ class StatisticsPart(Part):
         self._read: tuple[Any, ...] = ()
         self._matrix: Matrix | None = None
         self._counts: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
 
     def blocks(self) -> list[Block]:
         """Return the matrix, and the details of what is chosen."""
@@ -86,7 +88,7 @@ class StatisticsPart(Part):
         matrix = self._find_matrix()
         if matrix is None:
             return [] if self.note is None else [text_block(self.note, "bad")]
-        self._counts = Counter()
+        self._counts, self._missing = Counter(), Counter()
         fields = [field for field in state.table.schema.top_level if field.is_primitive]
         rows = [self._build_row(matrix, field.field_id, field.name) for field in fields]
         shown = [row for row in rows if row.pop("is_gap") or not self._is_gaps_only]
@@ -128,7 +130,7 @@ class StatisticsPart(Part):
         self.redraw()
 
     def on_refresh(self, _: object) -> None:
-        """Bring everything up to date: begin to compute what is behind."""
+        """Begin to compute what is behind."""
         request = request_update(self.state.table, self.state.sketches)
         if request is not None and not self._computation.is_busy:
             self.state.request = request
@@ -159,30 +161,48 @@ class StatisticsPart(Part):
         engines = [("", "all engines"), *((name, name) for name in list_engines())]
         request = request_update(state.table, state.sketches)
         refresh = button(
-            "statistics.refresh", "Bring everything up to date", tone="primary",
+            "statistics.refresh", _name_update(request), tone="primary",
             is_disabled=request is None or state.phase in BUSY,
             about="" if request is None else describe_cost(request, state),
         )  # fmt: skip
-        cost = "Everything that is committed is up to date." if request is None else describe_cost(request, state)
+        headline, cost = self._headline(), "" if request is None else f"{describe_cost(request, state)} {UNCHANGED}"
         form = form_block(
             choice("statistics.engine", "for", state.engine, engines, about="What this engine has, and lacks"),
             toggle("statistics.gaps", "only gaps", self._is_gaps_only),
             refresh,
         )
         if state.table.snapshot is None:
-            cost = "Nothing has been written to the table yet."
+            headline, cost = "Nothing has been written to the table yet.", ""
         elif state.sketches is None:
-            cost = "" if state.notes.get("sketches") else "Reading the statistics files …"
-        return [form, *([text_block(cost, "quiet")] if cost else [])]
+            headline, cost = "" if state.notes.get("sketches") else "Reading the statistics files …", ""
+        return [form, *([text_block(headline, "quiet", live=cost)] if headline or cost else [])]
+
+    def _headline(self) -> str:
+        """Return what is missing, and whether what is committed is up to date."""
+        kinds = [
+            KINDS[kind].title + (f" of {counted(count, 'column')}" if kind in OF_COLUMNS else "")
+            for kind, count in self._missing.items()
+        ]
+        said = [f"Missing: {'; '.join(kinds)}."] if kinds else []
+        sketches = self.state.sketches
+        if self._counts["behind"]:
+            said.append(f"Behind: {counted(self._counts['behind'], 'statistic')}.")
+        elif not kinds:
+            said.append("Nothing is missing, nothing behind.")
+        elif sketches is not None and sketches.num_rows:
+            said.append("What is committed is up to date.")
+        return " ".join(said)
 
     def _build_row(self, matrix: Matrix, field_id: int, name: str) -> Row:
         found = {kind: matrix.find(kind, field_id, name, self.state.engine) for kind in OF_COLUMNS}
         cells = [text_cell(name, kind="strong"), *(self._build_cell("matrix", one) for one in found.values())]
+        self._missing.update(kind for kind, one in found.items() if one.word == "missing")
         is_gap = any(one.is_lacking if self.state.engine else one.is_gap for one in found.values())
         return {"key": f"c{field_id}", "depth": 0, "cells": cells, "is_gap": is_gap}
 
     def _build_own_row(self, matrix: Matrix, kind: str) -> Row:
         standing = matrix.find(kind, None, "", self.state.engine)
+        self._missing.update([kind] * (standing.word == "missing"))
         return {
             "key": kind, "depth": 0,
             "cells": [text_cell(OF_TABLE[kind].title, kind="strong"), self._build_cell("own", standing)],
@@ -201,10 +221,8 @@ class StatisticsPart(Part):
 
     def _build_cell(self, grid: str, standing: Standing) -> Cell:
         self._counts["that nothing gives" if standing.word == "nothing gives it" else standing.word] += 1
-        about, text = [standing.text], f"{standing.text} +" if standing.is_gap else standing.text
-        if standing.is_gap:
-            about.append("click to add it to what is computed")
-        cell: Cell = {"v": standing.rank}
+        about, text = [standing.text], standing.text
+        cell: Cell = {"v": standing.rank, **({"do": "click to add it to what is computed"} if standing.is_gap else {})}
         if standing.ignored_by:
             self._counts["ignored"] += 1
             readers = standing.user_count - len(standing.ignored_by)
@@ -235,11 +253,8 @@ class StatisticsPart(Part):
             helps = matrix.find(kind, field_id, name, self.state.engine).word != "nothing gives it"
             actions = [button("statistics.add", "Compute it")] if helps else []
         shown = [self.blob_grid.block(), *([self.engine_grid.block()] if rows else [])]
-        return [
-            card_block(
-                "details", f"{what} of {title}", *shown, *map(code_block, commands[:4]), is_open=True, actions=actions
-            )
-        ]
+        shown += [code_block(define_given(one)) for one in commands[:4]]
+        return [card_block("details", f"{what} of {title}", *shown, is_open=True, actions=actions)]
 
     def _find_field(self, key: str) -> tuple[int, str] | None:
         fields = self.state.table.schema.top_level
@@ -284,3 +299,7 @@ class StatisticsPart(Part):
         # What is asked for first replaces the choice of everything.
         known = self.state.request or ComputeRequest(columns=(), table=False)
         self.state.request = known.adding(computed, None if field is None else field[1])
+
+
+def _name_update(request: ComputeRequest | None) -> str:
+    return "Update what is behind" if request is None or request.updates else "Compute everything"

@@ -160,6 +160,10 @@ def find_blob_ages(sketches: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
     return nearest
 
 
+UNCHANGED = "Nothing on the table changes before Commit."
+"""What is added to a cost where one can commit."""
+
+
 def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
     """Return what a request reads and writes, as far as metadata tells.
 
@@ -189,7 +193,7 @@ def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
         what = [name for name, on in (("partitions", request.partitions), ("manifests", request.manifests)) if on]
         texts.append(f"makes statistics of {' and '.join(what)} from the manifests, without Spark")
     text = "; ".join(texts)
-    return f"{text[:1].upper()}{text[1:]}. Nothing on the table changes before Commit."
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _describe_update(state: ExplorerState) -> str:

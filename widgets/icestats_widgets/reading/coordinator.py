@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from icestats.errors import CallError, IcestatsError, StatisticsMissingError, UnsupportedError
 from icestats.stats.histogram import Histogram, Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
-from icestats_widgets.reading.filters.asked_filter import filters_of_distribution
+from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
 from icestats_widgets.reading.histogram_part import HistogramPart, read_histogram_part
-from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics, read_selected_part
+from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics, read_part, read_selected_part
 from icestats_widgets.reading.selection import Selection, manifest_fields
 from icestats_widgets.reading.snapshot_comparison import age_of, read_comparison
 from icestats_widgets.reading.sparks import read_part_sketches, read_sparks
@@ -49,6 +49,7 @@ class Coordinator:
         state.observe(lambda _: self._read_histogram(), _DISTRIBUTED)
         state.observe(lambda _: self._choose_column(), "column")
         state.observe(lambda _: self._read_part(), ["selection", "manifests", "partitions"])
+        state.observe(lambda _: self._read_asked(), ["selection", "row_filter", "clauses", "manifests", "partitions"])
         state.observe(lambda _: self._read_table(), "table")
         state.observe(lambda _: self._compare(), "compared")
 
@@ -140,9 +141,9 @@ class Coordinator:
         if state.column is None:
             return
         kind: Kind = "equi-height" if state.kind == "equi-height" else "equi-width"
-        where = filters_of_distribution(state)
+        row_filter = filter_beside_selection(state, without=f"histogram:{state.column}")
         shown = (state.column, state.bins, kind, state.whole_range, state.window)
-        read = partial(_read_histogram, state.table, *shown, where)
+        read = partial(_read_histogram, state.table, *shown, state.selection, row_filter)
         self._start("histogram", read)
 
     def _read_part(self) -> None:
@@ -151,7 +152,17 @@ class Coordinator:
             self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
         elif state.manifests is not None and state.partitions is not None:
             self._start("part", partial(self._find_part, state.table, state.selection, state.manifests))
-            self._start("part_sketches", partial(read_part_sketches, state.table, state.selection))
+
+    def _read_asked(self) -> None:
+        state = self._state
+        row_filter, selection = filter_beside_selection(state), state.selection
+        if selection is None and not row_filter:
+            for part in ("asked_part", "part_sketches"):
+                self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
+        elif state.manifests is not None and state.partitions is not None:
+            read = partial(read_part, state.table, selection, row_filter)
+            self._start("asked_part", read)
+            self._start("part_sketches", lambda: read_part_sketches(state.table, read()))
 
     def _compare(self) -> None:
         state = self._state
@@ -191,14 +202,24 @@ def _read_histogram(
     kind: Kind,
     whole_range: bool,
     window: tuple[float, float] | None,
-    filters: Sequence[str],
+    selection: Selection | None,
+    row_filter: str,
 ) -> HistogramPart:
-    def read(count: int, how: Kind, of: str | None) -> Histogram:
-        return table.histogram(column, bins=count, kind=how, where=of)
+    def read(count: int, how: Kind, where: str | None, how_partial: Literal["refuse", "include"]) -> Histogram:
+        return table.histogram(column, bins=count, kind=how, where=where, partial=how_partial)
 
     make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range, window=window)
-    for where in filters:
-        # Without sketches by partition, or for parts of partitions, the whole table's is drawn, and said so.
+    part = read_part(table, selection, row_filter) if selection is not None or row_filter else None
+    if part is not None and part.where is not None:
+        # Without sketches by partition the whole table's is drawn, and said so.
         with suppress(StatisticsMissingError, CallError, UnsupportedError):
-            return replace(make(partial(read, of=where)), where=where)
-    return make(partial(read, of=None))
+            found = make(partial(read, where=part.where, how_partial=part.partial))
+            return replace(found, where=part.where, holds_more=part.partial == "include")
+    found = make(partial(read, where=None, how_partial="refuse"))
+    return found if part is None else replace(found, of_whole=_explain_whole(part))
+
+
+def _explain_whole(part: SelectedPart) -> str:
+    if not part.is_whole:
+        return ", because there are no sketches of just what is asked"
+    return ", not only of the rows that the filter selects" if part.holds_more else ", all of which the filter selects"

@@ -34,7 +34,11 @@ class HistogramPart:
     """The kind that was asked for; the histogram's kind differs if the tails are too long for bins of equal width."""
 
     where: str | None = None
-    """The partition filter that the values match; None: the whole table."""
+    """The filter that says the partitions whose values they are; None: the whole table."""
+    holds_more: bool = False
+    """Whether these partitions may have rows that `where` does not select."""
+    of_whole: str = ""
+    """Why it is of the whole table, where less is asked."""
     window: tuple[float, float] | None = None
     """The visible part of the axis if the outermost bins extend further; None: all bins."""
 

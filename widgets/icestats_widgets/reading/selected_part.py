@@ -1,20 +1,24 @@
-"""What the selection contains: its partitions, columns and totals."""
+"""What is asked of a table, as far as whole partitions and manifests can say it: its partitions, columns and totals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import COLUMN_MAPS, PARTITION_MAPS
 from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import rank_values
+from icestats.plan.evaluation.partition_groups import group_values
+from icestats.plan.evaluation.partition_projection import judge_partitions
 from icestats.table.table import Table
+from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.part_columns import build_part_columns
 from icestats_widgets.reading.selection import Selection, manifest_fields, manifest_mask
 
@@ -31,7 +35,7 @@ _SUMS = {
 class SelectedPart:
     """A part of a table. Counts cover live data files; row-level deletes are not deducted."""
 
-    selection: Selection
+    selection: Selection | None
     manifest_paths: frozenset[str]
     """Manifests that are selected, or that may hold files of the selected partitions."""
     partitions: pa.Table
@@ -41,26 +45,94 @@ class SelectedPart:
     size_bytes: int
     build_columns: Callable[[], pa.Table] = field(repr=False, compare=False)
     """Builds `columns`, which takes longer than all the rest; the rest need not wait for it."""
+    row_filter: str = ""
+    """What is asked beside the selection; empty for nothing."""
+    is_narrowed: bool = False
+    """Whether the filter leaves out partitions of the selection, or of the table where nothing is selected."""
+    holds_more: bool = False
+    """Whether these partitions or manifests may hold rows that the filter does not select."""
+    where: str | None = None
+    """The filter that says these partitions to those who know sketches; None for the whole table, and if none can."""
 
     @cached_property
     def columns(self) -> pa.Table:
         """`schemas.COLUMNS` of the part."""
         return self.build_columns()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole table."""
+        return self.selection is None and not self.is_narrowed
 
-def read_part(table: Table, selection: Selection) -> SelectedPart:
-    """Read what a selection contains, as the explorer shows it.
+    @property
+    def partial(self) -> Literal["refuse", "include"]:
+        """What becomes of partitions of which `where` selects some rows only."""
+        return "include" if self.is_narrowed and self.holds_more else "refuse"
+
+    def answers(self, selection: Selection | None, row_filter: str) -> bool:
+        """Return whether it is what a selection and a filter ask for, and no earlier ones."""
+        return self.selection == selection and self.row_filter == row_filter
+
+
+def read_part(table: Table, selection: Selection | None = None, row_filter: str = "") -> SelectedPart:
+    """Read what a selection and a row filter ask for, as the explorer shows it.
 
     Parameters
     ----------
     table : Table
         The table.
-    selection : Selection
-        Partitions or manifests.
+    selection : Selection, optional
+        Partitions or manifests; by default everything.
+    row_filter : str
+        Of these, the partitions that the filter may select rows of; `holds_more` says whether they may have other rows
+        too. It chooses among partitions only, not among manifests.
+
+    Raises
+    ------
+    FilterError
+        The filter cannot be read.
     """
+    if selection is None:
+        whole = _part(None, frozenset(), table.partitions(), table.partitions(), table.schema)
+        return narrow_part(table, replace(whole, build_columns=table.columns), row_filter)
     manifests = table.manifests()
     fields = manifest_fields(manifests, table.metadata, table.schema)
-    return read_selected_part(table, selection, manifests=manifests, fields=fields)
+    part = read_selected_part(table, selection, manifests=manifests, fields=fields)
+    return narrow_part(table, part, row_filter)
+
+
+def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPart:
+    """Return those partitions of a part that a filter may select rows of.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    part : SelectedPart
+        What is narrowed.
+    row_filter : str
+        The filter; an empty one leaves nothing out, and so does every one of a part that is manifests.
+    """
+    selection = part.selection
+    if not row_filter or (selection is not None and not selection.ranges):
+        return replace(part, row_filter=row_filter, holds_more=bool(row_filter))
+    groups = table.partitions()
+    groups = groups if selection is None else groups.filter(selection.mask(groups))
+    values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
+    by_spec = group_values(values, spec_ids, table.metadata, table.schema)
+    may, must = judge_partitions(table.bind(row_filter), by_spec, len(groups))
+    holds_rows = to_numpy(groups["data_file_count"]) > 0
+    holds_more = bool((may & ~must & holds_rows).any())
+    if may[holds_rows].all():
+        return replace(part, row_filter=row_filter, holds_more=holds_more)
+    rows = groups.filter(pa.array(may))
+    found = _part(selection, part.manifest_paths, drop_statistics(rows), rows, table.schema)
+    where = None
+    if selection is None:
+        where = row_filter
+    elif part.where is not None:
+        where = join_filters([row_filter, part.where])
+    return replace(found, row_filter=row_filter, is_narrowed=True, holds_more=holds_more, where=where)
 
 
 def read_selected_part(
@@ -89,9 +161,16 @@ def read_selected_part(
     if selection.ranges:
         partitions = table.partitions()
         rows = partitions.filter(selection.mask(partitions))
-        return _part(selection, paths, drop_statistics(rows), rows, table.schema)
+        found = _part(selection, paths, drop_statistics(rows), rows, table.schema)
+        return replace(found, where=_say(selection, table))
     rows = sum_partitions(table.files(manifest_paths=sorted(paths)))
     return _part(selection, paths, rows, marked.filter(pc.equal(marked["content"], "data")), table.schema)
+
+
+def _say(selection: Selection, table: Table) -> str | None:
+    # A filter on a column would choose partitions of other specs too.
+    is_said = not selection.untold(table.schema) and len(table.metadata.specs) == 1
+    return selection.row_filter(table.schema) if is_said else None
 
 
 def drop_statistics(rows: pa.Table) -> pa.Table:
@@ -123,7 +202,7 @@ def sum_partitions(files: pa.Table) -> pa.Table:
 
 
 def _part(
-    selection: Selection, paths: frozenset[str], partitions: pa.Table, groups: pa.Table, schema: Schema
+    selection: Selection | None, paths: frozenset[str], partitions: pa.Table, groups: pa.Table, schema: Schema
 ) -> SelectedPart:
     totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
     build = partial(build_part_columns, groups, schema, totals[1])

@@ -18,7 +18,7 @@ from icestats.stats.kll import KllSketch
 from icestats.table.table import Table
 from icestats_widgets.drawing.axis import brief_label
 from icestats_widgets.reading.histogram_part import read_histogram_part
-from icestats_widgets.reading.selection import Selection
+from icestats_widgets.reading.selected_part import SelectedPart
 
 BINS = 18
 
@@ -72,9 +72,9 @@ def read_sparks(table: Table, columns: Sequence[Field]) -> dict[str, Spark]:
 
 @dataclass(frozen=True)
 class PartSketches:
-    """What the sketches by partition say of the columns of a selection."""
+    """What the sketches by partition say of the columns of a part of the table."""
 
-    selection: Selection
+    part: SelectedPart
     sparks: Mapping[str, Spark] = field(default_factory=dict)
     """By column; only those whose partitions have sketches."""
     ndvs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
@@ -91,35 +91,35 @@ class PartSketches:
         return pa.Table.from_pylist(rows, columns.schema)
 
 
-def read_part_sketches(table: Table, selection: Selection) -> PartSketches:
-    """Read what the sketches by partition say of a selection.
+def read_part_sketches(table: Table, part: SelectedPart) -> PartSketches:
+    """Read what the sketches by partition say of a part of the table.
 
-    Nothing where a filter cannot say the selection: manifests, odd values, or one of several partition specs.
+    Nothing where no filter can say its partitions: of manifests, odd values, or a selection in one of several partition
+    specs.
 
     Parameters
     ----------
     table : Table
         The table.
-    selection : Selection
-        Partitions or manifests.
+    part : SelectedPart
+        Some of its partitions.
     """
-    where = selection.row_filter(table.schema)
-    if where is None or selection.untold(table.schema) or len(table.metadata.specs) > 1:
-        return PartSketches(selection)
+    if part.where is None:
+        return PartSketches(part)
     ndvs: dict[str, tuple[int, str]] = {}
     sparks: dict[str, Spark] = {}
     for column in table.schema.top_level:
         try:
-            found = table.merge_partition_sketches(column.name, where)
+            found = table.merge_partition_sketches(column.name, part.where, partial=part.partial)
         except (StatisticsMissingError, FilterError):
             continue
         ndvs[column.name] = (found.ndv, _explain(found))
         if found.kll is not None:
             of = partial(_build, found.kll, column)
-            part = read_histogram_part(of, bins=BINS, kind="equi-width", whole_range=False)
-            if (spark := build_spark(part.histogram)) is not None:
+            drawn = read_histogram_part(of, bins=BINS, kind="equi-width", whole_range=False)
+            if (spark := build_spark(drawn.histogram)) is not None:
                 sparks[column.name] = spark
-    return PartSketches(selection, sparks, ndvs)
+    return PartSketches(part, sparks, ndvs)
 
 
 def _explain(found: MergedSketches) -> str:

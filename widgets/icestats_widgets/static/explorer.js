@@ -1388,14 +1388,15 @@ function CellText({ text, isName }) {
   </span>`;
 }
 function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
-  const text = cell.t ?? "";
+  const text = `${cell.t ?? ""}${cell.do ? " +" : ""}`;
+  const about = [cell.h ?? text, cell.do].filter(Boolean).join("\n");
   const twisty = { true: "▾", false: "▸", undefined: "" }[String(tree?.open)];
   const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${kindClass(cell.k)}`;
   const content = m2`${cell.svg && m2`<${Picture} svg=${cell.svg} label=${cell.h ?? ""} />`}
     ${cell.b !== void 0 && m2`<i class="icestats-bar" style=${{ width: `${100 * cell.b}%` }}></i>`}
     ${(text || !cell.svg) && m2`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} />`}
     ${cell.s && m2`<small>${cell.s}</small>`}`;
-  return m2`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${cell.h ?? text}
+  return m2`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${about}
     style=${tree && { paddingInlineStart: `${6 + 16 * tree.depth}px` }}>
     ${tree && m2`<span class="icestats-twisty" aria-hidden="true">${twisty}</span>`}
     ${isCard && m2`<span class="icestats-card-label">${column.title}</span>`}
@@ -1776,6 +1777,13 @@ var rowNumber = (element) => Number(
   element.closest("[data-row]")?.dataset.row ?? 0
 );
 
+// src/unbroken.js
+var LITERALS = /(?<![^\s(=<>,])('[^'\n]{1,40}')/;
+function unbroken(text) {
+  if (!LITERALS.test(text)) return text;
+  return text.split(LITERALS).map((part, place) => place % 2 ? m2`<span class="icestats-unbroken">${part}</span>` : part);
+}
+
 // src/blocks.js
 function Blocks({ blocks }) {
   const keyOf = (block, place) => "id" in block ? block.id : `${block.is}${place}`;
@@ -1784,7 +1792,7 @@ function Blocks({ blocks }) {
 function OneBlock({ block }) {
   switch (block.is) {
     case "text":
-      return m2`<${Text} text=${block.text} tone=${block.tone} />`;
+      return m2`<${Text} text=${[block.text, block.live].filter(Boolean).join(" ")} tone=${block.tone} />`;
     case "facts":
       return m2`<${Facts} facts=${block.facts} />`;
     case "code":
@@ -1805,7 +1813,7 @@ function OneBlock({ block }) {
 }
 function Text({ text, tone = "" }) {
   if (tone === "busy") return m2`<${Busy} key=${text} text=${text} />`;
-  return m2`<p class=${`icestats-text is-${tone || "plain"}`} role=${tone === "bad" ? "alert" : void 0}>${text}</p>`;
+  return m2`<p class=${`icestats-text is-${tone || "plain"}`} role=${tone === "bad" ? "alert" : void 0}>${unbroken(text)}</p>`;
 }
 function Facts({ facts }) {
   return m2`<div class="icestats-facts">
@@ -1981,6 +1989,7 @@ function FilterBar() {
   const tone = mood === "lost" || !MOODS[mood] && query.error ? "bad" : "plain";
   const is_waiting = mood === "waiting" || mood === "busy" || query.busy;
   const asks = Boolean(text || query.chips?.length);
+  const tip = text === query.text ? query.tip : null;
   const ideas = asks ? [] : query.ideas ?? [];
   return m2`<div class="icestats-query" role="search">
     <div class="icestats-query-line">
@@ -2006,6 +2015,8 @@ function FilterBar() {
       <span id=${`${id}-said`} class=${`icestats-said is-${tone}`} role="status" title=${said}>${said}</span>
       ${query.code && m2`<${CopyButton} label=${`Copy as Python: ${query.code}`} text=${() => query.code ?? ""}>Code<//>`}
     </div>
+    ${tip && m2`<p class="icestats-advice" role="note"><span>${unbroken(tip.text)}</span>
+      <button type="button" class="icestats-idea" onClick=${() => enter(tip.filter)}>Use it</button></p>`}
   </div>`;
 }
 function ChipButton({ chip }) {
@@ -2055,7 +2066,7 @@ function Part({ name, place, content, isCollapsed, isWide, fills }) {
       <h3 id=${headId}><button type="button" class="icestats-fold" aria-expanded=${String(!collapsed)} onClick=${collapse}>
         <span class="icestats-twisty" aria-hidden="true">${collapsed ? "▸" : "▾"}</span>${title}</button></h3>
       ${(place.number ?? "") !== "" && m2`<span class="icestats-count">${place.number}</span>`}
-      <p class="icestats-caption" title=${content.caption}>${content.caption}</p>
+      <p class="icestats-caption" title=${content.caption}>${unbroken(content.caption ?? "")}</p>
       <span class="icestats-tools">
         ${code && m2`<${CopyButton} label=${`Copy as Python: ${code}`} text=${() => code}>Code<//>`}
         <${Tool} label=${`${title}: ${wide ? "half" : "the whole"} width`} isOn=${wide} name="icestats-widen" press=${widen}>Wide<//>

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from icestats.answers.text import counted
 from icestats.plan.filters.filter_text import write_column, write_value
 from icestats_widgets.reading.filters.filter_check import check_filter
-from icestats_widgets.reading.filters.filter_words import read_tokens
+from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.state import ExplorerState
 
@@ -25,14 +25,10 @@ class Chip(NamedTuple):
     about: str
 
 
-def effective_filter(state: ExplorerState, *, without: str = "") -> str | None:
-    """Return what was typed, clicked and selected as one filter, as far as a filter can say it; None for nothing.
-
-    `without` names a source of clauses that is left out.
-    """
+def effective_filter(state: ExplorerState) -> str | None:
+    """Return what was typed, clicked and selected as one filter, as far as a filter can say it; None for nothing."""
     marked = _say_selection(state)
-    clauses = [text for source, text in state.clauses.items() if source != without]
-    parts = [part for part in (state.row_filter.strip(), *clauses, marked) if part]
+    parts = [part for part in (state.row_filter.strip(), *state.clauses.values(), marked) if part]
     return join_filters(parts) or ("true" if asked_manifests(state) is not None else None)
 
 
@@ -47,29 +43,18 @@ def _say_selection(state: ExplorerState) -> str | None:
     return None if selection is None else selection.row_filter(state.table.schema)
 
 
-def filters_of_distribution(state: ExplorerState) -> tuple[str, ...]:
-    """Return the filters whose rows a column's distribution is best drawn of: all that is asked, else the selection.
+def filter_beside_selection(state: ExplorerState, *, without: str = "") -> str:
+    """Return what was typed and clicked as one filter; empty for nothing.
 
-    A range of the column itself is left out: it is marked in the picture.
+    Parameters
+    ----------
+    state : ExplorerState
+        What is asked.
+    without : str
+        A source of clauses that is left out. A range that was marked in a column's own distribution is shown there.
     """
-    marked = _say_selection(state)
-    asked = effective_filter(state, without=f"histogram:{state.column}") if asked_manifests(state) is None else None
-    return tuple(dict.fromkeys(one for one in (asked, marked) if one))
-
-
-def join_filters(parts: list[str]) -> str:
-    """Return the filter that all of some filters make, with brackets where they are needed.
-
-    Examples
-    --------
-    >>> join_filters(["a = 1 or b = 2", "c < 3"])
-    '(a = 1 or b = 2) and c < 3'
-    """
-    if len(parts) < 2:
-        return "".join(parts)
-    return " and ".join(
-        f"({part})" if any(token.word == "or" for token in read_tokens(part)) else part for part in parts
-    )
+    clauses = [text for source, text in state.clauses.items() if source != without]
+    return join_filters([part for part in (state.row_filter.strip(), *clauses) if part])
 
 
 def find_chips(state: ExplorerState) -> list[Chip]:

@@ -248,3 +248,18 @@ _STEPS = {
     "null": _after_null,
     "joiner": _after_joiner,
 }
+
+
+def join_filters(parts: list[str]) -> str:
+    """Return the filter that all of some filters make, with brackets where they are needed.
+
+    Examples
+    --------
+    >>> join_filters(["a = 1 or b = 2", "c < 3"])
+    '(a = 1 or b = 2) and c < 3'
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return " and ".join(
+        f"({part})" if any(token.word == "or" for token in read_tokens(part)) else part for part in parts
+    )

@@ -1,0 +1,145 @@
+"""The columns and the distribution are of what is asked, whether it was typed or marked, and say so truly."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.errors import CallError, FilterError
+from icestats.scan.scan_job import Sizes
+from icestats.table.statistics import Statistics
+from icestats_widgets import Explorer, FieldRange, Selection, read_part
+from tests.scanned_partitions import scan
+
+DAY = "at >= '2025-09-02T00:00:00+00:00' and at < '2025-09-03T00:00:00+00:00'"
+MARKED = Selection(0, (FieldRange("at_day", 2, "day", "date", dt.date(2025, 9, 2), dt.date(2025, 9, 2)),))
+NAMES = {"FieldRange": FieldRange, "Selection": Selection, "read_part": read_part, "datetime": dt}
+
+
+@pytest.fixture
+def sketched(catalog: SqlCatalog, hostile_table: icestats.Table, catalog_properties: dict[str, str]) -> icestats.Table:
+    """120 rows, an hour each, in days of two partitions, with sketches by partition."""
+    scanned, _ = scan(hostile_table, Sizes(200, 12, 200, 12))
+    Statistics(hostile_table._source, scanned).commit()
+    return icestats.load("db.hostile", catalog=catalog_properties)
+
+
+@pytest.fixture
+def explorer(sketched: icestats.Table) -> Explorer:
+    found = Explorer(sketched, column="price")
+    assert found.wait()
+    return found
+
+
+def ask(explorer: Explorer, row_filter: str = "", selection: Selection | None = None) -> tuple[str, str]:
+    with explorer.state.hold_trait_notifications():
+        explorer.state.row_filter, explorer.state.selection = row_filter, selection
+    assert explorer.wait()
+    captions = [explorer.parts[name].caption().partition("\n")[0] for name in ("columns", "histogram")]
+    return captions[0], captions[1]
+
+
+def figures(explorer: Explorer) -> list[Any]:
+    """Rows, nulls, bounds, NDV and shape of each column, and the rows of the distribution."""
+    table = explorer.parts["columns"].to_arrow()
+    assert table is not None
+    names = ["value_count", "null_value_count", "lower_bound", "upper_bound", "ndv"]
+    explorer.parts["columns"].document()
+    shapes = [row["cells"][1]["h"] for row in explorer.parts["columns"].grids["list"].first_rows(9)]
+    return [*table.select(names).to_pylist(), shapes, explorer.state.histogram.histogram.n]
+
+
+def test_a_filter_on_whole_partitions_changes_the_columns_as_a_mark_does(explorer: Explorer) -> None:
+    ask(explorer, selection=MARKED)
+    marked = figures(explorer)
+    columns, drawn = ask(explorer, DAY)
+    assert columns == "4 columns, of exactly the 2 partitions that the filter selects."
+    assert drawn == f"price, double: the partitions where {DAY}."
+    assert figures(explorer) == marked
+    assert [row["value_count"] for row in marked[:4]] == [24] * 4
+    assert marked[0]["ndv"] == 24
+    assert "median" in marked[4][0]
+
+
+def test_of_a_filter_that_cuts_into_partitions_no_figure_claims_to_be(explorer: Explorer) -> None:
+    whole = figures(explorer)
+    columns, drawn = ask(explorer, "at <= '2025-09-02T05:00:00+00:00'")
+    assert columns == "4 columns, of the 4 partitions that the filter touches, not only the rows that it selects."
+    assert drawn.endswith("'2025-09-02T05:00:00+00:00' touches, not only the rows that it selects.")
+    touched = figures(explorer)
+    assert [row["value_count"] for row in touched[:4]] == [48] * 4
+    assert touched[0]["ndv"] == touched[0]["value_count"]
+    columns, drawn = ask(explorer, "price > 3")
+    assert columns == "4 columns of the whole table, not only of the rows that the filter selects."
+    assert drawn == "price, double: the whole table, not only of the rows that the filter selects."
+    assert figures(explorer) == whole
+    columns, drawn = ask(explorer, "price > 3", MARKED)
+    assert columns == "4 columns of partitions: at_day 2025-09-02, not only of the rows that the filter selects."
+    assert [row["value_count"] for row in figures(explorer)[:4]] == [24] * 4
+
+
+def test_a_filter_that_selects_all_or_nothing_says_so(explorer: Explorer) -> None:
+    columns, drawn = ask(explorer, "at > '2000-01-01T00:00:00+00:00'")
+    assert columns == "4 columns of the whole table, all of which the filter selects."
+    assert drawn == "price, double: the whole table, all of which the filter selects."
+    assert (
+        ask(explorer, "at < '2000-01-01T00:00:00+00:00'")[0] == "4 columns of nothing: the filter selects no partition."
+    )
+    assert ask(explorer) == ("4 columns.", "price, double: the whole table.")
+
+
+def test_the_python_gives_what_the_columns_and_the_distribution_show(explorer: Explorer) -> None:
+    asked = [(DAY, None), ("id > 3", MARKED), ("at <= '2025-09-02T05:00:00+00:00'", None), ("price > 3", None)]
+    for row_filter, selection in asked:
+        ask(explorer, row_filter, selection)
+        names = {**NAMES, "table": explorer.state.table}
+        columns = explorer.parts["columns"]
+        found = eval(columns.code(), names)
+        untold = ["name", "value_count", "null_value_count", "lower_bound", "upper_bound"]
+        assert found.select(untold).equals(columns.to_arrow().select(untold))
+        assert eval(explorer.parts["histogram"].code(), names).n == explorer.state.histogram.histogram.n
+
+
+def test_without_sketches_by_partition_the_columns_have_what_the_manifests_say(hostile_table: icestats.Table) -> None:
+    explorer = Explorer(hostile_table, column="price")
+    assert explorer.wait()
+    assert ask(explorer, DAY)[0] == "4 columns, of exactly the 2 partitions that the filter selects."
+    rows = explorer.parts["columns"].to_arrow().to_pylist()
+    assert [(row["value_count"], row["ndv"]) for row in rows] == [(24, None)] * 4
+
+
+def test_parts_of_partitions_are_refused_or_counted_whole(sketched: icestats.Table) -> None:
+    where = "at <= '2025-09-02T05:00:00+00:00'"
+    with pytest.raises(FilterError, match="selects parts of 2 partitions"):
+        sketched.merge_partition_sketches("id", where)
+    with pytest.raises(FilterError, match="selects parts of 2 partitions"):
+        sketched.histogram("id", where=where)
+    assert sketched.merge_partition_sketches("id", where, partial="include").value_count == 48
+    assert sketched.histogram("id", where=where, partial="include").n == 48
+    with pytest.raises(CallError, match="partial is 'all', expected 'refuse' or 'include'"):
+        sketched.histogram("id", where=where, partial="all")  # type: ignore[arg-type]
+
+
+HOURS = st.integers(-30, 150).map(lambda i: dt.datetime(2025, 9, 1, tzinfo=dt.UTC) + dt.timedelta(hours=i))
+MOMENTS = HOURS | st.integers(0, 5).map(lambda i: dt.datetime(2025, 9, 1 + i, tzinfo=dt.UTC))
+FILTERS = st.lists(st.tuples(st.sampled_from(["<", "<=", ">", ">=", "=", "!="]), MOMENTS), min_size=1, max_size=3)
+
+
+def test_what_is_said_to_be_of_exactly_the_filter_has_its_rows(hostile_table: icestats.Table) -> None:
+    """Whatever is compared with: exact parts have as many rows as a scan counts, others at least as many."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(FILTERS, st.sampled_from([" and ", " or "]))
+    def check(comparisons: list[tuple[str, dt.datetime]], joiner: str) -> None:
+        row_filter = joiner.join(f"at {sign} '{moment.isoformat()}'" for sign, moment in comparisons)
+        part = read_part(hostile_table, None, row_filter)
+        counted = hostile_table.estimate(row_filter, actual=True).actual
+        assert part.record_count == counted if not part.holds_more else part.record_count >= counted
+
+    check()
