@@ -58,7 +58,7 @@ def test_a_report_needs_no_network_and_its_tables_answer(chromium: Browser, repo
     page.goto(report.as_uri())
     columns = page.locator("#columns")
     columns.get_by_role("columnheader", name="distinct").click()
-    expect(columns.locator("tbody tr").first).to_contain_text("app_version")
+    expect(columns.locator("tbody tr").first).to_contain_text("event_type")
     columns.get_by_role("searchbox").fill("device")
     expect(columns.locator("tbody tr:visible")).to_have_count(1)
     page.get_by_role("link", name="Snapshots").click()

@@ -228,7 +228,7 @@ def test_fields_are_read_in_the_words_of_the_ddl():
         ("id, name, id", "has `id` twice"),
         ("id, name, year(at), month(at), day(at), hour(at)", "has 6 fields: give 5 at most"),
         ("id" * 5000, "is no text of at most 2,000 characters"),
-        (7, "7 is no text"),
+        (7, "partition_by is 7: expected text"),
     ],
 )
 def test_what_is_no_spec_is_a_line(catalog, load, partition_by, said):

@@ -14,6 +14,7 @@ from icestats.stats.histogram import Histogram, Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
+from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.histogram_part import HistogramPart, read_histogram_part
 from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics, read_part, read_selected_part
 from icestats_widgets.reading.selection import Selection, manifest_fields
@@ -210,13 +211,23 @@ def _read_histogram(
 
     make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range, window=window)
     part = read_part(table, selection, row_filter) if selection is not None or row_filter else None
-    if part is not None and part.where is not None:
+    where = None if part is None else _say(table, part)
+    if part is not None and where is not None:
         # Without sketches by partition the whole table's is drawn, and said so.
         with suppress(StatisticsMissingError, CallError, UnsupportedError):
-            found = make(partial(read, where=part.where, how_partial=part.partial))
-            return replace(found, where=part.where, holds_more=part.partial == "include")
+            found = make(partial(read, where=where, how_partial=part.partial))
+            return replace(found, where=where, holds_more=part.partial == "include")
     found = make(partial(read, where=None, how_partial="refuse"))
     return found if part is None else replace(found, of_whole=_explain_whole(part))
+
+
+def _say(table: Table, part: SelectedPart) -> str | None:
+    """Return the filter of the partitions whose distribution is drawn: of a mark, as much as a filter can say."""
+    selection = part.selection
+    if part.where is not None or selection is None or len(table.metadata.specs) != 1:
+        return part.where
+    said = selection.row_filter(table.schema)
+    return join_filters([*([part.row_filter] if part.row_filter else []), said]) if said else None
 
 
 def _explain_whole(part: SelectedPart) -> str:
