@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import mul
@@ -15,6 +16,7 @@ from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.scan_job import gather
@@ -44,7 +46,9 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
     Raises
     ------
     UnsupportedError
-        PyIceberg cannot read the files: equality deletes, ORC.
+        PyIceberg cannot read the files: equality deletes, ORC, values of a type that does not fit the schema.
+    MetadataError
+        A file is not there.
     """
     if snapshot is None:
         return 0
@@ -72,7 +76,7 @@ def count_rows_of_many(
 
     Raises
     ------
-    UnsupportedError
+    UnsupportedError, MetadataError
         As in `count_rows`.
     """
     if snapshot is None or not row_filters:
@@ -164,6 +168,8 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
         The keys cannot be compared: see `find_key_type`.
     UnsupportedError
         PyIceberg cannot read the files, or a key is beyond what the common type holds.
+    MetadataError
+        A file is not there.
     """
     kind = find_key_type(left[-1], right[-1])
     one, other = (_key_counts(*side, kind) for side in (left, right))
@@ -305,9 +311,14 @@ def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema, *others: s
 
 @contextmanager
 def _explained_errors(source: Source) -> Iterator[None]:
+    from pyiceberg.exceptions import ResolveError
+
     try:
         yield
-    except (NotImplementedError, ValueError, OSError) as error:
+    except FileNotFoundError as error:
+        named = re.search("'(.+)'", str(error))
+        raise unreadable(named[1] if named else source.name, error) from error
+    except (NotImplementedError, ValueError, OSError, ResolveError) as error:
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
         ) from error
