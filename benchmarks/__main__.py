@@ -12,7 +12,7 @@ import sys
 
 NAMES = (
     *("first_picture", "metadata_reading", "table_statistics", "statistics_refresh", "planning_concurrency"),
-    *("estimates", "explorer", "manifest_statistics", "installation", "spark_optimizer", "clusters"),
+    *("estimates", "estimate_times", "explorer", "manifest_statistics", "installation", "spark_optimizer", "clusters"),
 )
 
 

@@ -18,11 +18,10 @@ from typing import Any
 import psutil
 
 import icestats
-from icestats.scan.scan_job import ScanJob, Sizes
+from icestats.scan.scan_job import Accumulators, ScanJob, Sizes, column_accumulators
 from icestats.scan.scan_plan import prepare_scan
 from icestats.spark.session import get_session, spark_catalog_properties, stop_session
 from icestats.spark.statistics_scan import _run, merge_rows
-from icestats.stats.column_accumulator import ColumnAccumulator
 
 
 def properties(home: Path) -> dict[str, str]:
@@ -74,10 +73,10 @@ def measure(home: Path, case: str) -> dict[str, Any]:
 class NoTextKll(ScanJob):
     """A job whose accumulators of text have no KLL; pickled by value, as it is of this very process."""
 
-    def new_accumulators(self) -> list[ColumnAccumulator]:
-        """Return empty accumulators, one a column."""
+    def new_accumulators(self) -> Accumulators:
+        """Return empty accumulators."""
         accumulators = super().new_accumulators()
-        for accumulator in accumulators:
+        for accumulator in column_accumulators(accumulators):
             if accumulator._field.type == "string":
                 accumulator._kll = None
         return accumulators
@@ -91,7 +90,7 @@ def scan_without_text_kll(table: icestats.Table, spark: Any) -> None:
     job = NoTextKll(plan.fields, sizes, None)
     merged = job.new_accumulators()
     merge_rows(merged, {}, _run(spark, plan, job), sizes)
-    [accumulator.result() for accumulator in merged]
+    [accumulator.result() for accumulator in column_accumulators(merged)]
 
 
 def _cpu_seconds() -> float:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -329,12 +329,19 @@ def _outside(found: Histogram) -> str:
     type=click.IntRange(0),
     help="With --by: what sketches of table and partitions may take; by default 1 % of the table's bytes.",
 )
+@click.option(
+    "--together",
+    metavar="A,B",
+    multiple=True,
+    help="Two columns that get statistics together, or 'auto': what a sample shows. May be given again.",
+)
 @with_spark
 @_with_commit
 @with_report
 def _compute(
     table: Table,
     columns: str | None,
+    together: tuple[str, ...],
     of_table: bool,
     commit: bool,
     how: dict[str, Any],
@@ -350,9 +357,21 @@ def _compute(
     before = _describe_reading(table, names) if of_table else ""
     spark = start_for_scan(start_spark, table, of_table, "--table")
     with terminal_progress(f"scanning {table.name}", before=before) as progress:
-        found = table.compute(columns=names, table=of_table, progress=progress, spark=spark, **options)
+        pairs = _split_pairs(together)
+        found = table.compute(columns=names, table=of_table, together=pairs, progress=progress, spark=spark, **options)
     report = found.commit(dry_run=not commit, **how)
     return report.to_json, f"{found!r}\n{report}" if commit else f"{report}\n{found!r}"
+
+
+def _split_pairs(together: tuple[str, ...]) -> list[tuple[str, str]] | Literal["auto"] | None:
+    if not together:
+        return None
+    if together == ("auto",):
+        return "auto"
+    pairs = [text.split(",") for text in together]
+    if wrong := [text for text, pair in zip(together, pairs, strict=True) if len(pair) != 2]:
+        raise CallError(f"--together is {wrong[0]!r:.80}: expected two columns, such as country,city, or auto alone")
+    return [(one, other) for one, other in pairs]
 
 
 def _describe_reading(table: Table, columns: list[str] | None) -> str:

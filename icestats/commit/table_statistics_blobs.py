@@ -12,8 +12,17 @@ from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.iceberg.metadata import Field, Snapshot
 from icestats.iceberg.types import decode_json
 from icestats.read.manifests.manifests import RollUps
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    FREQUENT_ITEMS,
+    JOINT_STATISTICS,
+    KLL,
+    PARTITION_SKETCHES,
+    THETA,
+)
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
+from icestats.stats.frequent_items import read_frequent_values
+from icestats.stats.joint_statistics import JointStatistics, write_joint_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import MAX_SIZE_BYTES, write_partition_sketches
 from icestats.stats.table_statistics import (
@@ -32,7 +41,7 @@ _FOOTER_ENTRY_BYTES = 512
 
 
 def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
-    """Build the blobs: Theta, KLL and column statistics of each column, and what was found by partition.
+    """Build the blobs of each column, of columns together, and of what was found by partition.
 
     Parameters
     ----------
@@ -40,6 +49,7 @@ def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
         What a scan found.
     """
     blobs = [blob for column in statistics.columns.values() for blob in _column_blobs(statistics, column)]
+    blobs += [_joint_blob(statistics, found) for found in statistics.together]
     if statistics.by_partition is not None:
         blobs += _partition_blobs(statistics, statistics.by_partition)
     return tuple(blobs)
@@ -116,7 +126,10 @@ def _payload_size(found: ScannedPartitions, name: str, partitions: Mapping[Parti
 def _without_sketches(
     partitions: Mapping[PartitionKey, ColumnStatistics], kept: Collection[PartitionKey]
 ) -> dict[PartitionKey, ColumnStatistics]:
-    return {key: one if key in kept else replace(one, theta=b"", kll=None) for key, one in partitions.items()}
+    return {
+        key: one if key in kept else replace(one, theta=b"", kll=None, frequent_items=b"")
+        for key, one in partitions.items()
+    }
 
 
 def _keep_largest(found: ScannedPartitions, name: str, limit_bytes: int) -> dict[PartitionKey, ColumnStatistics]:
@@ -181,8 +194,26 @@ def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list
             if max(map(len, bounds)) <= _MOST_BOUND_LENGTH:
                 properties |= zip(("min-value", "max-value"), bounds, strict=True)
         blobs.append(_blob(statistics, KLL, (column.field_id,), column.kll, properties))
+    found = read_frequent_values(column.frequent_items)
+    properties = {
+        "value-count": str(found.value_count),
+        "null-count": str(column.null_value_count),
+        "nan-count": str(column.nan_value_count),
+        "item-count": str(len(found.items)),
+        "others-at-most": str(found.others_at_most),
+    }
+    blobs.append(_blob(statistics, FREQUENT_ITEMS, (column.field_id,), column.frequent_items, properties))
     blobs.append(_blob(statistics, COLUMN_STATISTICS, (column.field_id,), write_column_statistics([column]), {}))
     return blobs
+
+
+def _joint_blob(statistics: TableStatistics, found: JointStatistics) -> NewBlob:
+    properties = {
+        "ndv": str(found.ndv),
+        "item-count": str(len(found.items)),
+        "strengths": ",".join(f"{found.strength(side):.4f}" for side in (0, 1)),
+    }
+    return _blob(statistics, JOINT_STATISTICS, found.field_ids, write_joint_statistics(found), properties)
 
 
 def _blob(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -17,7 +18,9 @@ from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.changed_rows import ChangedRows, SketchAge, find_changed_rows
+from icestats.estimation.formulas.frequent_sources import FrequentColumn
 from icestats.estimation.formulas.grouped_sources import GroupedEvidence, Question, keep_by_partition
+from icestats.estimation.formulas.joint_sources import JointColumns
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
     as_floats,
@@ -54,11 +57,17 @@ from icestats.read.manifests.manifests import find_repeated_files
 from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import (
+    FREQUENT_ITEMS,
+    JOINT_STATISTICS,
     KLL,
     PARTITION_SKETCHES,
     THETA,
+    CommittedBlob,
+    find_joint,
     find_nearest,
     find_stated_type,
+    read_frequent_items,
+    read_joint,
     read_kll,
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
@@ -92,7 +101,8 @@ class Evidence:
 
     def __init__(self, reader: SnapshotReader) -> None:
         self.reader = reader
-        self._committed: dict[tuple[str, int], Any] = {}
+        self._committed: dict[tuple[str | int, ...], Any] = {}
+        self._joint: dict[tuple[int, int], CommittedBlob] | None = None
         self._files: dict[tuple[object, ...], tuple[GroupedEvidence, pa.Table]] = {}
         self._owners: dict[tuple[object, ...], Longs] = {}
         self._changed: dict[int, ChangedRows | None] = {}
@@ -227,6 +237,54 @@ class Evidence:
     def read_distinct(self, field: Field) -> DistinctValues | None:
         """Return a column's nearest committed Theta sketch."""
         return self._read_once(THETA, field, self._read_distinct)
+
+    def read_frequent(self, field: Field) -> FrequentColumn | None:
+        """Return a column's nearest committed common values."""
+        return self._read_once(FREQUENT_ITEMS, field, self._read_frequent)
+
+    def _read_frequent(self, field: Field) -> FrequentColumn:
+        found = read_frequent_items(self.reader.source.storage, self.reader.blobs, field)
+        age, distinct = self._find_age(found.snapshot_id, found.commits_behind), self.read_distinct(field)
+        distribution, ends = self.read_distribution(field), None
+        if distribution is not None and distribution.sketch.n == found.values.value_count > 0:
+            nearest = find_nearest(self.reader.blobs, KLL, field)
+            if nearest.blob.snapshot_id == found.snapshot_id:
+                ends = distribution.sketch.min_value, distribution.sketch.max_value
+        count = found.values.value_count + found.null_count + found.nan_count
+        added, removed, notes = np.array([age.added]), np.array([age.removed]), age.describe(field.name)
+        return FrequentColumn(
+            values=found.values,
+            null_count=found.null_count,
+            nan_count=found.nan_count,
+            ndv=math.nan if distinct is None else distinct.theta.estimate(),
+            distribution=distribution,
+            rows=SketchedRows(np.array([float(count)]), added, removed, notes),
+            size_bytes=found.size_bytes,
+            ends=ends,
+        )
+
+    def read_together(self, field_ids: Collection[int]) -> dict[tuple[int, int], JointColumns]:
+        """Return the nearest committed statistics of columns together, of those that have some."""
+        if self._joint is None:
+            self._joint = find_joint(self.reader.blobs)
+        wanted = [pair for pair in self._joint if set(pair) <= set(field_ids)]
+        read = {pair: self._read_joint(pair, self._joint[pair]) for pair in wanted}
+        return {pair: found for pair, found in read.items() if found is not None}
+
+    def _read_joint(self, pair: tuple[int, int], blob: CommittedBlob) -> JointColumns | None:
+        key = (JOINT_STATISTICS, *pair)
+        if key not in self._committed:
+            found = read_joint(self.reader.source.storage, blob, self.reader.schema)
+            self._committed[key] = None
+            if found is not None:
+                age = self._find_age(found.snapshot_id, found.commits_behind)
+                names = " and ".join(field.name for field in self.reader.schema.select(pair))
+                counts = found.statistics.row_count, age.added, age.removed
+                count, added, removed = (np.array([float(n)]) for n in counts)
+                rows = SketchedRows(count, added, removed, age.describe(names))
+                self._committed[key] = JointColumns(found.statistics, rows, found.size_bytes)
+        joint: JointColumns | None = self._committed[key]
+        return joint
 
     def _read_once(self, blob_type: str, field: Field, read: Callable[[Field], _Read]) -> _Read | None:
         """Read what has been committed of a column, unless that has been done; None: nothing has."""

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from icestats.estimation.evidence import Evidence
+from icestats.estimation.formulas.common_keys import JoinKey, build_join_key, estimate_join_rows
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.value_sets import All, Leaf
 from icestats.scan.actual_rows import count_join_rows, find_key_type
+from icestats.stats.kll_items import item_type_of
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
 
 _HASHED_ALIKE = frozenset({"long", "double", "string"})
@@ -42,6 +44,8 @@ class JoinSide:
     """Another type of the key that the sketch may be of; nothing: there is none."""
     hashing: str = "Iceberg"
     """In whose form the sketch's values were hashed, as `NearestBlob` has it."""
+    key: JoinKey | None = None
+    """The key's common values; None: none are committed."""
 
     @property
     def distinct(self) -> float:
@@ -72,6 +76,10 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
     if distinct is None:
         return JoinSide(f"{name}.{key.name}", key.type, rows, None)
     notes = tuple(f"{name}: {note}" for note in distinct.notes)
+    common, leaf = evidence.read_frequent(key), find_leaf(question, key)
+    counted = None
+    if common is not None and rows is not None:
+        counted = build_join_key(common, distinct.theta, rows, None if leaf is None else leaf.values)
     value_count = float(table.row_counts.sum()) * (1.0 - nulls)
     return JoinSide(
         f"{name}.{key.name}",
@@ -83,14 +91,21 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         notes,
         distinct.earlier_type,
         distinct.hashing,
+        counted,
     )
+
+
+def find_leaf(question: Question, field: Field) -> Leaf | None:
+    """Return the predicate that every row of a filter meets on a column; None: there is none."""
+    predicate = question.predicate
+    parts = predicate.parts if isinstance(predicate, All) else (predicate,)
+    return next((one for one in parts if isinstance(one, Leaf) and one.field_id == field.field_id), None)
 
 
 def _leaves_out_null(question: Question, key: Field) -> bool:
     """Whether no row whose key is null meets the filter."""
-    predicate = question.predicate
-    parts = predicate.parts if isinstance(predicate, All) else (predicate,)
-    return any(isinstance(one, Leaf) and one.field_id == key.field_id and not one.values.has_null for one in parts)
+    leaf = find_leaf(question, key)
+    return leaf is not None and not leaf.values.has_null
 
 
 def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
@@ -140,6 +155,33 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
         assumes="; ".join((assumes, *_list_notes(left, right))),
         values_read=sum(len(theta.hashes) for theta in thetas) + 2,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
+    )
+
+
+def estimate_join_by_items(left: JoinSide, right: JoinSide) -> SourceEstimate:
+    """Estimate a join's rows key by key for the common keys of either side, by their Theta sketches for the rest."""
+    source = "join-frequent-items"
+    for side in (left, right):
+        if side.key is None:
+            return SourceEstimate(source, reason=f"no frequent items of {side.name} are committed")
+    if left.key is None or right.key is None or item_type_of(left.type) != item_type_of(right.type):
+        return SourceEstimate(source, reason=f"{left.name} is {left.type} and {right.name} {right.type}")
+    _, thetas, reason = _known(left, right)
+    if reason:
+        return SourceEstimate(source, reason=reason)
+    is_alike = left.type == right.type and not _explain_hashing(left, right)
+    common = estimate_common_values(*thetas).estimate if is_alike else min(left.distinct, right.distinct)
+    found = estimate_join_rows(left.key, right.key, common)
+    assumes = (
+        f"common keys joined one by one; {common:,.0f} keys are on both sides, the rest of each with as many rows as "
+        "one another; what filters leave of other columns is the same share of each key"
+    )
+    return SourceEstimate(
+        source,
+        rows=found,
+        assumes="; ".join((assumes, *_list_notes(left, right))),
+        values_read=sum(len(side.key.counts.counted) for side in (left, right) if side.key),
+        bytes_read=sum(side.key.counts.column.size_bytes + side.theta_size_bytes for side in (left, right) if side.key),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from icestats.errors import CallError, MetadataError, check_names
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.combined import TableSketches, estimate_combined
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, estimate_common
 from icestats.estimation.formulas.grouped_sources import (
     Basis,
     DeleteShares,
@@ -22,7 +23,13 @@ from icestats.estimation.formulas.grouped_sources import (
     estimate_together,
     fit_equality_deletes,
 )
-from icestats.estimation.formulas.selectivity import Selectivity, combine_leaves, estimate_uniform
+from icestats.estimation.formulas.joint_sources import JointColumns, LeafGroup, group_leaves
+from icestats.estimation.formulas.selectivity import (
+    Selectivity,
+    build_selectivity,
+    combine_leaves,
+    estimate_uniform,
+)
 from icestats.estimation.formulas.sketch_sources import (
     WIDENED,
     Distribution,
@@ -40,9 +47,9 @@ from icestats.plan.filters.value_sets import Leaf
 
 _Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"
-_PROVING = ("data-files", "manifests", "manifests-each", "partitions", "table")
+_PROVING = ("data-files", "manifests", "manifests-each", "partitions", "table", "frequent-items")
 """The sources whose bounds are certain."""
-_OF_STATISTICS_FILES = frozenset({"ndv", "kll", "kll-by-partition", "combined"})
+_OF_STATISTICS_FILES = frozenset({"ndv", "kll", "frequent-items", "kll-by-partition", "combined"})
 _BY_PARTITION = frozenset({"partitions", "kll-by-partition", "combined"})
 
 
@@ -130,6 +137,47 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
+def _ask_frequent(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+    grouped = evidence.read_table(question.field_ids)
+    found = {leaf: evidence.read_frequent(_find(evidence, leaf)) for leaf in question.leaves}
+    known = [one for leaf in question.leaves if (one := found[leaf])]
+    live = count_live(grouped, question.deletes, [one.rows for one in known])
+    joints = evidence.read_together([leaf.field_id for leaf in question.leaves])
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        return _count_common(leaf, found[leaf], live)
+
+    def estimate_together(leaves: Sequence[Leaf]) -> list[tuple[tuple[Leaf, ...], Selectivity]]:
+        groups = group_leaves(leaves, joints, estimate_leaf, live.bring_to_today)
+        return [(group.leaves, group.selectivity) for group in groups]
+
+    selectivity = combine_leaves(question.predicate, 1, estimate_leaf, estimate_together)
+    read: list[FrequentColumn | JointColumns] = [*known, *joints.values()]
+    notes = tuple(dict.fromkeys(note for one in read for note in one.rows.notes))
+    independent = "columns that have no statistics together independent" if joints else "columns independent"
+    basis = Basis(
+        assumes="rows of common values as counted; the other values have as many rows as one another; "
+        f"ranges by KLL; {independent}",
+        bound=f"certain: rows of common values as counted, Fréchet's inequalities{WIDENED if notes else ''}",
+        values_read=sum(len(one.values.items) for one in known) + sum(len(one.items) for one in joints.values()),
+        bytes_read=sum(one.size_bytes for one in read),
+        notes=notes,
+        rows=live.rows,
+    )
+    return build_source_estimate(name, question, grouped, selectivity, basis)
+
+
+def _count_common(leaf: Leaf, column: FrequentColumn | None, live: LiveRows) -> Selectivity:
+    found = estimate_common(leaf, column)
+    return found if column is None else live.bring_to_today(found, column.rows)
+
+
+def _narrow(common: Selectivity, ranked: Selectivity) -> Selectivity:
+    estimate = np.where(np.isnan(common.estimate), ranked.estimate, common.estimate)
+    lower, upper = np.maximum(common.lower, ranked.lower), np.minimum(common.upper, ranked.upper)
+    return build_selectivity(estimate, lower, upper, common.reasons)
+
+
 def _count_live(table: GroupedEvidence, question: Question, known: Sequence[Distribution]) -> LiveRows:
     return count_live(table, question.deletes, [one.rows for one in known if one.rows])
 
@@ -151,6 +199,11 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         distribution, distinct = evidence.read_distribution(column), evidence.read_distinct(column)
         size += sum(one.size_bytes for one in (distribution, distinct) if one)
         live = _count_live(table, question, [distribution] if distribution else [])
+        common = evidence.read_frequent(column)
+        if common is not None:
+            found = _count_common(leaf, common, count_live(table, question.deletes, [common.rows]))
+            found = _narrow(found, _rank(leaf, distribution, live))
+            return TableSketches(found, found, live.rows, common.rows.notes)
         values = estimate_ndv(leaf, distinct, table.groups)
         if np.isnan(values.estimate).any():
             values = estimate_uniform(leaf, table.groups)
@@ -158,11 +211,18 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         notes += () if distinct is None else distinct.notes
         return TableSketches(_rank(leaf, distribution, live), values, live.rows, notes)
 
+    joints = evidence.read_together([leaf.field_id for leaf in question.leaves])
+    size += sum(one.size_bytes for one in joints.values())
+
+    def group_in_table(leaves: Sequence[Leaf]) -> list[LeafGroup]:
+        live = count_live(table, question.deletes, [one.rows for one in joints.values()])
+        return group_leaves(leaves, joints, lambda leaf: sketch_table(leaf).ranks, live.bring_to_today)
+
     parts = evidence.read_parts(question) if with_files else None
     sketches = PartitionSketches(evidence.estimate_in_partitions, evidence.count_in_partitions)
     columns = [evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves]
     fit_deletes = partial(_fit_deletes, table, [one.rows for one in columns if one and one.rows])
-    found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, fit_deletes)
+    found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, group_in_table, fit_deletes)
     proving = _PROVING if with_files else _PROVING[1:]
     proven = [found, *(_ASKED[source](evidence, question, source) for source in proving)]
     bounds = f"certain: what {', '.join(proving)} prove together"
@@ -188,6 +248,7 @@ _ASKED: dict[str, _Ask] = {
     "table": lambda e, q, name: estimate_each(name, q, e.read_table(q.field_ids)),
     "ndv": _ask_ndv,
     "kll": _ask_kll,
+    "frequent-items": _ask_frequent,
     "kll-by-partition": lambda e, q, name: estimate_by_sketches(
         name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
     ),

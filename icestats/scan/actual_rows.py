@@ -22,6 +22,7 @@ from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.scan_job import gather
 from icestats.scan.scan_plan import open_scan
 from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.column_values import unify
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
@@ -175,6 +176,30 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
     one, other = (_key_counts(*side, kind) for side in (left, right))
     both = one.join(other.rename_columns(["key", "other_count"]), "key", join_type="inner")
     return sum(map(mul, both["count"].to_pylist(), both["other_count"].to_pylist()))
+
+
+def count_groups(
+    source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, fields: Sequence[Field]
+) -> int:
+    """Count the groups that the rows of a filter have by some columns; nulls are a group.
+
+    Raises
+    ------
+    UnsupportedError
+        PyIceberg cannot read the files.
+    """
+    if snapshot is None:
+        return 0
+    names = [field.name for field in fields]
+    scan = open_scan(source, snapshot, schema)
+    with _explained_errors(source):
+        chosen = _columns([row_filter], scan.projection(), *names)
+        found = [_distinct(rows, names) for rows in _read_matching(scan.select(*chosen), row_filter)]
+        return _distinct(pa.concat_tables(found, promote_options="permissive"), names).num_rows if found else 0
+
+
+def _distinct(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    return pa.table([unify(rows[name]) for name in names], names).group_by(list(names)).aggregate([])
 
 
 def _key_counts(

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
 from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.joint_statistics import PairAccumulator, encode_column
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ FILE_COLUMN = "_file"
 _OPEN_PARTITIONS = 32
 _PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("finished", pa.bool_()), ("payload", pa.binary())])
 
-Accumulators = list[ColumnAccumulator]
+Accumulators = list[ColumnAccumulator | PairAccumulator]
+"""One a column, in the order of `ScanJob.fields`; then one a pair of columns, in that of `ScanJob.pairs`."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,23 @@ class ScanJob:
     """The partition of each data file; None: one set of accumulators for the whole table."""
     divided: frozenset[PartitionKey] | None = None
     """Partitions whose files are in more than one bundle; None: any may be."""
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Columns that get statistics together, by their places in `fields`."""
 
     def new_accumulators(self) -> Accumulators:
-        """Return empty accumulators, one a column."""
-        return [ColumnAccumulator(field, k=self.sizes.k, lg_k=self.sizes.lg_k) for field in self.fields]
+        """Return empty accumulators."""
+        columns = [ColumnAccumulator(field, k=self.sizes.k, lg_k=self.sizes.lg_k) for field in self.fields]
+        pairs = [PairAccumulator(self.fields[one], self.fields[other], self.sizes.lg_k) for one, other in self.pairs]
+        return [*columns, *pairs]
+
+    def update(self, accumulators: Accumulators, columns: Sequence[pa.Array]) -> None:
+        """Add rows, a column a field."""
+        for accumulator, column in zip(column_accumulators(accumulators), columns, strict=True):
+            accumulator.update(column)
+        used = {place for pair in self.pairs for place in pair}
+        encoded = {place: encode_column(columns[place], self.fields[place].type) for place in used}
+        for together, (one, other) in zip(pair_accumulators(accumulators), self.pairs, strict=True):
+            together.update(encoded[one], encoded[other])
 
 
 @dataclass(frozen=True)
@@ -86,11 +101,11 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
     for payload in (value.as_py() for batch in batches for value in batch.column(0)):
         tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
         if job.partitions is None:
-            _update(job, whole, _read_batches(reading, tasks))
+            _update(job, whole, read_live_rows(reading, tasks))
             continue
         for key, group in groupby(tasks, key=lambda task, found=job.partitions: found[task.file.file_path]):  # type: ignore[misc]  # mypy takes the default for an argument
             accumulators = job.new_accumulators()
-            _update(job, accumulators, _read_batches(reading, list(group)))
+            _update(job, accumulators, read_live_rows(reading, list(group)))
             if job.divided is None or key in job.divided:
                 yield pack(key, accumulators)
             else:
@@ -110,7 +125,7 @@ def read_here(
     partitions = {}
     for key, group in groups.items():
         accumulators = job.new_accumulators()
-        _update(job, accumulators, _read_batches(reading, group))
+        _update(job, accumulators, read_live_rows(reading, group))
         if key is not None:
             partitions[key] = finish(job.sizes, accumulators)
         whole = merge_into(whole, accumulators)
@@ -124,8 +139,7 @@ def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     for rows in gather(batches):
         for key, part in _split_by_partition(job, rows):
             accumulators = found.setdefault(key, job.new_accumulators()) if key not in found else found[key]
-            for field, accumulator in zip(job.fields, accumulators, strict=True):
-                accumulator.update(part.column(f"c{field.field_id}").combine_chunks())
+            job.update(accumulators, [part.column(f"c{field.field_id}").combine_chunks() for field in job.fields])
         if len(found) > _OPEN_PARTITIONS:
             yield from (pack(key, accumulators) for key, accumulators in found.items())
             found.clear()
@@ -179,8 +193,18 @@ def merge_into(into: Accumulators | None, other: Accumulators) -> Accumulators:
     if into is None:
         return other
     for accumulator, addition in zip(into, other, strict=True):
-        accumulator.merge(addition)
+        accumulator.merge(addition)  # type: ignore[arg-type]  # both lists are of one job
     return into
+
+
+def column_accumulators(accumulators: Accumulators) -> list[ColumnAccumulator]:
+    """Return the accumulators of columns."""
+    return [one for one in accumulators if isinstance(one, ColumnAccumulator)]
+
+
+def pair_accumulators(accumulators: Accumulators) -> list[PairAccumulator]:
+    """Return the accumulators of pairs of columns."""
+    return [one for one in accumulators if isinstance(one, PairAccumulator)]
 
 
 def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -204,16 +228,17 @@ def _row(key: bytes | None, finished: bool, payload: bytes) -> pa.RecordBatch:
 
 def finish(sizes: Sizes, accumulators: Accumulators) -> list[ColumnStatistics]:
     """Return the statistics of a partition, one a column."""
-    return [a.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k) for a in accumulators]
+    found = column_accumulators(accumulators)
+    return [one.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k, with_items=False) for one in found]
 
 
 def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.RecordBatch]) -> None:
     for rows in gather(batches):
-        for field, accumulator in zip(job.fields, accumulators, strict=True):
-            accumulator.update(rows.column(field.name).combine_chunks())
+        job.update(accumulators, [rows.column(field.name).combine_chunks() for field in job.fields])
 
 
-def _read_batches(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
+def read_live_rows(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of files, as PyIceberg reads them."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
 

@@ -27,7 +27,15 @@ from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, ma
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import find_repeated_files, manifests_to_read, read_files
-from icestats.scan.scan_job import Accumulators, FileReading, ScanJob, Sizes, read_here
+from icestats.scan.scan_job import (
+    Accumulators,
+    FileReading,
+    ScanJob,
+    Sizes,
+    column_accumulators,
+    pair_accumulators,
+    read_here,
+)
 from icestats.scan.scan_progress import describe_reading
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.table_statistics import (
@@ -35,6 +43,7 @@ from icestats.stats.table_statistics import (
     PartitionKey,
     ScannedPartitions,
     TableStatistics,
+    count_distinct,
     sort_partitions,
 )
 
@@ -81,6 +90,8 @@ class ScanPlan:
     """Bytes of all data files of the snapshot; None where some of them are to be read."""
     findings: tuple[Finding, ...] = ()
     """Data files that are in the table twice."""
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Columns that get statistics together, by their places in `fields`."""
 
     def describe(self) -> str:
         """Return in a line what the scan reads."""
@@ -371,7 +382,9 @@ def build_statistics(
     started: float,
 ) -> TableStatistics:
     """Build what a scan has found; it started at this reading of `time.perf_counter`."""
-    results = {field.name: a.result() for field, a in zip(plan.fields, accumulators, strict=True)}
+    results = {field.name: a.result() for field, a in zip(plan.fields, column_accumulators(accumulators), strict=True)}
+    ndvs = [count_distinct(results[field.name]) for field in plan.fields] if plan.pairs else []
+    pairs = zip(plan.pairs, pair_accumulators(accumulators), strict=True)
     return TableStatistics(
         snapshot_id=plan.snapshot.snapshot_id,
         sequence_number=plan.snapshot.sequence_number,
@@ -383,6 +396,7 @@ def build_statistics(
         table_size_bytes=plan.table_size_bytes,
         findings=plan.findings,
         by_partition=None if plan.partitions is None else _build_partitions(plan, sizes, partitions),
+        together=tuple(found.result((ndvs[one], ndvs[other])) for (one, other), found in pairs),
     )
 
 
@@ -416,7 +430,7 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
         A data file cannot be read.
     """
     started = time.perf_counter()
-    job = ScanJob(plan.fields, sizes, plan.partitions)
+    job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
     try:
         found, partitions = read_here(job, plan.reading, plan.tasks)
     except (OSError, ValueError, pa.ArrowException) as error:

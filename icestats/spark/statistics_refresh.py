@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,10 +25,17 @@ from icestats.read.puffin.committed_partitions import (
     read_partition_index,
     read_partitioned_column,
 )
-from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
+from icestats.read.puffin.statistics_files import (
+    PARTITION_SKETCHES,
+    CommittedBlob,
+    CommittedJoint,
+    find_joint,
+    read_joint,
+)
 from icestats.scan.appended_files import AppendedFiles, find_appended_files
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import (
+    ScanPlan,
     find_key_types,
     find_partitions,
     find_unread,
@@ -38,6 +46,7 @@ from icestats.scan.scan_plan import (
 from icestats.spark.session_catalog import find_session
 from icestats.spark.statistics_scan import PYICEBERG_SCAN, run_scan
 from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.joint_statistics import JointStatistics, merge_joint_statistics
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, estimate_size
 from icestats.stats.table_statistics import (
     DEFAULT_K,
@@ -46,6 +55,7 @@ from icestats.stats.table_statistics import (
     PartitionKey,
     ScannedPartitions,
     TableStatistics,
+    count_distinct,
     find_kll_k,
     find_theta_lg_k,
     merge_column_statistics,
@@ -115,6 +125,8 @@ class Refresh:
     _parts: dict[str, CommittedPartitions] = field(default_factory=dict)
     _columns: dict[str, ColumnStatistics] = field(default_factory=dict)
     _partitions: dict[str, Mapping[PartitionKey, ColumnStatistics]] = field(default_factory=dict)
+    _joints: dict[tuple[int, int], CommittedJoint] = field(default_factory=dict)
+    _together: dict[tuple[int, int], JointStatistics] = field(default_factory=dict)
     _scan: TableStatistics | None = None
     """Of the columns that were read in full."""
 
@@ -155,6 +167,7 @@ class Refresh:
         wanted = [f for f in fields if f.name not in skipped]
         self._read_bases(blobs, wanted)
         self._read_parts(blobs, wanted)
+        self._read_joints(blobs)
         kll_sizes = {name: find_kll_k(base.statistics) for name, base in self._bases.items()}
         k = max((size for size in kll_sizes.values() if size is not None), default=DEFAULT_K)
         lg_k = max((find_theta_lg_k(base.statistics) for base in self._bases.values()), default=DEFAULT_LG_K)
@@ -186,6 +199,7 @@ class Refresh:
             scanned_by=PYICEBERG_SCAN if self._scan is None else self._scan.scanned_by,
             scan_reason=None if self._scan is None else self._scan.scan_reason,
             by_partition=self._build_partitions(),
+            together=tuple(self._together.values()),
         )
 
     def _read_bases(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
@@ -195,6 +209,31 @@ class Refresh:
                 self.scanned[one.name] = found
             else:
                 self._bases[one.name] = found
+
+    def _read_joints(self, blobs: Sequence[CommittedBlob]) -> None:
+        """Read statistics of columns together; what is damaged, or up to date, stays as it is."""
+        for pair, blob in find_joint(blobs).items():
+            with suppress(PuffinFormatError):
+                found = read_joint(self.source.storage, blob, self.schema)
+                if found is not None and found.snapshot_id != self.snapshot.snapshot_id:
+                    self._joints[pair] = found
+
+    def _find_pairs(self, plan: ScanPlan, base_id: int | None = None) -> ScanPlan:
+        """Return the plan with the pairs of its columns that are committed, of one snapshot if it is named."""
+        places = {one.field_id: place for place, one in enumerate(plan.fields)}
+        wanted = [pair for pair, one in self._joints.items() if base_id in (None, one.snapshot_id)]
+        pairs = tuple((places[a], places[b]) for a, b in wanted if a in places and b in places)
+        return replace(plan, pairs=pairs)
+
+    def _merge_joints(self, found: TableStatistics | None, base_id: int, lg_k: int) -> None:
+        """Add the pairs of the new files to those of columns that were added to."""
+        fields = {one.field_id: one for one in self.schema.top_level}
+        for added in () if found is None else found.together:
+            one, other = (fields[field_id] for field_id in added.field_ids)
+            if all(self.added_to.get(name) == base_id for name in (one.name, other.name)):
+                ndvs = (count_distinct(self._columns[one.name]), count_distinct(self._columns[other.name]))
+                base = self._joints[added.field_ids].statistics
+                self._together[added.field_ids] = merge_joint_statistics(base, added, (one, other), ndvs, lg_k=lg_k)
 
     def _read_parts(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
         """Read the indexes of sketches by partition; those of this very snapshot are up to date."""
@@ -240,7 +279,7 @@ class Refresh:
             return
         committed = self._read_sketches(names) if reading.by_partition else {}
         keys = find_partitions(files, self.source.metadata) if committed else None
-        found = self._read(names, sizes, appended.tasks, keys) if appended.tasks else None
+        found = self._read(names, reading, appended.tasks, keys) if appended.tasks else None
         if found is not None and found.row_count != appended.row_count:
             raise MetadataError(
                 f"the files added since snapshot {base_id} hold {found.row_count} rows, their manifests say "
@@ -257,6 +296,7 @@ class Refresh:
                 merged = merge_partitions(committed[name], new, lg_k=sizes.partition_lg_k)
                 self._partitions[name] = merged
                 self.added_partitions[name] = AddedPartitions(base_id, len(new), len(merged))
+        self._merge_joints(found, base_id, sizes.lg_k)
         self._added |= {task.file.file_path: task.file.record_count for task in appended.tasks}
 
     def _read_sketches(self, names: Sequence[str]) -> dict[str, dict[PartitionKey, ColumnStatistics]]:
@@ -285,19 +325,22 @@ class Refresh:
                 if size.size_bytes > most:
                     self.left[name] = f"{size}, more than the {render_bytes(most)} that are gathered here"
             plan = plan if size.size_bytes <= most else replace(plan, partitions=None)
+        plan = self._find_pairs(plan)
         self._scan = run_scan(find_session(self.source, self.spark), plan, sizes, progress=self.progress)
+        self._together.update({one.field_ids: one for one in self._scan.together})
         self._columns.update(self._scan.columns)
         self._partitions.update({} if self._scan.by_partition is None else self._scan.by_partition.columns)
 
     def _read(
         self,
         names: Sequence[str],
-        sizes: Sizes,
+        reading: _Reading,
         tasks: Sequence[FileScanTask],
         keys: Mapping[str, PartitionKey] | None,
     ) -> TableStatistics:
         """Read the new files: on Spark's executors, or a few here where no session is given."""
         plan = prepare_scan(self.source, self.snapshot, self.schema, names, tasks=tasks)
+        plan, sizes = self._find_pairs(plan, reading.base_id), reading.sizes
         if keys is not None:
             plan = replace(plan, partitions={task.file.file_path: keys[task.file.file_path] for task in tasks})
         if self.spark is None and is_small(plan):

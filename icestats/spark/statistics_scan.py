@@ -74,7 +74,7 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         The job was cancelled, or a data file could not be read.
     """
     started = time.perf_counter()
-    job = ScanJob(plan.fields, sizes, plan.partitions)
+    job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
     merged = job.new_accumulators()
     partitions: dict[PartitionKey, list[ColumnStatistics]] = {}
     if plan.fields and plan.file_count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, encode_value, has_lengths, parse_type
+from icestats.iceberg.types import PrimitiveType, encode_value, has_lengths, parse_type
 from icestats.iceberg.value_order import find_extreme
+from icestats.stats.batch_counts import as_counted, count_ranges, count_words, cut_long, has_few_distinct, sort_words
 from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
-from icestats.stats.hashing import hash_dense
+from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
+from icestats.stats.hashing import Hashes, hash_dense, hash_words
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of, item_value
 from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
 _RANGED = frozenset({"string", "binary", "fixed"})
-_SAMPLE = 1_024
 _FEW_DISTINCT = 512
 
 
@@ -102,6 +104,7 @@ class ColumnAccumulator:
         self._kll = None if item_type is None else KllSketch(item_type, k)
         self._value_count = self._null_count = self._nan_count = 0
         self._length = self._max_length = 0
+        self._items = FrequentItems()
         # Smallest and largest value as single-value bytes.
         self._extremes: tuple[bytes, bytes] | None = None
 
@@ -119,72 +122,98 @@ class ColumnAccumulator:
         if len(dense) == 0:
             return
         kind = parse_type(self._field.type)
-        if kind.name in _RANGED:
+        if is_counted_by_word(kind):
+            self._update_words(dense, kind)
+        elif kind.name in _RANGED:
             self._update_ranges(dense)
-            return
-        self._theta.update(hash_dense(dense, self._field.type))
-        if kind.name == "decimal":
-            self._update_decimals(dense, kind)
-        elif kind.name == "uuid":
-            self._bound(*_arrow_extremes(dense))
-        elif kind.name == "boolean":
-            self._update_booleans(fixed_words(dense))
-        elif kind.name in ("float", "double"):
-            self._update_floats(fixed_words(dense))
         else:
-            self._update_integers(fixed_words(dense))
+            self._update_wide(dense)
 
     def _update_ranges(self, dense: pa.Array) -> None:
         lengths = np.diff(byte_ranges(dense)[1])
         self._length += int(lengths.sum())
         self._max_length = max(self._max_length, int(lengths.max()))
-        distinct, counts = dense, None
-        sample = dense.slice(0, _SAMPLE)
-        if len(pc.unique(sample)) <= _FEW_DISTINCT:
-            counted = dense.value_counts()
-            distinct, counts = counted.field("values"), counted.field("counts")
+        short, is_cut = cut_long(dense)
+        if not is_cut and has_few_distinct(dense):
+            self._update_counted(dense)
+            return
+        hashes = hash_dense(dense, self._field.type)
+        self._theta.update(hashes)
+        self._bound(*_arrow_extremes(dense))
+        self._distribute(dense)
+        self._count_ranges(short, hash_dense(short, self._field.type) if is_cut else hashes, is_cut=is_cut)
+
+    def _update_counted(self, dense: pa.Array) -> None:
+        counted = dense.value_counts()
+        distinct, counts = counted.field("values"), counted.field("counts")
         self._theta.update(hash_dense(distinct, self._field.type))
         self._bound(*_arrow_extremes(distinct))
-        if self._kll is not None and counts is not None and len(counts) <= _FEW_DISTINCT:
+        if self._kll is not None and len(counts) <= _FEW_DISTINCT:
             self._kll.update_counted(distinct.to_pylist(), counts.to_pylist())
         else:
             self._distribute(dense)
+        self._items.update(as_counted(distinct, counts, self._field.type))
 
-    def _update_decimals(self, dense: pa.Array, kind: PrimitiveType) -> None:
-        if kind.precision > MAX_LONG_PRECISION:
-            self._bound(*_arrow_extremes(dense))
-            self._distribute(dense)
+    def _update_wide(self, dense: pa.Array) -> None:
+        hashes = hash_dense(dense, self._field.type)
+        self._theta.update(hashes)
+        self._bound(*_arrow_extremes(dense))
+        self._distribute(dense)
+        self._count_ranges(dense, hashes, is_cut=False)
+
+    def _count_ranges(self, dense: pa.Array, hashes: Hashes, *, is_cut: bool) -> None:
+        items = self._items
+        found = count_ranges(dense, self._field.type, hashes, items.values, items.capacity)
+        items.update(replace(found, is_cut=is_cut))
+
+    def _update_words(self, dense: pa.Array, kind: PrimitiveType) -> None:
+        if kind.name in ("float", "double"):
+            self._update_floats(fixed_words(dense))
             return
-        unscaled = np.ascontiguousarray(unscaled_words(dense)[:, 0])
-        self._bound(*(item_value(self._field.type, int(end)) for end in (unscaled.min(), unscaled.max())))
-        self._distribute(unscaled)
-
-    def _update_booleans(self, words: npt.NDArray[np.uint8]) -> None:
-        trues = int(np.count_nonzero(words))
-        counts = {value: count for value, count in ((0, len(words) - trues), (1, trues)) if count}
-        self._bound(min(counts), max(counts))
-        if self._kll is not None:
-            self._kll.update_counted(list(counts), list(counts.values()))
+        words = np.ascontiguousarray(unscaled_words(dense)[:, 0]) if kind.name == "decimal" else fixed_words(dense)
+        distinct, counts = sort_words(words)
+        self._theta.update(hash_words(distinct, self._field.type))
+        ends = int(distinct[0]), int(distinct[-1])
+        self._bound(*(item_value(self._field.type, end) if kind.name == "decimal" else end for end in ends))
+        if kind.name == "boolean" and self._kll is not None:
+            self._kll.update_counted(distinct.tolist(), counts.tolist())
+        else:
+            self._distribute(words)
+        self._count_words(distinct, counts)
 
     def _update_floats(self, words: npt.NDArray[np.floating[Any]]) -> None:
-        is_nan = np.isnan(words)
-        nans = int(np.count_nonzero(is_nan))
-        if nans:
-            self._nan_count += nans
-            words = words[~is_nan]
-        if len(words):
-            low, high = float(words.min()), float(words.max())
-            zeros = words[words == 0] if low == 0 or high == 0 else words[:0]
-            if low == 0:
-                low = -0.0 if np.signbit(zeros).any() else 0.0
-            if high == 0:
-                high = -0.0 if np.signbit(zeros).all() else 0.0
-            self._bound(low, high)
-            self._distribute(words)
-
-    def _update_integers(self, words: npt.NDArray[np.integer[Any]]) -> None:
-        self._bound(int(words.min()), int(words.max()))
+        bits, counts = sort_words(words.view(f"i{words.itemsize}"))
+        self._theta.update(hash_words(bits, self._field.type))
+        distinct = bits.view(words.dtype)
+        is_nan = np.isnan(distinct)
+        if is_nan.any():
+            self._nan_count += int(counts[is_nan].sum())
+            distinct, counts, words = distinct[~is_nan], counts[~is_nan], words[~np.isnan(words)]
+        if len(distinct) == 0:
+            return
+        low, high = float(distinct.min()), float(distinct.max())
+        zeros = distinct[distinct == 0]
+        if low == 0:
+            low = -0.0 if np.signbit(zeros).any() else 0.0
+        if high == 0:
+            high = -0.0 if np.signbit(zeros).all() else 0.0
+        self._bound(low, high)
         self._distribute(words)
+        self._count_floats(distinct, counts)
+
+    def _count_floats(self, distinct: npt.NDArray[np.floating[Any]], counts: npt.NDArray[np.int64]) -> None:
+        # As a filter has it, -0.0 equals 0.0.
+        is_zero = distinct == 0
+        if np.count_nonzero(is_zero) == 2:
+            zeros = counts[is_zero].sum()
+            distinct, counts = np.append(distinct[~is_zero], distinct.dtype.type(0)), np.append(counts[~is_zero], zeros)
+        bits = (distinct + 0).view(f"i{distinct.itemsize}")
+        order = np.argsort(bits)
+        self._count_words(bits[order], counts[order])
+
+    def _count_words(self, distinct: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> None:
+        items = self._items
+        items.update(count_words(distinct, counts, items.values, items.capacity))
 
     def _distribute(self, values: pa.Array | npt.NDArray[Any]) -> None:
         if self._kll is not None:
@@ -216,16 +245,19 @@ class ColumnAccumulator:
         if other._extremes is not None:
             self._bound(*other._extremes)
         self._theta.merge(other._theta)
+        self._items.merge(other._items)
         if self._kll is not None and other._kll is not None:
             self._kll.merge(other._kll)
 
-    def result(self, *, k: int | None = None, lg_k: int | None = None) -> ColumnStatistics:
+    def result(self, *, k: int | None = None, lg_k: int | None = None, with_items: bool = True) -> ColumnStatistics:
         """Return the statistics of all values added so far.
 
         Parameters
         ----------
         k, lg_k : int, optional
             Smaller sizes for the returned sketches; by default the accumulator's own.
+        with_items : bool
+            Whether the most common values are returned too.
         """
         theta, kll = self._theta, self._kll
         if lg_k is not None and lg_k != theta.lg_k:
@@ -250,6 +282,7 @@ class ColumnAccumulator:
             theta=theta.to_bytes(),
             kll=None if kll is None else kll.to_bytes(),
             item_type=None if kll is None else kll.item_type,
+            frequent_items=self._items.to_bytes(self._field.type) if with_items else b"",
         )
 
 

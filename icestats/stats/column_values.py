@@ -51,7 +51,7 @@ def dense_values(array: pa.Array, type_text: str) -> pa.Array:
     """
     kind = parse_type(type_text)
     try:
-        plain, target = _plain(array), to_arrow_type(type_text)
+        plain, target = unify(array), to_arrow_type(type_text)
         if pa.types.is_null(plain.type):
             plain = plain.cast(target)
         if plain.null_count:
@@ -92,7 +92,7 @@ def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
     ValueError
         The values are of another kind or do not fit: decimals of more than 18 digits, unsigned integers from 2^63 on.
     """
-    plain = _plain(array).drop_null()
+    plain = unify(array).drop_null()
     kind = plain.type
     if pa.types.is_decimal(kind) and kind.precision <= MAX_LONG_PRECISION:
         return np.ascontiguousarray(unscaled_words(_cast(plain, pa.decimal128(kind.precision, kind.scale)))[:, 0])
@@ -128,7 +128,8 @@ def uuid_texts(dense: pa.Array) -> npt.NDArray[np.uint8]:
     return texts
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def unify(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return an array in one piece, plain: not an extension's, dictionary- or run-end-encoded, or of views."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):

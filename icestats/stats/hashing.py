@@ -83,8 +83,23 @@ def hash_dense(dense: pa.Array, type_text: str) -> Hashes:
         return _hash_rows(values.uuid_texts(dense))
     if kind.name == "decimal":
         return _hash_decimals(values.unscaled_words(dense))
-    words = values.fixed_words(dense)
-    if kind.name == "boolean":
+    return hash_words(values.fixed_words(dense), type_text)
+
+
+def hash_words(words: npt.NDArray[Any], type_text: str) -> Hashes:
+    """Return the hashes of `hash_values`, for values of a type that has at most 8 bytes.
+
+    Parameters
+    ----------
+    words : numpy.ndarray
+        Of the type's own width: numbers, or their bits; unscaled decimals as `int64`.
+    type_text : str
+        The Iceberg type.
+    """
+    name = parse_type(type_text).name
+    if name == "decimal":
+        return _hash_decimals(np.stack([words, words >> 63], axis=1))
+    if name == "boolean":
         both = _hash_words(np.array([0, 1], np.uint64), 1)
         return np.take(both, words)
     unsigned: npt.NDArray[Any] = words.view(np.uint32 if words.itemsize == 4 else np.uint64)

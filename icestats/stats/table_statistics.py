@@ -25,6 +25,8 @@ from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import find_extreme
+from icestats.stats.frequent_items import merge_frequent_items
+from icestats.stats.joint_statistics import JointStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 
@@ -71,6 +73,12 @@ class ColumnStatistics:
     has no meaning (uuid, fixed, binary)."""
     item_type: str | None = None
     """How the KLL sketch stores its items: `kll_items.item_type_of`."""
+    frequent_items: bytes = b""
+    """The most common values, for `frequent_items.read_frequent_values`; nothing where sketches are left out."""
+
+    def without_sketches(self) -> ColumnStatistics:
+        """Return the counts and extremes alone."""
+        return replace(self, theta=b"", kll=None, frequent_items=b"")
 
     def count_distinct(self, theta: ThetaSketch) -> int:
         """Return the number of distinct values that the Theta sketch, parsed, estimates: no more than are not null."""
@@ -127,6 +135,8 @@ class TableStatistics:
     """Why PyIceberg, which is faster, did not read them; None if it did."""
     by_partition: ScannedPartitions | None = None
     """None if statistics by partition were not asked for."""
+    together: tuple[JointStatistics, ...] = ()
+    """Of the pairs of columns that were asked for."""
 
     def find(self, column: str) -> ColumnStatistics:
         """Return the statistics of one column.
@@ -182,6 +192,7 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
         theta=_merge_theta(base.theta, added.theta, lg_k),
         kll=_merge_kll(base, added),
         item_type=base.item_type,
+        frequent_items=_merge_items(base.frequent_items, added.frequent_items),
     )
 
 
@@ -202,6 +213,11 @@ def sort_partitions(found: Mapping[PartitionKey, _Found]) -> dict[PartitionKey, 
         return item[0].spec_id, [(value is not None, value or b"") for _, value in item[0].values]
 
     return dict(sorted(found.items(), key=rank))
+
+
+def count_distinct(column: ColumnStatistics) -> int:
+    """Return the number of distinct values of a column, by its Theta sketch."""
+    return column.count_distinct(ThetaSketch.from_bytes(column.theta))
 
 
 def find_kll_k(column: ColumnStatistics) -> int | None:
@@ -275,7 +291,8 @@ def _parse_figures(document: Mapping[str, Any]) -> ColumnStatistics:
 
 
 def _without_values(column: ColumnStatistics) -> ColumnStatistics:
-    return replace(column, min_value=None, max_value=None, avg_length=None, max_length=None, theta=b"", kll=None)
+    bare = column.without_sketches()
+    return replace(bare, min_value=None, max_value=None, avg_length=None, max_length=None)
 
 
 def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
@@ -285,6 +302,10 @@ def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
     for data in (base, added):
         merged.merge(ThetaSketch.from_bytes(data))
     return merged.to_bytes()
+
+
+def _merge_items(base: bytes, added: bytes) -> bytes:
+    return merge_frequent_items(base, added) if base and added else b""
 
 
 def _merge_kll(base: ColumnStatistics, added: ColumnStatistics) -> bytes | None:

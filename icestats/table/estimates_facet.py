@@ -223,17 +223,24 @@ class Estimating(Contents):
         Notes
         -----
         Keys are compared in the common type that SQL engines take: int and long as long, float and double as double.
-        Both take each key for as frequent as another; where keys are skewed on both sides the truth is larger.
+        The first two take each key for as frequent as another; where keys are skewed on both sides the truth is larger.
+        `join-frequent-items` counts the common keys one by one.
 
         Examples
         --------
         >>> import icestats
         >>> flights = icestats.load("demo.flights")
         >>> [one.source for one in flights.estimate_join(flights, "carrier")]
-        ['join-ndv', 'join-theta']
+        ['join-ndv', 'join-theta', 'join-frequent-items']
         """
         from icestats.estimation.estimates import Estimates
-        from icestats.estimation.joins import build_side, count_join, estimate_join_by_ndv, estimate_join_by_theta
+        from icestats.estimation.joins import (
+            build_side,
+            count_join,
+            estimate_join_by_items,
+            estimate_join_by_ndv,
+            estimate_join_by_theta,
+        )
         from icestats.scan.actual_rows import find_key_type
 
         if not isinstance(other, Estimating):
@@ -248,7 +255,7 @@ class Estimating(Contents):
             build_side(table._evidence, question, key, table.name)
             for table, question, key in zip((self, other), questions, keys, strict=True)
         ]
-        found = [estimate_join_by_ndv(*sides), estimate_join_by_theta(*sides)]
+        found = [ask(*sides) for ask in (estimate_join_by_ndv, estimate_join_by_theta, estimate_join_by_items)]
         rows = None
         if actual:
             rows, counted = count_join(self._evidence, other._evidence, questions, keys)
@@ -261,6 +268,74 @@ class Estimating(Contents):
             deletes="deduct",
             estimates=tuple(found),
             actual=rows,
+        )
+
+    def estimate_groups(
+        self,
+        columns: Sequence[str],
+        row_filter: str | BooleanExpression = "true",
+        *,
+        actual: bool = False,
+    ) -> Estimates:
+        """Estimate how many groups a GROUP BY of some columns has.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Top-level columns. A null is a group of its own.
+        row_filter : str or pyiceberg.expressions.BooleanExpression, optional
+            The rows that are grouped; by default all.
+        actual : bool
+            Count the groups, too, and give each estimate its q-error. Reads data.
+
+        Returns
+        -------
+        Estimates
+            `rows` is the number of groups. `groups-independent` takes the columns for independent, `groups-together`
+            uses what has been computed of pairs of them (`compute(together=...)`).
+
+        Raises
+        ------
+        FilterError, ColumnNotFoundError, CallError
+            The call is wrong.
+        UnsupportedError
+            `actual`: PyIceberg cannot read the rows.
+
+        Notes
+        -----
+        The number of distinct values of each column, and of pairs, is that of Theta sketches. Of more than two columns
+        those pairs are used that say most (Chow and Liu). A filter leaves of groups of the same size what Cardenas'
+        formula says.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> groups = icestats.load("demo.flights").estimate_groups(["carrier"])
+        >>> groups["groups-together"].rows
+        16.0
+        """
+        from icestats.estimation.estimates import Estimates
+        from icestats.estimation.groups import count_actual_groups, estimate_groups
+
+        check_names("columns", columns)
+        fields = [self.schema.find(name) for name in dict.fromkeys(columns)]
+        if not fields:
+            raise CallError("columns is empty: expected columns to group by")
+        if nested := [field for field in fields if not (field.top_level and field.is_primitive)]:
+            raise CallError(f"column {nested[0].name!r} is {nested[0].type}: expected a primitive top-level column")
+        question = self._ask(row_filter)
+        found, groups = estimate_groups(self._evidence, question, fields), None
+        if actual:
+            groups, counted = count_actual_groups(self._evidence, question, fields)
+            found = [one.with_actual(groups) for one in (*found, counted)]
+        names = ", ".join(field.name for field in fields)
+        return Estimates(
+            table_name=self.name,
+            row_filter=f"{question.row_filter.text} group by {names}",
+            columns=None,
+            deletes="deduct",
+            estimates=tuple(found),
+            actual=groups,
         )
 
     def reported_statistics(self) -> ReportedStatistics:

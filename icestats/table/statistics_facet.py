@@ -44,6 +44,55 @@ class StatisticsFiles(Contents):
 
         return build_sketches(self._reader.blobs, self.schema)
 
+    def frequent_values(self, column: str) -> pa.Table:
+        """Return a column's most common values, from its committed frequent items; no data file is touched.
+
+        Parameters
+        ----------
+        column : str
+            A top-level column.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.FREQUENT_VALUES`: one row a value, most common first; last one for any other value.
+
+        Raises
+        ------
+        ColumnNotFoundError, CallError
+            There is no such column, or it can have no sketch.
+        StatisticsMissingError
+            None have been committed for this snapshot or an ancestor of it.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> common = icestats.load("demo.flights").frequent_values("carrier")
+        >>> common["value"][0].as_py(), common["rows_at_least"][0].as_py()
+        ('UA', 58665)
+        """
+        from icestats.table.frequent_values import build_frequent_values
+
+        return build_frequent_values(self._reader, self.schema.find(column))
+
+    def columns_together(self) -> pa.Table:
+        """Return the pairs of columns that have statistics together, which `compute(together=...)` makes.
+
+        Returns
+        -------
+        pyarrow.Table
+            `schemas.COLUMNS_TOGETHER`: one row a pair, those first where one column decides most of the other. Pairs
+            of a column that is gone, or of another type now, are left out.
+
+        Raises
+        ------
+        MetadataError
+            A statistics file is missing, cut or damaged.
+        """
+        from icestats.table.frequent_values import build_columns_together
+
+        return build_columns_together(self._reader)
+
     def coverage(self, *, columns: Sequence[str] | None = None, engines: Sequence[str] | None = None) -> pa.Table:
         """Return which statistics each engine's optimizer uses, has of this table, and lacks.
 
@@ -208,13 +257,14 @@ class StatisticsFiles(Contents):
         partition_k: int | None = None,
         partition_lg_k: int | None = None,
         max_size_bytes: int | None = None,
+        together: Sequence[tuple[str, str]] | Literal["auto"] | None = None,
         spark: SparkSession | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Statistics:
         """Make statistics of this snapshot. Changes nothing until `.commit()`.
 
-        Those of the table are Theta, KLL and column statistics: one scan with PySpark. Those of partitions and of
-        manifests are made from manifests alone, without Spark.
+        Those of the table are Theta, KLL, frequent items and column statistics: one scan with PySpark. Those of
+        partitions and of manifests are made from manifests alone, without Spark.
 
         Parameters
         ----------
@@ -248,6 +298,10 @@ class StatisticsFiles(Contents):
             bytes of the table's data files, but not less than 256 KiB nor more than 256 MiB. The table's sketches keep
             their sizes; those of partitions get the largest sizes that fit. Where the smallest do not fit, those of the
             largest columns are left out, or of the partitions with the fewest rows; the result says which.
+        together : sequence of tuple of str or "auto", optional
+            Pairs of columns that get statistics together, such as `[("country", "city")]`: the number of pairs, the
+            most common ones, and how far one column decides the other. "auto": those that a sample of up to 65,536 rows
+            shows to go together, 16 at most. By default those that are committed already.
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default that of `load`, the running one, or a new local one.
         progress : callable, optional
@@ -268,6 +322,8 @@ class StatisticsFiles(Contents):
         Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
         a table, Spark's own scan does, more slowly; the result says so.
         """
+        from icestats.read.puffin.statistics_files import find_joint
+        from icestats.scan.pair_sample import choose_pairs
         from icestats.scan.scan_job import Sizes
         from icestats.scan.scan_plan import prepare_scan
         from icestats.spark.session_catalog import find_session
@@ -295,6 +351,7 @@ class StatisticsFiles(Contents):
             if by is not None:
                 limit = find_default_limit(table_size) if max_size_bytes is None else max_size_bytes
                 sizes = choose_sizes(plan, k, lg_k, (partition_k, partition_lg_k), limit)
+            plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(self._reader.blobs))))
             found = run_scan(find_session(self._source, spark), plan, sizes, progress=progress)
             found = fit_partitions(found, max_size_bytes, lambda: table_size)
         chosen = None

@@ -12,10 +12,11 @@ from pyiceberg.manifest import ManifestEntryStatus
 
 import icestats
 from icestats.errors import CommitError, IcestatsError
-from icestats.iceberg.types import decode_value
+from icestats.iceberg.types import decode_value, encode_value
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, THETA
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, THETA
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, ManifestStatistics
+from icestats.stats.frequent_items import FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import read_column_statistics
 from icestats.stats.theta import ThetaSketch
@@ -175,6 +176,8 @@ def _find_wrong(sim: Simulation, version: Version, blob: Any, payload: bytes) ->
         found = (sketch.n, blob.properties["n"], blob.properties["null-count"])
         counts = (len(known), str(len(known)), str(len(values) - len(known)))
         return None if found == counts else f"counts {found}, expected {counts}"
+    if blob.type == FREQUENT_ITEMS:
+        return _find_wrong_items(read_frequent_values(payload), known)
     if blob.type == COLUMN_STATISTICS:
         column = read_column_statistics(payload)[blob.field_ids[0]]
         decoded = [None if b is None else decode_value(column.type, b) for b in (column.min_value, column.max_value)]
@@ -183,6 +186,18 @@ def _find_wrong(sim: Simulation, version: Version, blob: Any, payload: bytes) ->
         wanted = (len(values), len(values) - len(known), *limits)
         return None if found == wanted else f"{found}, expected {wanted}"
     return f"unexpected blob {blob.type}"
+
+
+def _find_wrong_items(found: FrequentValues, known: list[Any]) -> str | None:
+    truth = Counter(encode_value(found.type, value) for value in known)
+    if found.value_count != len(known):
+        return f"common values of {found.value_count} values, expected {len(known)}"
+    wrong = [item for item in found.items if not item.lower <= truth[item.value] <= item.upper]
+    kept = {item.value for item in found.items}
+    others = max((rows for value, rows in truth.items() if value not in kept), default=0)
+    if wrong or others > found.others_at_most:
+        return f"{wrong[:1]}, {others} rows of another value, at most {found.others_at_most}"
+    return None
 
 
 def _find_wrong_manifest(sim: Simulation, version: Version, blob: Any, payload: bytes) -> str | None:

@@ -48,7 +48,7 @@ def assert_describes(statistics, rows):
         gathered = ColumnAccumulator(Field(found.field_id, name, found.type, required=False, top_level=True))
         gathered.update(rows.column(name).combine_chunks())
         expected = gathered.result()
-        sketches = {"theta": b"", "kll": None}
+        sketches = {"theta": b"", "kll": None, "frequent_items": b""}
         assert replace(found, **sketches) == replace(expected, **sketches), name
         assert ThetaSketch.from_bytes(found.theta) == ThetaSketch.from_bytes(expected.theta), name
         ours, theirs = (KllSketch.from_bytes(one.item_type, one.kll) for one in (found, expected))

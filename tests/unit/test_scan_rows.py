@@ -18,6 +18,11 @@ JOB = ScanJob((Field(1, "id", "long", required=False, top_level=True),), SIZES, 
 CUT, WHOLE = PartitionKey(0, ((1000, b"\1"),)), PartitionKey(0, ((1000, b"\2"),))
 
 
+def figures(column):
+    """What does not depend on the order in which parts are merged."""
+    return replace(column, kll=None, frequent_items=b"")
+
+
 def gathered(start: int, stop: int):
     found = JOB.new_accumulators()
     found[0].update(pa.array(np.arange(start, stop)))
@@ -37,11 +42,11 @@ def test_the_parts_of_a_partition_are_one_and_every_row_counts_once_in_the_whole
     merge_rows(whole, partitions, rows, SIZES)
     (cut,), (finished,) = partitions[CUT], partitions[WHOLE]
     (expected,) = finish(SIZES, gathered(0, 5_000))
-    assert replace(cut, kll=None) == replace(expected, kll=None)
+    assert figures(cut) == figures(expected)
     assert finished.value_count == 500
     sketch = KllSketch.from_bytes("long", cut.kll)
     assert (sketch.n, sketch.k, sketch.min_value, sketch.max_value) == (5_000, 100, 0, 4_999)
     everything = whole[0].result()
     both = gathered(0, 5_000)
     both[0].merge(gathered(9_000, 9_500)[0])
-    assert replace(everything, kll=None) == replace(both[0].result(), kll=None)
+    assert figures(everything) == figures(both[0].result())

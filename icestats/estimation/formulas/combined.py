@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from icestats.estimation.formulas.grouped_sources import (
     estimate_kept,
     keep_by_partition,
 )
+from icestats.estimation.formulas.joint_sources import LeafGroup, bound_all, scale_to
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, estimate_uniform
 from icestats.estimation.formulas.sketch_sources import PartitionSketches, SketchedPartitions
 from icestats.estimation.formulas.source_estimates import SourceEstimate
@@ -48,6 +49,7 @@ def estimate_combined(
     parts: tuple[GroupedEvidence, Longs] | None,
     sketches: PartitionSketches,
     of_table: Callable[[Leaf], TableSketches],
+    group_in_table: Callable[[Sequence[Leaf]], Sequence[LeafGroup]],
     fit_deletes: Callable[[DeleteShares], DeleteShares],
 ) -> SourceEstimate:
     """Estimate each data file with the best that is known of each predicate.
@@ -66,6 +68,8 @@ def estimate_combined(
         Reads the sketches of partitions.
     of_table : callable
         Gives what the table's sketches say.
+    group_in_table : callable
+        Gives what the table's statistics of columns together say of the predicates of an AND.
     fit_deletes : callable
         Gives deletes as the table's sketches prove them.
 
@@ -90,11 +94,9 @@ def estimate_combined(
         undecided = float((fine.groups.row_counts * (own.upper - own.lower)).sum())
         if not undecided:
             return own
-        table, found, rows = of_table(leaf), partitions.estimate(leaf), partitions.live.rows
-        used = partitions.sketched[leaf].notes
-        if np.isnan(found.estimate).any():
-            found, rows, used = table.ranks, table.rows, table.notes
-        is_known, width = not np.isnan(own.estimate).any(), float((rows.most * (found.upper - found.lower)).sum())
+        table = of_table(leaf)
+        found, width, used = _choose_sketch(leaf, partitions, table)
+        is_known = not np.isnan(own.estimate).any()
         if np.isnan(found.estimate).any() or (is_known and width >= undecided):
             found, used = table.values, table.notes
             has_points = bool(leaf.values.points) and not leaf.values.ranges
@@ -110,12 +112,37 @@ def estimate_combined(
         spread = spread_evenly(found.estimate, parents, fine.groups.row_counts, own.lower, own.upper)
         return build_selectivity(spread, own.lower, own.upper, found.reasons)
 
+    def estimate_together(leaves: Sequence[Leaf]) -> list[tuple[tuple[Leaf, ...], Selectivity]]:
+        every = float(kept.evidence.groups.row_counts.sum())
+        groups = group_in_table(leaves) if len(leaves) > 1 else ()
+        return [(one.leaves, _spread_group(one, fine, every, map(estimate_leaf, one.leaves))) for one in groups]
+
     assumes = (
         f"of each predicate what leaves the fewest rows undecided: bounds of each {fine.groups.unit}, or KLL of "
         f"partitions, KLL or NDV of the table, spread over {fine.groups.unit}s as their bounds allow; columns "
-        f"independent within each"
+        f"that have no statistics together independent within each"
     )
-    return estimate_kept(source, fine, estimate_leaf, assumes=assumes, notes=notes)
+    return estimate_kept(source, fine, estimate_leaf, estimate_together, assumes=assumes, notes=notes)
+
+
+def _choose_sketch(
+    leaf: Leaf, partitions: SketchedPartitions, table: TableSketches
+) -> tuple[Selectivity, float, tuple[str, ...]]:
+    """What is known by partition or of the table, whichever leaves fewer rows undecided; how many, and notes."""
+    found, of_table = partitions.estimate(leaf), table.ranks
+    width = float((partitions.live.rows.most * (found.upper - found.lower)).sum())
+    table_width = float((table.rows.most * (of_table.upper - of_table.lower)).sum())
+    is_known = not np.isnan(of_table.estimate).any()
+    if np.isnan(found.estimate).any() or (is_known and table_width < width):
+        return of_table, table_width, table.notes
+    return found, width, partitions.sketched[leaf].notes
+
+
+def _spread_group(group: LeafGroup, fine: KeptGroups, row_count: float, parts: Iterable[Selectivity]) -> Selectivity:
+    """The rows of predicates together, over the table, spread over groups as the predicates by themselves are."""
+    product, lower, upper = bound_all(list(parts))
+    wanted = float(group.selectivity.estimate[0]) * row_count
+    return build_selectivity(scale_to(wanted, product, fine.groups.row_counts, lower, upper), lower, upper)
 
 
 def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:

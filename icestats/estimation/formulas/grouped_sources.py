@@ -324,6 +324,7 @@ def estimate_kept(
     source: str,
     kept: KeptGroups,
     estimate_leaf: Callable[[Leaf], Selectivity],
+    estimate_together: Callable[[Sequence[Leaf]], Sequence[tuple[tuple[Leaf, ...], Selectivity]]] | None = None,
     *,
     assumes: str,
     notes: Sequence[str] = (),
@@ -338,6 +339,8 @@ def estimate_kept(
         The groups.
     estimate_leaf : callable
         Gives the selectivity of a predicate in each.
+    estimate_together : callable, optional
+        Gives the selectivity of some predicates of an AND together, as for `combine_leaves`.
     assumes : str
         What the estimate rests on.
     notes : sequence of str
@@ -345,7 +348,7 @@ def estimate_kept(
     """
     question, evidence, count = kept.question, kept.evidence, len(kept.places)
     bound = _HARD_BOUND.format(unit=_each(kept.groups.unit))
-    selectivity = combine_leaves(question.predicate, count, estimate_leaf)
+    selectivity = combine_leaves(question.predicate, count, estimate_leaf, estimate_together)
     said = tuple(dict.fromkeys(notes))
     basis = Basis(assumes, bound, count_values(question, evidence, count), evidence.bytes_read, said)
     return build_source_estimate(source, question, kept, selectivity, basis)

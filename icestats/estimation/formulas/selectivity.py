@@ -158,7 +158,12 @@ def build_unknown(reason: str, groups: int = 1) -> Selectivity:
     return build_selectivity(np.full(groups, np.nan), np.zeros(groups), np.ones(groups), (reason,))
 
 
-def combine_leaves(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf], Selectivity]) -> Selectivity:
+def combine_leaves(
+    predicate: Tree,
+    groups: int,
+    estimate_leaf: Callable[[Leaf], Selectivity],
+    estimate_together: Callable[[Sequence[Leaf]], Sequence[tuple[tuple[Leaf, ...], Selectivity]]] | None = None,
+) -> Selectivity:
     """Combine the selectivities of a tree's leaves.
 
     Parameters
@@ -169,6 +174,8 @@ def combine_leaves(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf],
         How many groups of rows there are.
     estimate_leaf : callable
         Gives the selectivity of a leaf in each group.
+    estimate_together : callable, optional
+        Gives the selectivity, in each group, of some leaves of an AND together: no leaf is in two of its answers.
 
     Returns
     -------
@@ -187,7 +194,13 @@ def combine_leaves(predicate: Tree, groups: int, estimate_leaf: Callable[[Leaf],
     """
     if isinstance(predicate, Leaf):
         return estimate_leaf(predicate)
-    parts = [combine_leaves(part, groups, estimate_leaf) for part in predicate.parts]
+    together: list[tuple[tuple[Leaf, ...], Selectivity]] = []
+    if estimate_together is not None and isinstance(predicate, All):
+        together = list(estimate_together([part for part in predicate.parts if isinstance(part, Leaf)]))
+    done = {leaf for leaves, _ in together for leaf in leaves}
+    parts = [found for _, found in together]
+    apart = [part for part in predicate.parts if not (isinstance(part, Leaf) and part in done)]
+    parts += [combine_leaves(part, groups, estimate_leaf, estimate_together) for part in apart]
     of_no_parts = np.full(groups, float(isinstance(predicate, All)))
     start = Selectivity(of_no_parts, of_no_parts, of_no_parts)
     return reduce(_both if isinstance(predicate, All) else _either, parts, start)

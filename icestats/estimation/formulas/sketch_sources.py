@@ -184,7 +184,7 @@ def _estimate_group(
     sketch = distribution.sketch
     share, error, reason = 0.0, 0.0, ""
     for interval in leaf.values.intervals if sketch.n else ():
-        part, off = _between(close(interval) if is_discrete(leaf.type) else interval, sketch)
+        part, off = share_between(close(interval) if is_discrete(leaf.type) else interval, sketch)
         share, error = share + part, error + off
         if rare_is_unknown and interval.is_point and off and part <= off:
             why = (
@@ -198,7 +198,8 @@ def _estimate_group(
     return np.nan if reason else share * of_values + others, lower, upper, reason
 
 
-def _between(interval: Interval, sketch: KllSketch) -> tuple[float, float]:
+def share_between(interval: Interval, sketch: KllSketch) -> tuple[float, float]:
+    """Return the share of a sketch's values that is in an interval, and how far it may be off."""
     low, low_error = _rank(interval.low, sketch)
     high, high_error = _rank(interval.high, sketch)
     return max(0.0, high - low), low_error + high_error

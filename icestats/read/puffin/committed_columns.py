@@ -1,4 +1,4 @@
-"""The committed statistics of a column at one snapshot, complete: Theta sketch, KLL sketch and column statistics."""
+"""The committed statistics of a column at one snapshot, complete: its sketches and column statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import damage_at, read_blob
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, THETA, CommittedBlob
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, THETA, CommittedBlob
+from icestats.stats.frequent_items import read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.table_statistics import (
@@ -40,7 +41,7 @@ def find_sketched_fields(blobs: Iterable[CommittedBlob], fields: Sequence[Field]
     known = {
         field_id
         for found in blobs
-        if found.commits_behind is not None and found.blob.type in (THETA, KLL, COLUMN_STATISTICS)
+        if found.commits_behind is not None and found.blob.type in (THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS)
         for field_id in found.blob.field_ids
     }
     return tuple(field for field in fields if field.field_id in known)
@@ -70,7 +71,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
         A blob is damaged.
     """
     item_type = item_type_of(field.type)
-    wanted = (THETA, COLUMN_STATISTICS) if item_type is None else (THETA, COLUMN_STATISTICS, KLL)
+    wanted = (THETA, COLUMN_STATISTICS, FREQUENT_ITEMS, *(() if item_type is None else (KLL,)))
     by_snapshot: dict[int, dict[str, CommittedBlob]] = {}
     own = [b for b in blobs if b.blob.field_ids == (field.field_id,) and b.commits_behind is not None]
     for found in sorted(own, key=lambda b: b.commits_behind or 0):
@@ -79,7 +80,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
         return "nothing has been committed for it"
     whole = next((found for found in by_snapshot.values() if all(kind in found for kind in wanted)), None)
     if whole is None:
-        return "its committed statistics lack the KLL sketch or the column statistics"
+        return "its committed statistics lack the KLL sketch, the frequent items or the column statistics"
     figures = _read_figures(storage, whole[COLUMN_STATISTICS], field)
     if figures.type != field.type:
         return f"its type was {figures.type} and is {field.type} now"
@@ -88,10 +89,14 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     theta, sketch = _read_sketch(storage, whole[THETA], ThetaSketch.from_bytes)
     if lie := _contradiction(whole[THETA], sketch, figures):
         return lie
+    items, counted = _read_sketch(storage, whole[FREQUENT_ITEMS], read_frequent_values)
+    if counted.type != field.type:
+        return f"its frequent items are of type {counted.type}"
     kll = None
     if item_type is not None:
         kll, _ = _read_sketch(storage, whole[KLL], partial(KllSketch.from_bytes, item_type))
-    return CommittedColumn(whole[THETA].blob.snapshot_id, replace(figures, theta=theta, kll=kll, item_type=item_type))
+    made = replace(figures, theta=theta, kll=kll, item_type=item_type, frequent_items=items)
+    return CommittedColumn(whole[THETA].blob.snapshot_id, made)
 
 
 def find_committed_sizes(

@@ -21,6 +21,8 @@ from icestats.read.puffin.statistics_age import (
     find_statistics_users,
 )
 from icestats.read.puffin.statistics_age import THETA as THETA
+from icestats.stats.frequent_items import FrequentValues, read_frequent_values
+from icestats.stats.joint_statistics import JointStatistics, read_joint_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.rollup_cells import Figure
@@ -29,6 +31,8 @@ from icestats.stats.theta import ThetaSketch
 
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
+FREQUENT_ITEMS = "icestats-frequent-items-v1"
+JOINT_STATISTICS = "icestats-joint-stats-v1"
 HIVE_COLUMNS = "ColumnStatisticsObj"
 PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 _PRESTO_READS = {THETA: "ndv", PRESTO_DATA_SIZE: "data_size"}
@@ -37,11 +41,12 @@ _COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`
 _MISSING = {
     THETA: ("Theta sketch", _COMPUTE),
     KLL: ("KLL sketch", _COMPUTE),
+    FREQUENT_ITEMS: ("frequent items", _COMPUTE),
     PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
 }
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
-_OWN_USE = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
+_OWN_USE = (THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS, JOINT_STATISTICS, PARTITION_SKETCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,19 @@ class CommittedKll:
     commits_behind: int
     null_count: int | None
     nan_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFrequentValues:
+    """The committed common values of a column, and the counts of nulls and NaN that were committed with them."""
+
+    values: FrequentValues
+    snapshot_id: int
+    commits_behind: int
+    null_count: int
+    nan_count: int
+    size_bytes: int
+    """Of the blob."""
 
 
 def read_committed_blobs(
@@ -319,6 +337,76 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
         null_count=parse_count(properties.get("null-count")),
         nan_count=parse_count(properties.get("nan-count")),
     )
+
+
+def read_frequent_items(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedFrequentValues:
+    """Read the nearest committed common values of a column.
+
+    Parameters
+    ----------
+    storage : FileReader
+        Where to read from.
+    blobs : sequence of CommittedBlob
+        The table's blobs, as `read_committed_blobs` gives them.
+    field : Field
+        The column.
+
+    Raises
+    ------
+    StatisticsMissingError
+        None have been committed for the snapshot or an ancestor of it, or those of another type than the column's.
+    PuffinFormatError
+        The blob is damaged.
+    """
+    found = find_nearest(blobs, FREQUENT_ITEMS, field)
+    data = read_blob(storage, found.blob, found.statistics_path)
+    with damage_at(found.statistics_path, found.blob.offset, f"the frequent items of column {field.name!r}"):
+        values = read_frequent_values(data)
+        nulls, nans = (parse_count(found.blob.properties.get(name)) for name in ("null-count", "nan-count"))
+        if nulls is None or nans is None:
+            raise ValueError("the blob does not say how many nulls and NaN there are")
+    check_items(field, item_type_of(values.type))
+    check_unit(field, values.type)
+    return CommittedFrequentValues(values, found.blob.snapshot_id, found.commits_behind, nulls, nans, found.blob.length)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedJoint:
+    """The committed statistics of two columns together."""
+
+    statistics: JointStatistics
+    snapshot_id: int
+    commits_behind: int
+    size_bytes: int
+    """Of the blob."""
+
+
+def find_joint(blobs: Sequence[CommittedBlob]) -> dict[tuple[int, int], CommittedBlob]:
+    """Return the nearest blob of each pair of columns that has statistics together, by field ids."""
+    found: dict[tuple[int, int], CommittedBlob] = {}
+    own = [b for b in blobs if b.blob.type == JOINT_STATISTICS and b.commits_behind is not None]
+    for one in sorted(own, key=lambda b: b.commits_behind or 0):
+        if len(one.blob.field_ids) == 2:
+            found.setdefault((one.blob.field_ids[0], one.blob.field_ids[1]), one)
+    return found
+
+
+def read_joint(storage: FileReader, found: CommittedBlob, schema: Schema) -> CommittedJoint | None:
+    """Read the statistics of two columns together; None where a column is gone, or is of another type now.
+
+    Raises
+    ------
+    PuffinFormatError
+        The blob is damaged.
+    """
+    data = read_blob(storage, found.blob, found.statistics_path)
+    first, second = found.blob.field_ids
+    with damage_at(found.statistics_path, found.blob.offset, f"the joint statistics of fields {first} and {second}"):
+        statistics = read_joint_statistics(data, (first, second))
+    fields = [schema.get(field_id) for field_id in statistics.field_ids]
+    if [None if field is None else field.type for field in fields] != list(statistics.types):
+        return None
+    return CommittedJoint(statistics, found.blob.snapshot_id, found.commits_behind or 0, found.blob.length)
 
 
 def read_committed_figures(

@@ -11,9 +11,11 @@ from icestats.answers.text import counted, render_count
 from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.types import parse_type
 from icestats.stats.histogram import UPPER_IS_CUT, Histogram
+from icestats.stats.kll_items import item_value, to_item
 from icestats_widgets.drawing.axis import axis_position, brief_label, typed_position
 from icestats_widgets.drawing.canvas import Picture
 from icestats_widgets.drawing.histogram_figure import build_histogram_figure, has_log_values
+from icestats_widgets.drawing.values_figure import build_values_figure
 from icestats_widgets.page.blocks import (
     Block,
     choice,
@@ -202,8 +204,31 @@ class HistogramPanel(Part):
         return [
             figure,
             *_quantiles(histogram),
+            *self._common(part),
             text_block(describe_histogram(part, table.metadata, table.snapshot), "quiet"),
         ]
+
+    def _common(self, part: HistogramPart) -> list[Block]:
+        if not part.common:
+            return []
+        histogram = part.histogram
+        rows = histogram.n + (histogram.null_count or 0) + (histogram.nan_count or 0)
+        picture = build_values_figure(part.common, rows, width=self.width("values"))
+        label = f"Most common values of {histogram.column}"
+        return [
+            text_block("Most common values, and their share of all rows", "quiet"),
+            figure_block("values", picture.svg, label, name=f"values {histogram.column}"),
+        ]
+
+    def on_values_choose(self, value: Any) -> None:
+        """Add a common value to the filter."""
+        part = self.state.histogram
+        key = str(value.get("key", "")) if isinstance(value, dict) else ""
+        if part is None or not key.isdecimal() or int(key) >= len(part.common):
+            return
+        histogram, text = part.histogram, part.common[int(key)][0]
+        typed = item_value(histogram.type, to_item(histogram.type, text))
+        add_clause(self.state, f"histogram:{histogram.column}", histogram.column, "=", typed)
 
     def _ends(self, value: Any) -> tuple[float, float] | None:
         try:

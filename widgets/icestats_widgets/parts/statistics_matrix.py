@@ -14,7 +14,14 @@ from icestats.estimation.coverage import name_state
 from icestats.estimation.engine_statistics import list_engines
 from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.read.puffin.statistics_age import count_ages
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    FREQUENT_ITEMS,
+    JOINT_STATISTICS,
+    KLL,
+    PARTITION_SKETCHES,
+    THETA,
+)
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats_widgets.reading.compute_request import find_blob_ages
 
@@ -26,6 +33,8 @@ BLOBS = {
     THETA: "distinct values (Theta)",
     KLL: "distribution (KLL)",
     COLUMN_STATISTICS: "column statistics",
+    FREQUENT_ITEMS: "common values",
+    JOINT_STATISTICS: "columns together",
     PARTITION_SKETCHES: "sketches by partition",
     MANIFEST_STATISTICS: "manifest statistics",
 }

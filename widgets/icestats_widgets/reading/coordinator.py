@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from icestats.errors import CallError, IcestatsError, StatisticsMissingError, UnsupportedError
+from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.stats.histogram import Histogram, Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
@@ -22,6 +22,7 @@ from icestats_widgets.reading.snapshot_comparison import age_of, read_comparison
 from icestats_widgets.reading.sparks import read_part_sketches, read_sparks
 from icestats_widgets.state import ExplorerState
 
+_COMMON_SHOWN = 12
 _FRACTIONS = ("double", "float", "decimal")
 _WHOLE = ("int", "long")
 _MANY = 100
@@ -218,7 +219,18 @@ def _read_histogram(
             found = make(partial(read, where=where, how_partial=part.partial))
             return replace(found, where=where, holds_more=part.partial == "include")
     found = make(partial(read, where=None, how_partial="refuse"))
+    found = replace(found, common=_read_common(table, column))
     return found if part is None else replace(found, of_whole=_explain_whole(part))
+
+
+def _read_common(table: Table, column: str) -> tuple[tuple[str, int, int], ...]:
+    """Return the most common values, if some are: a value that is there once is none."""
+    try:
+        rows = table.frequent_values(column).slice(0, _COMMON_SHOWN).to_pylist()
+    except (MetadataError, CallError, StatisticsMissingError):
+        return ()
+    counted = [(row["value"], row["rows_at_least"], row["rows_at_most"]) for row in rows]
+    return tuple(one for one in counted if one[0] is not None and one[1] > 1)
 
 
 def _say(table: Table, part: SelectedPart) -> str | None:

@@ -39,6 +39,8 @@ class HistogramPart:
     """Whether these partitions may have rows that `where` does not select."""
     of_whole: str = ""
     """Why it is of the whole table, where less is asked."""
+    common: tuple[tuple[str, int, int], ...] = ()
+    """The most common values of the whole table as text, each with its rows at least and at most."""
     window: tuple[float, float] | None = None
     """The visible part of the axis if the outermost bins extend further; None: all bins."""
 

@@ -1,6 +1,6 @@
 """Estimates of a large table, from each source that needs no committed sketches.
 
-    python -m benchmarks estimates [--table LOCATION | --days 90 --files-per-day 5000 --manifests-per-day 24
+    python -m benchmarks estimate_times [--table LOCATION | --days 90 --files-per-day 5000 --manifests-per-day 24
                                    --columns 50] [--runs 7]
 
 The table is opened and its roll-ups are read first; then a filter of two days is estimated, the first time (what has
@@ -55,7 +55,7 @@ def _measure(location: str, runs: int) -> None:
 
 
 def _parse(options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m benchmarks estimates")
+    parser = argparse.ArgumentParser("python -m benchmarks estimate_times")
     parser.add_argument("--table", help="A table's folder or metadata.json; by default one is generated.")
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--files-per-day", type=int, default=5000)

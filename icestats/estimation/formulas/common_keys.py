@@ -1,0 +1,145 @@
+"""Equi-joins by the common values of their keys: key by key where rows are counted, by distinct keys for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval
+from icestats.iceberg.types import parse_type
+from icestats.plan.filters.value_sets import ValueSet
+from icestats.stats.batch_counts import hash_keys
+from icestats.stats.frequent_items import is_counted_by_word, to_key
+from icestats.stats.hashing import Hashes
+from icestats.stats.theta import ThetaSketch
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCounts:
+    """The values of a key that a filter leaves, with their rows."""
+
+    column: FrequentColumn
+    counted: Mapping[Any, float]
+    """Common ones, with the rows of each."""
+    rest: float
+    """Rows of the others."""
+    rest_distinct: float
+    """How many others there are."""
+
+    @property
+    def rows_of_another(self) -> float:
+        """Rows of a value that is not among the common ones."""
+        return self.rest / self.rest_distinct if self.rest_distinct >= 1.0 else 0.0
+
+    def scale_to(self, row_count: float) -> KeyCounts:
+        """Return the same with so many rows in all: of each value the same share is left."""
+        total = sum(self.counted.values()) + self.rest
+        factor = min(row_count / total, 1.0) if total else 0.0
+        counted = {value: rows * factor for value, rows in self.counted.items()}
+        return replace(self, counted=counted, rest=max(row_count - sum(counted.values()), 0.0))
+
+    def count_present(self, values: list[Any], other: KeyCounts, theta: ThetaSketch, likely: float) -> float:
+        """Return how many of another key's values are among this one's others.
+
+        Parameters
+        ----------
+        values : list
+            Common values of the other key.
+        other : KeyCounts
+            That key.
+        theta : ThetaSketch
+            Of this key: it tells for certain of those values that it would have sampled.
+        likely : float
+            The chance of one of which it does not tell.
+        """
+        if not self.rest_distinct:
+            return 0.0
+        hashes = _hash(other.column, values)
+        is_told = np.full(len(hashes), True) if theta.is_exact else hashes < np.uint64(theta.theta * 2.0**63)
+        present = int(np.isin(hashes[is_told], theta.hashes).sum())
+        return present + likely * (len(values) - int(is_told.sum()))
+
+
+def count_key(column: FrequentColumn, values: ValueSet | None) -> KeyCounts:
+    """Return the rows of a column's values that a filter leaves of them; None: all."""
+    items = column.by_value.items()
+    every = {value: (item.lower + item.upper) / 2.0 for value, item in items}
+    distinct = max(column.ndv - len(column.values.items), 0.0)
+    if values is None or (values.gaps and len(values.gaps) == 1) or not values.intervals:
+        return KeyCounts(column, every, float(column.rest), distinct)
+    kept = {value: rows for value, rows in every.items() if find_interval(values.intervals, value) is not None}
+    if not values.ranges:
+        others = min(float(len(values.points) - len(kept)), distinct)
+        return KeyCounts(column, kept, column.rows_of_another * others, others)
+    share = len(kept) / len(every) if every else 1.0
+    return KeyCounts(column, kept, column.rest * share, distinct * share)
+
+
+def _hash(column: FrequentColumn, values: list[Any]) -> Hashes:
+    text = column.values.type
+    kind = pa.int64() if is_counted_by_word(parse_type(text)) else pa.large_binary()
+    keys = [to_key(text, column.by_value[value].value) for value in values]
+    return hash_keys(pa.array([key for key in keys if key != b""], kind), text)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """The key of one side of a join: what its filter leaves."""
+
+    counts: KeyCounts
+    theta: ThetaSketch
+    """Of all of its values."""
+
+
+def build_join_key(column: FrequentColumn, theta: ThetaSketch, row_count: float, values: ValueSet | None) -> JoinKey:
+    """Build the key of one side.
+
+    Parameters
+    ----------
+    column : FrequentColumn
+        The key's column.
+    theta : ThetaSketch
+        Of the column.
+    row_count : float
+        Rows whose key is neither null nor filtered out.
+    values : ValueSet or None
+        What the filter leaves of the key's values; None: all.
+    """
+    return JoinKey(count_key(column, values).scale_to(row_count), theta)
+
+
+def estimate_join_rows(left: JoinKey, right: JoinKey, common_keys: float) -> float:
+    """Estimate the rows of an equi-join.
+
+    Parameters
+    ----------
+    left, right : JoinKey
+        The sides.
+    common_keys : float
+        How many keys both tables have.
+
+    Notes
+    -----
+    A common key of both sides joins its rows with its rows. One of one side alone joins those of the mean key of the
+    rest of the other, where its sketch has it. The rest of both join by their distinct keys. What the filter of a side
+    leaves of its rows is taken to be the same share of each key, but for what it says of the key itself.
+    """
+    one, other = left.counts, right.counts
+    both = one.counted.keys() & other.counted.keys()
+    rows, present = sum(one.counted[value] * other.counted[value] for value in both), 0.0
+    for mine, theirs in ((left, right), (right, left)):
+        known = theirs.counts.column.by_value
+        alone = [value for value in mine.counts.counted if value not in known]
+        likely = min(common_keys / max(mine.theta.estimate(), 1.0), 1.0)
+        found = theirs.counts.count_present(alone, mine.counts, theirs.theta, likely) if alone else 0.0
+        if alone:
+            mean = sum(mine.counts.counted[value] for value in alone) / len(alone)
+            rows += found * mean * theirs.counts.rows_of_another
+        present += found
+    tracked = len(one.column.by_value.keys() & other.column.by_value.keys())
+    most = min(one.rest_distinct, other.rest_distinct)
+    return rows + min(max(common_keys - tracked - present, 0.0), most) * one.rows_of_another * other.rows_of_another

@@ -1,0 +1,184 @@
+"""Estimates from a column's most common values: what is counted of each, and what is left for the others."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, build_unknown
+from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows, share_between
+from icestats.iceberg.types import decode_value
+from icestats.plan.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_item, close, is_discrete
+from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, FrequentValues
+
+
+@dataclass(frozen=True)
+class FrequentColumn:
+    """A column's most common values, and what is known of the rest."""
+
+    values: FrequentValues
+    null_count: int
+    nan_count: int
+    ndv: float
+    """Of the column, by Theta; NaN: unknown."""
+    distribution: Distribution | None
+    """Of the same column, for ranges."""
+    rows: SketchedRows
+    """The live rows as they were counted, one group, and what has changed since."""
+    size_bytes: int
+    """Of the committed blob."""
+    ends: tuple[Any, Any] | None = None
+    """The smallest and the largest value of the rows that were counted, as `value_sets.build_item` has them."""
+
+    @property
+    def row_count(self) -> int:
+        """Rows that were counted: values, nulls and NaN."""
+        return self.values.value_count + self.null_count + self.nan_count
+
+    @cached_property
+    def by_value(self) -> dict[Any, FrequentItem]:
+        """The items by their value, as `value_sets.build_item` has it; without those that were cut."""
+        return {value: item for value, item in self._items() if not self._is_cut(value)}
+
+    @cached_property
+    def cut(self) -> list[tuple[Any, FrequentItem]]:
+        """Items that may stand for longer values, with what these begin with."""
+        return [(value, item) for value, item in self._items() if self._is_cut(value)]
+
+    def _items(self) -> Iterator[tuple[Any, FrequentItem]]:
+        for item in self.values.items:
+            yield build_item(self.values.type, decode_value(self.values.type, item.value)), item
+
+    def _is_cut(self, value: Any) -> bool:
+        return self.values.is_cut and isinstance(value, str | bytes) and len(value) >= VALUE_LENGTH
+
+    def count_possible(self, ranges: Sequence[Interval]) -> int | None:
+        """Return how many values some ranges can hold, between the column's ends; None: many, or no one knows."""
+        if self.ends is None or not is_discrete(self.values.type):
+            return None
+        least, most = self.ends
+        closed = [close(one) for one in ranges]
+        lows = [least if len(one.low) == 1 else max(least, one.low[1]) for one in closed]
+        highs = [most if len(one.high) == 1 else min(most, one.high[1]) for one in closed]
+        count = sum(max(high - low + 1, 0) for low, high in zip(lows, highs, strict=True))
+        return count if count <= CAPACITY else None
+
+    @property
+    def rest(self) -> int:
+        """Values that are not among the common ones, at most."""
+        return self.values.value_count - sum(item.lower for item in self.values.items)
+
+    @property
+    def rows_of_another(self) -> float:
+        """Rows that a value has which is not among the common ones, if it is there: an estimate; NaN: unknown."""
+        if self.values.others_at_most == 0:
+            return 0.0
+        distinct = max(self.ndv - len(self.values.items), 1.0)
+        return min(self.rest / distinct, float(self.values.others_at_most))
+
+
+@dataclass(slots=True)
+class _Matched:
+    """What a set of values has of a column, in rows."""
+
+    lower: int = 0
+    upper: int = 0
+    beside: int = 0
+    """Rows of common values that are not in the set, at least."""
+    points: int = 0
+    """Values of the set that are among the common ones, one by one."""
+    in_ranges: int = 0
+    """Common values in ranges of the set."""
+
+
+def estimate_common(leaf: Leaf, found: FrequentColumn | None) -> Selectivity:
+    """Estimate which share of the rows satisfies a predicate, by the rows of common values.
+
+    Parameters
+    ----------
+    leaf : Leaf
+        The predicate.
+    found : FrequentColumn or None
+        The column's; None: none are committed.
+
+    Returns
+    -------
+    Selectivity
+        One group. Bounds hold for certain, of the rows that were counted. A value that is not among the common ones
+        is taken for one of the rest, which have as many rows as one another; a range for what its ranks say, within
+        what its common values leave possible.
+    """
+    if found is None:
+        committed = f"no frequent items of {leaf.column} are committed for this snapshot or an ancestor of it"
+        return build_unknown(f"{leaf.text}: {committed}")
+    if not found.row_count:
+        return build_selectivity(np.zeros(1), np.zeros(1), np.zeros(1))
+    values, others = leaf.values, 0.0
+    if values.has_null:
+        others += found.null_count
+    if values.has_nan:
+        others += found.nan_count
+    gaps = values.gaps
+    rows, lower, upper = _count(ValueSet(gaps) if gaps else values, found)
+    if gaps:
+        total = found.values.value_count
+        rows, lower, upper = total - rows, total - upper, total - lower
+    estimate, least, most = (np.asarray([(part + others) / found.row_count]) for part in (rows, lower, upper))
+    reason = f"{leaf.text}: no KLL sketch of {leaf.column}, and a range may hold other than common values"
+    return build_selectivity(estimate, least, most, (reason,))
+
+
+def _count(values: ValueSet, found: FrequentColumn) -> tuple[float, float, float]:
+    """Return how many values are in a set: estimated (NaN: unknown), at least, at most."""
+    matched = _match(values, found)
+    points, ranges = values.points, values.ranges
+    total, others = found.values.value_count, found.values.others_at_most
+    unmatched = len(points) - matched.points
+    upper = float(total - matched.beside)
+    if ranges and (width := found.count_possible(ranges)) is not None:
+        # So few whole numbers are asked for one by one.
+        unmatched, ranges = len(points) + width - matched.points - matched.in_ranges, ()
+    if not ranges:
+        upper = min(upper, float(matched.upper + unmatched * others))
+    middle = (matched.lower + matched.upper) / 2.0
+    rows = middle + unmatched * found.rows_of_another if unmatched else middle
+    if ranges and found.rest:
+        rows = np.nan
+        if found.distribution is not None:
+            closed = (close(one) if is_discrete(found.values.type) else one for one in values.intervals)
+            share = sum(share_between(interval, found.distribution.sketch)[0] for interval in closed)
+            rows = max(share * total, middle)
+    return float(np.clip(rows, matched.lower, upper)), float(matched.lower), upper
+
+
+def _match(values: ValueSet, found: FrequentColumn) -> _Matched:
+    matched, intervals = _Matched(), values.intervals
+    for value, item in found.by_value.items():
+        interval = find_interval(intervals, value)
+        if interval is None:
+            matched.beside += item.lower
+            continue
+        matched.lower += item.lower
+        matched.upper += item.upper
+        matched.points += interval.is_point
+        matched.in_ranges += not interval.is_point
+    for start, item in found.cut:
+        # What begins so may be in the set or not.
+        matched.upper += item.upper
+        matched.points += any(len(i.low) == 3 and _begins(i.low[1], start) for i in intervals if i.is_point)
+    return matched
+
+
+def _begins(value: Any, start: Any) -> bool:
+    return isinstance(value, type(start)) and value[: len(start)] == start
+
+
+def find_interval(intervals: Sequence[Interval], value: Any) -> Interval | None:
+    """Return that of some intervals, in their order, that holds a value; None: none does."""
+    place = bisect_right(intervals, below(value), key=lambda interval: interval.low) - 1
+    return intervals[place] if place >= 0 and above(value) <= intervals[place].high else None

@@ -1,0 +1,205 @@
+"""Estimates of predicates on columns that go together: by common pairs, and by how far one column decides the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+from icestats.estimation.formulas.frequent_sources import find_interval
+from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
+from icestats.estimation.formulas.sketch_sources import SketchedRows
+from icestats.estimation.formulas.spanning_trees import list_trees
+from icestats.iceberg.types import decode_value
+from icestats.iceberg.value_order import Floats
+from icestats.plan.filters.value_sets import Leaf, ValueSet, build_item
+from icestats.stats.joint_statistics import JointItem, JointStatistics
+
+_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class JointColumns:
+    """Two columns together, as they are committed."""
+
+    statistics: JointStatistics
+    rows: SketchedRows
+    """The live rows as they were counted, one group, and what has changed since."""
+    size_bytes: int
+    """Of the committed blob."""
+
+    @cached_property
+    def items(self) -> list[tuple[tuple[Any, Any], JointItem]]:
+        """The common pairs, with their values as `value_sets.build_item` has them; None: null."""
+        types = self.statistics.types
+        return [((_item(types[0], i.pair[0]), _item(types[1], i.pair[1])), i) for i in self.statistics.items]
+
+    @property
+    def strength(self) -> float:
+        """How far one of the columns decides the other, whichever does more."""
+        return max(self.statistics.strength(0), self.statistics.strength(1))
+
+
+@dataclass(frozen=True, slots=True)
+class LeafGroup:
+    """Predicates of one AND whose columns go together."""
+
+    leaves: tuple[Leaf, ...]
+    selectivity: Selectivity
+    """Of all of them, over the table: one group."""
+
+
+def _item(type_text: str, value: bytes | None) -> Any:
+    return None if value is None else build_item(type_text, decode_value(type_text, value))
+
+
+def holds(values: ValueSet, value: Any) -> bool:
+    """Return whether a value, or null (None), is in a set."""
+    if value is None:
+        return values.has_null
+    if isinstance(value, float) and math.isnan(value):
+        return values.has_nan
+    return find_interval(values.intervals, value) is not None
+
+
+def estimate_pair(found: JointColumns, leaves: tuple[Leaf, Leaf], shares: tuple[float, float]) -> Selectivity:
+    """Estimate which share of the rows satisfies two predicates, by the rows of common pairs.
+
+    Parameters
+    ----------
+    found : JointColumns
+        The columns, in the order of the leaves.
+    leaves : tuple of Leaf
+        The predicates.
+    shares : tuple of float
+        The estimated share of the rows that satisfies each.
+
+    Returns
+    -------
+    Selectivity
+        One group. Bounds hold for certain, of the rows that were counted. Pairs that are not among the common ones are
+        taken to be between independent and decided by one column, by its strength.
+    """
+    statistics, one, other = found.statistics, leaves[0].values, leaves[1].values
+    lower = upper = tracked = matched_points = 0
+    of_one = of_other = 0
+    for (first, second), item in found.items:
+        tracked += item.lower
+        in_first, in_second = holds(one, first), holds(other, second)
+        of_one += item.lower * in_first
+        of_other += item.lower * in_second
+        if in_first and in_second:
+            lower, upper, matched_points = lower + item.lower, upper + item.upper, matched_points + 1
+    total = max(statistics.row_count, 1)
+    rest = max(total - tracked, 0)
+    pairs = _count_points(one) * _count_points(other)
+    most = min(float(rest), max(pairs - matched_points, 0) * float(statistics.others_at_most))
+    share_of_rest = _share_of_rest(found.strength, rest, (shares[0] * total - of_one, shares[1] * total - of_other))
+    rows = (lower + upper) / 2.0 + min(share_of_rest * rest, most)
+    bounds = np.asarray([lower / total]), np.asarray([min(upper + most, total) / total])
+    return build_selectivity(np.asarray([rows / total]), *bounds)
+
+
+def _count_points(values: ValueSet) -> float:
+    return math.inf if values.ranges else float(len(values.points) + values.has_null + values.has_nan)
+
+
+def _share_of_rest(strength: float, rest: int, rows: tuple[float, float]) -> float:
+    if not rest:
+        return 0.0
+    one, other = (min(max(part / rest, 0.0), 1.0) for part in rows)
+    return strength * min(one, other) + (1.0 - strength) * one * other
+
+
+def group_leaves(
+    leaves: Sequence[Leaf],
+    joints: Mapping[tuple[int, int], JointColumns],
+    estimate_leaf: Callable[[Leaf], Selectivity],
+    to_today: Callable[[Selectivity, SketchedRows], Selectivity],
+) -> list[LeafGroup]:
+    """Estimate the predicates of an AND whose columns have statistics together.
+
+    Parameters
+    ----------
+    leaves : sequence of Leaf
+        The predicates of one AND, each on another column.
+    joints : mapping
+        Columns together, by their field ids.
+    estimate_leaf : callable
+        Gives the selectivity of a predicate over the table: one group.
+    to_today : callable
+        Brings shares of the rows that were counted to those of today.
+
+    Returns
+    -------
+    list of LeafGroup
+        No predicate is in two of them. Of more than two columns, those pairs are used that say most: a tree of pairs,
+        whose columns are taken for independent where no pair joins them.
+    """
+    by_field = {leaf.field_id: leaf for leaf in leaves}
+    single = {leaf: estimate_leaf(leaf) for leaf in leaves}
+    edges = []
+    for (one, other), found in joints.items():
+        if one in by_field and other in by_field:
+            pair = by_field[one], by_field[other]
+            shares = (float(single[pair[0]].estimate[0]), float(single[pair[1]].estimate[0]))
+            if not any(map(math.isnan, shares)):
+                both = to_today(estimate_pair(found, pair, shares), found.rows)
+                edges.append((_log_factor(both, shares), pair, both))
+    by_pair = {edge[1]: edge for edge in edges}
+    trees = list_trees({pair: abs(edge[0]) for pair, edge in by_pair.items()})
+    return [_build_group(leaves, single, [by_pair[pair] for pair in tree]) for tree in trees]
+
+
+def _log_factor(both: Selectivity, shares: tuple[float, float]) -> float:
+    expected = shares[0] * shares[1]
+    estimate = float(both.estimate[0])
+    if not expected:
+        return 0.0
+    return math.log(max(estimate, 1e-12) / expected)
+
+
+def _build_group(
+    leaves: Sequence[Leaf],
+    single: Mapping[Leaf, Selectivity],
+    tree: Sequence[tuple[float, tuple[Leaf, Leaf], Selectivity]],
+) -> LeafGroup:
+    own = [leaf for leaf in leaves if any(leaf in edge[1] for edge in tree)]
+    parts = [single[leaf] for leaf in own]
+    estimate = math.prod(float(part.estimate[0]) for part in parts) * math.exp(sum(edge[0] for edge in tree))
+    lower = max(0.0, sum(float(part.lower[0]) for part in parts) - len(parts) + 1.0)
+    if len(own) == 2:
+        lower = max(lower, float(tree[0][2].lower[0]))
+    upper = min(float(part.upper[0]) for part in (*parts, *(edge[2] for edge in tree)))
+    return LeafGroup(tuple(own), build_selectivity(np.asarray([estimate]), np.asarray([lower]), np.asarray([upper])))
+
+
+def scale_to(wanted: float, shares: Floats, row_counts: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return shares times a factor, within bounds, so that they make up a number of rows.
+
+    Examples
+    --------
+    >>> rows, none, all = np.array([100.0, 100.0]), np.zeros(2), np.ones(2)
+    >>> scale_to(60.0, np.array([0.2, 0.1]), rows, none, all).round(3).tolist()
+    [0.4, 0.2]
+    """
+    known = np.where(np.isnan(shares), (lower + upper) / 2.0, shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.where(known > 0.0, upper / known, 0.0).max(initial=1.0)
+    low, high = 0.0, float(most)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        made = float((row_counts * np.clip(middle * known, lower, upper)).sum())
+        low, high = (middle, high) if made < wanted else (low, middle)
+    return np.clip(high * known, lower, upper)
+
+
+def bound_all(parts: Sequence[Selectivity]) -> tuple[Floats, Floats, Floats]:
+    """Return the product of estimates, and Fréchet's bounds of all parts together, in each group."""
+    estimate = reduce(np.multiply, [part.estimate for part in parts])
+    lower = np.maximum(reduce(np.add, [part.lower for part in parts]) - len(parts) + 1.0, 0.0)
+    return estimate, lower, reduce(np.minimum, [part.upper for part in parts])

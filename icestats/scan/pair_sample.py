@@ -1,0 +1,190 @@
+"""Which columns go together: how far values of one say something of the other, seen in a sample of the rows.
+
+Source: Ilyas et al., "CORDS: automatic discovery of correlations and soft functional dependencies", SIGMOD 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icestats.errors import CallError
+from icestats.scan.scan_job import FileReading, read_live_rows
+from icestats.scan.scan_plan import ScanPlan
+from icestats.stats.joint_statistics import encode_column
+
+if TYPE_CHECKING:
+    from pyiceberg.table import FileScanTask
+
+MOST_PAIRS = 64
+"""Pairs that one scan makes statistics of."""
+_KEPT_PAIRS = 16
+_SAMPLED_COLUMNS = 64
+_SAMPLED_FILES = 8
+_ROWS_A_FILE = 8_192
+_LEAST_CELL = 5
+_LEAST_FACTOR = 1.2
+_DECIDES = 0.8
+
+_Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPair:
+    """What a sample of rows says of two columns."""
+
+    places: tuple[int, int]
+    """Of the columns, in the plan's fields."""
+    strengths: tuple[float, float]
+    """How far the first decides the second, and the reverse: the share of rows with the most common partner."""
+    factor: float
+    """By how much an estimate that takes the columns for independent is off, in the geometric mean over rows, as far as
+    the sample shows it."""
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether statistics of both together would make estimates clearly better."""
+        return self.factor >= _LEAST_FACTOR
+
+
+def choose_pairs(
+    plan: ScanPlan, together: Sequence[tuple[str, str]] | str | None, committed: Sequence[tuple[int, int]]
+) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of columns that get statistics together, by their places in the plan's fields.
+
+    Parameters
+    ----------
+    plan : ScanPlan
+        What is going to be read.
+    together : sequence of tuple of str, "auto" or None
+        Names of columns, two each; "auto": those that a sample shows to go together; None: those that are committed.
+    committed : sequence of tuple of int
+        Field ids of the pairs that have statistics.
+
+    Raises
+    ------
+    ColumnNotFoundError, CallError
+        It is no sequence of pairs of columns of this scan, or there are too many.
+    """
+    places = {field.name: place for place, field in enumerate(plan.fields)}
+    if together is None:
+        ids = {field.field_id: place for place, field in enumerate(plan.fields)}
+        return tuple((ids[one], ids[other]) for one, other in committed if one in ids and other in ids)
+    if isinstance(together, str):
+        if together != "auto":
+            raise CallError(f"together is {together!r:.80}: expected pairs of columns, or 'auto'")
+        return tuple(pair.places for pair in find_pairs(plan))
+    found: dict[tuple[int, int], None] = {}
+    for pair in together if isinstance(together, Sequence) else (together,):
+        one, other = (_find_place(name, plan, places) for name in _check_pair(pair))
+        found[min(one, other), max(one, other)] = None
+    if len(found) > MOST_PAIRS:
+        raise CallError(
+            f"together has {len(found):,} pairs of columns: expected {MOST_PAIRS} at most, as each takes about 0.4 s "
+            "of a core for a million rows, and up to 160 kB in the file"
+        )
+    return tuple(found)
+
+
+def _check_pair(pair: object) -> tuple[str, str]:
+    if isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(name, str) for name in pair):
+        if pair[0] == pair[1]:
+            raise CallError(f"together has {pair[0]!r} twice in a pair: expected two columns")
+        return pair[0], pair[1]
+    raise CallError(f"together has {pair!r:.80}: expected pairs of columns, such as [('country', 'city')]")
+
+
+def _find_place(name: str, plan: ScanPlan, places: Mapping[str, int]) -> int:
+    if name in places:
+        return places[name]
+    if name in plan.skipped:
+        raise CallError(f"together names column {name!r}, which has no statistics: {plan.skipped[name]}")
+    if plan.read_schema.find(name).top_level:
+        raise CallError(f"together names column {name!r}, which is not among the columns that are computed")
+    raise CallError(f"together names column {name!r}, which is nested: only top-level columns have statistics")
+
+
+def find_pairs(plan: ScanPlan) -> list[SampledPair]:
+    """Look for pairs of columns that go together, in up to 65,536 rows of 8 files.
+
+    Parameters
+    ----------
+    plan : ScanPlan
+        What is going to be read. Of more than 64 columns, those with the fewest distinct values are looked at.
+
+    Returns
+    -------
+    list of SampledPair
+        The worthwhile ones, strongest first, 16 at most.
+
+    Raises
+    ------
+    CallError
+        PyIceberg cannot read the table.
+    """
+    if plan.fallback is not None:
+        raise CallError(f"together='auto' samples rows with PyIceberg, which cannot: {plan.fallback}; name the pairs")
+    rows = _sample(plan.reading, plan.tasks)
+    columns = [_encode(rows, place, plan) for place in range(len(plan.fields))]
+    counts = [len(np.unique(codes)) for codes in columns]
+    order = sorted((place for place, count in enumerate(counts) if count > 1), key=lambda place: counts[place])
+    chosen = sorted(order[:_SAMPLED_COLUMNS])
+    pairs = [_measure((one, other), columns[one], columns[other]) for one, other in combinations(chosen, 2)]
+    worthwhile = sorted((pair for pair in pairs if pair.is_worthwhile), key=lambda pair: -pair.factor)
+    return worthwhile[:_KEPT_PAIRS]
+
+
+def _sample(reading: FileReading, tasks: Sequence[FileScanTask]) -> pa.Table:
+    step = max(1, len(tasks) // _SAMPLED_FILES)
+    found = []
+    for task in tasks[::step][:_SAMPLED_FILES]:
+        batch = next(iter(read_live_rows(reading, [task])), None)
+        if batch is not None and batch.num_rows:
+            places = np.linspace(0, batch.num_rows - 1, min(batch.num_rows, _ROWS_A_FILE)).astype(np.int64)
+            found.append(pa.Table.from_batches([batch]).take(pa.array(places)))
+    if not found:
+        return pa.table({field.name: pa.nulls(0) for field in reading.schema.fields})
+    return pa.concat_tables(found, promote_options="permissive")
+
+
+def _encode(rows: pa.Table, place: int, plan: ScanPlan) -> _Longs:
+    field = plan.fields[place]
+    return encode_column(rows.column(field.name), field.type).codes
+
+
+def _measure(places: tuple[int, int], first: _Longs, second: _Longs) -> SampledPair:
+    width = int(second.max(initial=0)) + 1
+    cells, rows = np.unique(first * width + second, return_counts=True)
+    one, other = np.divmod(cells, width)
+    of_one, of_other = np.bincount(one, rows), np.bincount(other, rows)
+    total = len(first)
+    # What is there a few times only may be there by chance: half of the error of a count is 1 / sqrt(count).
+    off = np.abs(np.log(rows * total / (of_one[one] * of_other[other]))) - 2.0 / np.sqrt(rows)
+    gain = float((rows * np.where(rows >= _LEAST_CELL, np.maximum(off, 0.0), 0.0)).sum()) / max(total, 1)
+    decided = _decide(one, rows, of_one, of_other), _decide(other, rows, of_other, of_one)
+    strengths = decided[0][0], decided[1][0]
+    return SampledPair(places, strengths, float(np.exp(max(gain, decided[0][1], decided[1][1]))))
+
+
+def _decide(sides: _Longs, rows: _Longs, of_side: _Longs, of_partner: _Longs) -> tuple[float, float]:
+    """How far one column decides the other, of the rows that have another row of their value; and the gain of it."""
+    total, others = int(of_side.sum()), np.maximum(of_side - 1, 0)
+    if not others.sum():
+        return 0.0, 0.0
+    strength = float(np.maximum(_most(sides, rows) - 1, 0).sum() / others.sum())
+    if strength < _DECIDES:
+        return strength, 0.0
+    share = float(of_side[of_side > 1].sum()) / total
+    return strength, strength * share * float(np.log(total / of_partner.max()))
+
+
+def _most(sides: _Longs, rows: _Longs) -> _Longs:
+    most = np.zeros(int(sides.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, sides, rows)
+    return most

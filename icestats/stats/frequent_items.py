@@ -1,0 +1,298 @@
+"""Frequent items: the most common values of a column, each with a lower and an upper bound of its rows.
+
+A sketch keeps up to `capacity` values. Of a value it has the rows that were counted while the value was kept, and how
+many rows may have gone uncounted before. Of all values that are not kept, it knows how many rows one may have at most.
+The payload of an `icestats-frequent-items-v1` blob:
+
+    {"type": "string", "value-count": 10, "others-at-most": 2, "items": [["<hex>", 5, 0], ["<hex>", 3, 1], ...]}
+
+`value-count` is the number of values that are neither null nor NaN. An item is a value, single-value serialised
+(Iceberg spec, Appendix D), the rows that it has at least, and how many more it may have; most common first. -0.0 is
+counted as 0.0. Strings and binaries that are longer than `VALUE_LENGTH` are cut to that; `"is-cut": true` says that
+there are some, and then the rows of a value of that length are those of all values that begin so.
+
+Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams" (Space
+Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, for merging.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icestats.answers.text import one_line
+from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_value, parse_type
+
+CAPACITY: Final = 1_024
+"""How many values a sketch keeps."""
+VALUE_LENGTH: Final = 256
+"""Longer strings, in characters, and binaries, in bytes, are cut to this."""
+MOST_PAYLOAD_BYTES: Final = 128 << 10
+"""What a sketch takes in a file, before it is compressed."""
+
+_Counts = npt.NDArray[np.int64]
+_WORD_BYTES = {"boolean": 1, "int": 4, "date": 4, "float": 4}
+_HEAD_BYTES = 200
+_ITEM_BYTES = 45
+"""More than an item takes in JSON beside its value's digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedValues:
+    """Some distinct values of a batch or of a column, and what is known of the others."""
+
+    values: pa.Array
+    """`int64` words (integers as Iceberg stores them, unscaled decimals, the bits of floating point numbers), or
+    `large_binary` single-value bytes: `is_counted_by_word`."""
+    counts: _Counts
+    """Rows of each."""
+    value_count: int
+    """Values in all."""
+    others_at_most: int = 0
+    """No value that is not here has more rows."""
+    is_cut: bool = False
+    """Whether longer values have been cut to `VALUE_LENGTH`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentItem:
+    """A common value."""
+
+    value: bytes
+    """Single-value bytes (spec, Appendix D)."""
+    lower: int
+    """It has at least as many rows."""
+    upper: int
+    """It has at most as many rows."""
+
+
+class FrequentItems:
+    """The most common values of the rows that were added.
+
+    Parameters
+    ----------
+    capacity : int
+        How many values are kept.
+
+    Notes
+    -----
+    Of n values, one that is not kept has no more than n / capacity rows; where few values are common the bound is far
+    lower. While there are no more distinct values than `capacity`, every one is kept, with its rows. Merging keeps both
+    promises, in whatever order.
+
+    Examples
+    --------
+    >>> items = FrequentItems()
+    >>> items.update(CountedValues(pa.array([b"FR", b"DE"], pa.large_binary()), np.array([5, 2]), 7))
+    >>> items.others_at_most, len(items)
+    (0, 2)
+    """
+
+    __slots__ = ("capacity", "counts", "is_cut", "others_at_most", "slacks", "value_count", "values")
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self.capacity = capacity
+        self.value_count = self.others_at_most = 0
+        self.is_cut = False
+        self.values: pa.Array | None = None
+        """The values that are kept; None: no batch has been added."""
+        self.counts: _Counts = np.zeros(0, np.int64)
+        """The rows that each of the values has at least."""
+        self.slacks: _Counts = np.zeros(0, np.int64)
+        """How many more rows than were counted each of the values may have."""
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def update(self, counted: CountedValues) -> None:
+        """Add the values of a batch."""
+        self.value_count += counted.value_count
+        self.is_cut |= counted.is_cut
+        self._add(counted.values, counted.counts, np.zeros(len(counted.counts), np.int64), counted.others_at_most)
+
+    def merge(self, other: FrequentItems) -> None:
+        """Add the values of another sketch of the same column, which does not change."""
+        self.value_count += other.value_count
+        self.is_cut |= other.is_cut
+        if other.values is not None:
+            self._add(other.values, other.counts, other.slacks, other.others_at_most)
+
+    def _add(self, values: pa.Array, counts: _Counts, slacks: _Counts, others_at_most: int) -> None:
+        mine = len(self.counts)
+        joined = values if self.values is None else pa.concat_arrays([self.values, values])
+        encoded = joined.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        # A value that one side does not keep may have as many rows there as any of its others.
+        totals, added = np.zeros(len(encoded.dictionary), np.int64), self.others_at_most + others_at_most
+        uncounted = np.full(len(totals), added)
+        for places, own, slack, others in (
+            (codes[:mine], self.counts, self.slacks, self.others_at_most),
+            (codes[mine:], counts, slacks, others_at_most),
+        ):
+            totals[places] += own
+            uncounted[places] += slack - others
+        self.others_at_most = added
+        self._keep(encoded.dictionary, totals, uncounted, self.capacity)
+
+    def _keep(self, values: pa.Array, counts: _Counts, slacks: _Counts, count: int) -> None:
+        most = counts + slacks
+        if len(counts) > count:
+            order = np.argsort(-most, kind="stable")
+            self.others_at_most = max(self.others_at_most, int(most[order[count]]))
+            kept = np.sort(order[:count])
+            values, counts, slacks = values.take(pa.array(kept)), counts[kept], slacks[kept]
+        self.values, self.counts, self.slacks = values, counts, slacks
+
+    def to_bytes(self, type_text: str, size_bytes: int = MOST_PAYLOAD_BYTES) -> bytes:
+        """Return the payload of a blob.
+
+        Parameters
+        ----------
+        type_text : str
+            The Iceberg type of the column.
+        size_bytes : int
+            Less common values are left out until the payload takes no more, uncompressed; and all where none has for
+            certain as many rows as another one may have.
+        """
+        values = [] if self.values is None else self.values.to_pylist()
+        most, others, left = (self.counts + self.slacks).tolist(), self.others_at_most, size_bytes - _HEAD_BYTES
+        items: list[tuple[str, int, int]] = []
+        is_even = int(self.counts.max(initial=0)) < others
+        counted = zip(values, self.counts.tolist(), self.slacks.tolist(), most, strict=True)
+        found = [(from_key(type_text, value).hex(), count, slack, rows) for value, count, slack, rows in counted]
+        for text, count, slack, rows in sorted(found, key=lambda item: (-item[1], item[0])):
+            left -= len(text) + _ITEM_BYTES
+            if left < 0 or is_even:
+                others = max(others, rows)
+            else:
+                items.append((text, count, slack))
+        document = {"type": type_text, "value-count": self.value_count, "others-at-most": others}
+        document |= {"is-cut": True} if self.is_cut else {}
+        return json.dumps(document | {"items": items}, separators=(",", ":")).encode()
+
+    @classmethod
+    def restore(
+        cls, values: pa.Array, counts: _Counts, slacks: _Counts, value_count: int, others_at_most: int
+    ) -> FrequentItems:
+        """Return a sketch of what one has kept: its values, their rows at least, and how many more they may have."""
+        items = cls()
+        items.value_count, items.others_at_most = value_count, others_at_most
+        items.values, items.counts, items.slacks = values, counts, slacks
+        return items
+
+    @classmethod
+    def from_values(cls, found: FrequentValues) -> FrequentItems:
+        """Return the sketch that a payload was made from, as far as it is kept there."""
+        kind = pa.int64() if is_counted_by_word(parse_type(found.type)) else pa.large_binary()
+        items = cls.restore(
+            pa.array([to_key(found.type, item.value) for item in found.items], kind),
+            np.array([item.lower for item in found.items], np.int64),
+            np.array([item.upper - item.lower for item in found.items], np.int64),
+            found.value_count,
+            found.others_at_most,
+        )
+        items.is_cut = found.is_cut
+        return items
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentValues:
+    """The most common values of a column, as they are committed."""
+
+    type: str
+    """The Iceberg type."""
+    value_count: int
+    """Values in all, nulls and NaN left out."""
+    others_at_most: int
+    """No other value has more rows."""
+    items: tuple[FrequentItem, ...]
+    """Most common first."""
+    is_cut: bool = False
+    """Whether an item of `VALUE_LENGTH` may stand for longer values that begin so."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every value of the column is an item."""
+        return self.others_at_most == 0
+
+
+def read_frequent_values(payload: bytes) -> FrequentValues:
+    """Return what a payload holds.
+
+    Raises
+    ------
+    ValueError
+        The payload is not one that `FrequentItems.to_bytes` makes.
+    """
+    try:
+        document = json.loads(payload)
+        type_text = str(document["type"])
+        items = tuple(
+            FrequentItem(bytes.fromhex(value), int(lower), int(lower) + int(more))
+            for value, lower, more in document["items"]
+        )
+        found = FrequentValues(
+            type_text,
+            int(document["value-count"]),
+            int(document["others-at-most"]),
+            items,
+            bool(document.get("is-cut", False)),
+        )
+        for item in items:
+            decode_value(type_text, item.value)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"not frequent items: {one_line(error)}") from error
+    if not 0 <= found.others_at_most <= found.value_count < 1 << 63:
+        raise ValueError(f"{found.others_at_most} rows of another value at most, of {found.value_count} values")
+    if any(not 0 <= item.lower <= item.upper <= found.value_count for item in items):
+        raise ValueError("a value with fewer than no rows, or with more than there are")
+    if len({item.value for item in items}) < len(items) or sum(item.lower for item in items) > found.value_count:
+        raise ValueError("a value that is there twice, or more rows than there are values")
+    return found
+
+
+def merge_frequent_items(first: bytes, second: bytes) -> bytes:
+    """Merge two payloads of the same column, of which no row is in both.
+
+    Raises
+    ------
+    ValueError
+        A payload is damaged, or they are of different types.
+    """
+    one, other = read_frequent_values(first), read_frequent_values(second)
+    if one.type != other.type:
+        raise ValueError(f"frequent items of type {other.type} cannot be merged into those of type {one.type}")
+    merged = FrequentItems.from_values(one)
+    merged.merge(FrequentItems.from_values(other))
+    return merged.to_bytes(one.type)
+
+
+def is_counted_by_word(kind: PrimitiveType) -> bool:
+    """Whether values of a type are counted as 64-bit words; the others as their bytes."""
+    if kind.name == "decimal":
+        return kind.precision <= MAX_LONG_PRECISION
+    return kind.name not in ("string", "binary", "fixed", "uuid")
+
+
+def from_key(type_text: str, key: int | bytes) -> bytes:
+    """Return the single-value bytes of a value as a sketch keeps it: the inverse of `to_key`."""
+    if isinstance(key, bytes):
+        return key
+    kind = parse_type(type_text)
+    if kind.name == "decimal":
+        length = ((key if key >= 0 else ~key).bit_length() + 8) // 8
+        return key.to_bytes(length, "big", signed=True)
+    return key.to_bytes(_WORD_BYTES.get(kind.name, 8), "little", signed=True)
+
+
+def to_key(type_text: str, value: bytes) -> int | bytes:
+    """Return single-value bytes as a sketch keeps them: a word where a value has no more than 8 bytes."""
+    kind = parse_type(type_text)
+    if not is_counted_by_word(kind):
+        return value
+    return int.from_bytes(value, "big" if kind.name == "decimal" else "little", signed=True)

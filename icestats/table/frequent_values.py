@@ -1,0 +1,108 @@
+"""Common values of columns, and of pairs of columns, as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from icestats.answers.schemas import COLUMNS_TOGETHER, FREQUENT_VALUES
+from icestats.errors import CallError
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import decode_json
+from icestats.read.puffin.statistics_files import CommittedJoint, find_joint, read_frequent_items, read_joint
+from icestats.snapshot.snapshot_reader import SnapshotReader
+from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.joint_statistics import JointItem
+
+_PAIRS_SHOWN = 10
+
+
+def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
+    """Build the table of a column's common values.
+
+    Parameters
+    ----------
+    reader : SnapshotReader
+        The snapshot.
+    field : Field
+        The column.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.FREQUENT_VALUES`.
+
+    Raises
+    ------
+    CallError
+        The column can have no sketch.
+    StatisticsMissingError
+        None have been committed.
+    """
+    if reason := can_sketch(field):
+        raise CallError(f"column {field.name!r}: {reason}")
+    found = read_frequent_items(reader.source.storage, reader.blobs, field)
+    total = max(found.values.value_count + found.null_count + found.nan_count, 1)
+    age = {"snapshot_id": found.snapshot_id, "commits_behind": found.commits_behind}
+    rows = [
+        {"value": _show(found.values.type, item.value)} | _count(item.lower, item.upper, total) | age
+        for item in found.values.items
+    ]
+    if found.values.others_at_most:
+        rows.append({"value": None} | _count(0, found.values.others_at_most, total) | age)
+    return pa.Table.from_pylist(rows, FREQUENT_VALUES)
+
+
+def build_columns_together(reader: SnapshotReader) -> pa.Table:
+    """Build the table of the pairs of columns that have statistics together.
+
+    Parameters
+    ----------
+    reader : SnapshotReader
+        The snapshot.
+
+    Returns
+    -------
+    pyarrow.Table
+        `schemas.COLUMNS_TOGETHER`.
+    """
+    blobs = find_joint(reader.blobs).values()
+    joints = [one for blob in blobs if (one := read_joint(reader.source.storage, blob, reader.schema)) is not None]
+    rows = sorted((_describe(reader, one) for one in joints), key=_strongest, reverse=True)
+    return pa.Table.from_pylist(rows, COLUMNS_TOGETHER)
+
+
+def _strongest(row: Mapping[str, Any]) -> float:
+    return max(float(row["first_decides_second"]), float(row["second_decides_first"]))
+
+
+def _describe(reader: SnapshotReader, found: CommittedJoint) -> dict[str, Any]:
+    statistics = found.statistics
+    one, other = (field.name for field in reader.schema.select(statistics.field_ids))
+    return {
+        "first": one,
+        "second": other,
+        "first_decides_second": statistics.strength(0),
+        "second_decides_first": statistics.strength(1),
+        "ndv": statistics.ndv,
+        "row_count": statistics.row_count,
+        "common_pairs": [_show_pair(statistics.types, item) for item in statistics.items[:_PAIRS_SHOWN]],
+        "snapshot_id": found.snapshot_id,
+        "commits_behind": found.commits_behind,
+    }
+
+
+def _show_pair(types: tuple[str, str], item: JointItem) -> dict[str, Any]:
+    one, other = (None if v is None else _show(t, v) for t, v in zip(types, item.pair, strict=True))
+    return {"first": one, "second": other, "rows_at_least": item.lower, "rows_at_most": item.upper}
+
+
+def _count(lower: int, upper: int, total: int) -> dict[str, Any]:
+    return {"rows_at_least": lower, "rows_at_most": upper, "share": (lower + upper) / 2 / total}
+
+
+def _show(type_text: str, value: bytes) -> str:
+    found = decode_json(type_text, value)
+    return str(found).lower() if isinstance(found, bool) else str(found)

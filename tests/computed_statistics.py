@@ -1,0 +1,21 @@
+"""Statistics of a small table, computed in this process, as `Table.compute` does with Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import icestats
+from icestats.read.puffin.statistics_files import find_joint
+from icestats.scan.pair_sample import choose_pairs
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
+
+SIZES = Sizes(200, 12, 200, 12)
+
+
+def compute_here(table: icestats.Table, *, together: Any = None, sizes: Sizes = SIZES) -> Statistics:
+    plan = prepare_scan(table._source, table._require_snapshot(), table.schema)
+    plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(table._reader.blobs))))
+    return Statistics(table._source, scan_here(plan, sizes))

@@ -1,0 +1,244 @@
+"""Common values and columns that go together: what is committed of them, and estimates where they matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.estimation.formulas.source_estimates import q_error
+from tests.computed_statistics import compute_here
+
+ROWS = 40_000
+
+
+def planted(seed: int, count: int = ROWS) -> pa.Table:
+    """A city decides its country in 97 of 100 rows; keys are skewed; most rows have one status."""
+    rng = np.random.default_rng(seed)
+    city = rng.zipf(1.3, count) % 3_000
+    country = np.where(rng.random(count) < 0.97, city % 50, rng.integers(0, 50, count))
+    price = np.round(rng.lognormal(3, 1, count), 2)
+    return pa.table(
+        {
+            "city": [f"city{one}" for one in city],
+            "country": [f"C{one}" if one else None for one in country],
+            "key": rng.zipf(1.2, count) % 100_000,
+            "status": rng.choice(["ok", "bad", "late"], count, p=[0.97, 0.02, 0.01]),
+            "price": pa.array([None if one < 2 else one for one in price], pa.float64()),
+            "place": pa.array([{"x": 1}] * count, pa.struct([("x", pa.int64())])),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def properties(tmp_path_factory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("common")
+    return {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+
+
+@pytest.fixture(scope="module")
+def bare(properties) -> icestats.Table:
+    with SqlCatalog("catalog", **properties) as catalog:
+        catalog.create_namespace("db")
+        rows = planted(1)
+        table = catalog.create_table("db.t", rows.schema)
+        table.append(rows.slice(0, ROWS // 2))
+        table.append(rows.slice(ROWS // 2))
+    return icestats.load("db.t", catalog=properties)
+
+
+@pytest.fixture(scope="module")
+def table(bare, properties) -> icestats.Table:
+    compute_here(bare, together="auto").commit()
+    return icestats.load("db.t", catalog=properties)
+
+
+FILTERS = (
+    "status = 'ok'", "status != 'ok'", "status in ('bad', 'late', 'none')", "city = 'city1'", "city = 'city2999'",
+    "city in ('city1', 'city5', 'nowhere')", "city not in ('city1', 'city2')", "city like 'city1%'", "country is null",
+    "country is not null", "price is not null", "key = 1", "key < 3", "key >= 2 and key <= 40", "key in (1, 2, 99)",
+    "price < 5", "price = 20.5", "city = 'city1' and country = 'C1'", "city = 'city2' and country = 'C9'",
+    "city in ('city3', 'city4') and country in ('C3', 'C5')", "country is null and city = 'city50'",
+    "city like 'city1%' and country = 'C1' and price < 30", "status = 'late' or country = 'C3'",
+    "not (status = 'ok' and key = 1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row_filter", FILTERS)
+def test_bounds_by_common_values_hold_the_truth(table, row_filter):
+    found = table.estimate(row_filter, actual=True)
+    for source in ("frequent-items", "combined"):
+        one = found[source]
+        assert one.rows_lower <= found.actual <= one.rows_upper
+        assert one.rows is None or one.rows_lower <= one.rows <= one.rows_upper
+    assert found["combined"].q_error <= 2
+
+
+def test_rows_of_common_values_are_counted(table):
+    status = table.frequent_values("status").to_pylist()
+    rows = planted(1)["status"].value_counts().to_pylist()
+    truth = sorted(((one["counts"], one["values"]) for one in rows), reverse=True)
+    assert [(one["rows_at_least"], one["value"]) for one in status] == truth
+    assert all(one["rows_at_least"] == one["rows_at_most"] for one in status)
+    *kept, others = table.frequent_values("key").to_pylist()
+    assert others["value"] is None
+    assert 0 < others["rows_at_most"] <= kept[20]["rows_at_least"]
+    assert 500 < len(kept) <= 1_024
+
+
+def test_columns_that_go_together_are_found_with_their_strength(table):
+    (pair,) = table.columns_together().to_pylist()
+    assert (pair["first"], pair["second"]) == ("city", "country")
+    assert pair["first_decides_second"] > 0.9
+    assert pair["second_decides_first"] < pair["first_decides_second"]
+    most = pair["common_pairs"][0]
+    assert (most["first"], most["second"]) == ("city1", "C1")
+    assert most["rows_at_least"] == table.estimate("city = 'city1' and country = 'C1'", actual=True).actual
+
+
+def test_an_and_of_such_columns_is_no_product(bare, table):
+    found = table.estimate("city = 'city1' and country = 'C1'", actual=True)
+    assert found["combined"].rows == found.actual
+    assert q_error(found["kll"].rows, found.actual) > 2
+    assert "columns that have no statistics together independent" in found["combined"].assumes
+
+
+@pytest.mark.parametrize(
+    ("columns", "row_filter", "most"),
+    [
+        (["city"], "true", 1.05),
+        (["country"], "true", 1.0),
+        (["city", "country"], "true", 1.1),
+        (["country", "city", "status"], "true", 1.3),
+        (["city", "country"], "price < 5", 1.3),
+        (["city"], "city in ('city1', 'city2')", 1.0),
+        (["country"], "country is not null", 1.0),
+    ],
+)
+def test_groups_are_estimated_by_what_goes_together(table, columns, row_filter, most):
+    found = table.estimate_groups(columns, row_filter, actual=True)
+    assert found["groups-together"].q_error <= most
+    if columns == ["city", "country"] and row_filter == "true":
+        assert found["groups-independent"].q_error > 2
+
+
+@pytest.mark.parametrize(
+    ("on", "row_filter"),
+    [("key", "true"), ("city", "status = 'late'"), ("key", "key in (1, 5, 77)"), ("price", "true")],
+)
+def test_a_join_on_skewed_keys_counts_the_common_ones(table, on, row_filter):
+    found = table.estimate_join(table, on, row_filter=row_filter, actual=True)
+    assert found["join-frequent-items"].q_error <= 1.3
+    assert found["join-frequent-items"].q_error < found["join-ndv"].q_error
+
+
+def test_keys_of_one_side_alone_join_nothing(table, properties):
+    with SqlCatalog("catalog", **properties) as catalog:
+        other = catalog.create_table("db.other", pa.schema([("key", pa.int64())]))
+        other.append(pa.table({"key": np.arange(500_000, 501_000)}))
+    compute_here(icestats.load("db.other", catalog=properties)).commit()
+    found = table.estimate_join(icestats.load("db.other", catalog=properties), "key", actual=True)
+    assert found.actual == 0
+    assert found["join-frequent-items"].rows < found["join-ndv"].rows
+
+
+def test_statistics_of_an_earlier_snapshot_say_so_and_their_bounds_hold(properties):
+    with SqlCatalog("catalog", **properties) as catalog:
+        rows = planted(2, 5_000)
+        late = catalog.create_table("db.late", rows.schema)
+        late.append(rows)
+        compute_here(icestats.load("db.late", catalog=properties), together=[("country", "city")]).commit()
+        late.append(planted(3, 2_000))
+        late.delete("status = 'late'")
+    now = icestats.load("db.late", catalog=properties)
+    for row_filter in FILTERS:
+        found = now.estimate(row_filter, actual=True)
+        for source in ("frequent-items", "combined"):
+            assert found[source].rows_lower <= found.actual <= found[source].rows_upper
+    assert "commits" in now.estimate("status = 'ok'")["frequent-items"].assumes
+    assert now.columns_together()["commits_behind"].to_pylist() == [2]
+
+
+def test_a_refresh_adds_new_rows_to_common_values_and_pairs(properties):
+    with SqlCatalog("catalog", **properties) as catalog:
+        first, second = planted(4, 5_000), planted(5, 3_000)
+        grown = catalog.create_table("db.grown", first.schema)
+        grown.append(first)
+        compute_here(icestats.load("db.grown", catalog=properties), together=[("country", "city")]).commit()
+        grown.append(second)
+    icestats.load("db.grown", catalog=properties).refresh_statistics().commit()
+    now = icestats.load("db.grown", catalog=properties)
+    (pair,) = now.columns_together().to_pylist()
+    assert (pair["row_count"], pair["commits_behind"]) == (8_000, 0)
+    assert now.frequent_values("status")["commits_behind"].unique().to_pylist() == [0]
+    for row_filter in FILTERS:
+        found = now.estimate(row_filter, actual=True)
+        assert found["frequent-items"].rows_lower <= found.actual <= found["frequent-items"].rows_upper
+    most = now.estimate("city = 'city1' and country = 'C1'", actual=True)
+    assert most["frequent-items"].rows == most.actual
+
+
+def test_pairs_that_are_committed_are_made_anew_without_asking(table):
+    assert [one.field_ids for one in compute_here(table).found.together] == [(1, 2)]
+    assert compute_here(table, together=()).found.together == ()
+
+
+@pytest.mark.parametrize(
+    ("together", "message"),
+    [
+        ("city", "expected pairs of columns, or 'auto'"),
+        ([("city",)], "expected pairs of columns, such as"),
+        ([("city", "city")], "has 'city' twice"),
+        ([("city", "nope")], "no column 'nope'"),
+        ([("city", "place")], "names column 'place', which has no statistics: type struct"),
+        ([("city", "place.x")], "names column 'place.x', which is nested"),
+        (3, "expected pairs of columns"),
+    ],
+)
+def test_a_wrong_pair_is_said_in_one_line(bare, together, message):
+    with pytest.raises(icestats.IcestatsError, match=message) as raised:
+        compute_here(bare, together=together)
+    assert "\n" not in str(raised.value)
+
+
+def test_too_many_pairs_are_refused_with_their_cost(properties):
+    with SqlCatalog("catalog", **properties) as catalog:
+        wide = catalog.create_table("db.wide", pa.schema([(f"c{i}", pa.int64()) for i in range(12)]))
+        wide.append(pa.table({f"c{i}": [1, 2] for i in range(12)}))
+    pairs = [(f"c{i}", f"c{j}") for i in range(12) for j in range(i)]
+    with pytest.raises(icestats.CallError, match="66 pairs of columns: expected 64 at most, as each takes about"):
+        compute_here(icestats.load("db.wide", catalog=properties), together=pairs)
+
+
+def test_wrong_groups_are_said_in_one_line(table):
+    with pytest.raises(icestats.CallError, match="columns is empty"):
+        table.estimate_groups([])
+    with pytest.raises(icestats.CallError, match="expected a primitive top-level column"):
+        table.estimate_groups(["place"])
+    with pytest.raises(icestats.ColumnNotFoundError, match="no column 'nope'"):
+        table.estimate_groups(["nope"])
+
+
+@pytest.mark.parametrize("kind", ["icestats-frequent-items-v1", "icestats-joint-stats-v1"])
+def test_a_damaged_blob_takes_no_other_answer_with_it(table, kind):
+    (blob,) = [b for b in table.sketches().to_pylist() if b["type"] == kind and b["columns"][0] == "city"][:1]
+    path = Path(blob["statistics_path"].removeprefix("file://"))
+    whole = path.read_bytes()
+    (own,) = [
+        b.blob for b in table._reader.blobs if b.blob.type == kind and b.blob.field_ids == tuple(blob["field_ids"])
+    ]
+    damaged = bytearray(whole)
+    damaged[own.offset + 30 : own.offset + 60] = bytes(30)
+    path.write_bytes(bytes(damaged))
+    try:
+        found = table.refresh().estimate("city = 'city1' and country = 'C1'")
+        assert found["frequent-items"].rows is None
+        assert "\n" not in found["frequent-items"].reason
+        assert found["data-files"].rows_upper is not None
+        assert found["kll"].rows is not None
+    finally:
+        path.write_bytes(whole)
