@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -193,6 +193,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
     grouped, table = evidence.read_partitions(question.field_ids), evidence.read_table(question.field_ids)
     size = 0
 
+    @cache
     def sketch_table(leaf: Leaf) -> TableSketches:
         nonlocal size
         column = _find(evidence, leaf)
@@ -201,6 +202,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         live = _count_live(table, question, [distribution] if distribution else [])
         common = evidence.read_frequent(column)
         if common is not None:
+            size += common.size_bytes
             found = _count_common(leaf, common, count_live(table, question.deletes, [common.rows]))
             found = _narrow(found, _rank(leaf, distribution, live))
             return TableSketches(found, found, live.rows, common.rows.notes)
@@ -215,6 +217,8 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
     size += sum(one.size_bytes for one in joints.values())
 
     def group_in_table(leaves: Sequence[Leaf]) -> list[LeafGroup]:
+        if not joints:
+            return []
         live = count_live(table, question.deletes, [one.rows for one in joints.values()])
         return group_leaves(leaves, joints, lambda leaf: sketch_table(leaf).ranks, live.bring_to_today)
 

@@ -19,7 +19,8 @@ _SLOTS: Final = 1 << 18
 """Hashes are looked up by their lowest bits: a value too many that is found so is only counted."""
 _DTYPES = {"boolean": np.uint8, "int": np.int32, "date": np.int32, "float": np.int32}
 _SAMPLE = 1_024
-_FEW_DISTINCT = 512
+FEW_DISTINCT: Final = 512
+"""So few distinct values are counted one by one."""
 _LOW_BITS = np.uint64(_SLOTS - 1)
 
 
@@ -124,7 +125,7 @@ def as_counted(values: pa.Array, counts: pa.Array, type_text: str) -> CountedVal
 
 def has_few_distinct(dense: pa.Array) -> bool:
     """Whether so many of the first values repeat that counting each distinct one is the fastest way."""
-    return len(pc.unique(dense.slice(0, _SAMPLE))) <= _FEW_DISTINCT
+    return len(pc.unique(dense.slice(0, _SAMPLE))) <= FEW_DISTINCT
 
 
 def cut_long(dense: pa.Array) -> tuple[pa.Array, bool]:

@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import PrimitiveType, encode_value, has_lengths, parse_type
 from icestats.iceberg.value_order import find_extreme
-from icestats.stats.batch_counts import as_counted, count_ranges, count_words, cut_long, has_few_distinct, sort_words
+from icestats.stats.batch_counts import (
+    FEW_DISTINCT,
+    as_counted,
+    count_ranges,
+    count_words,
+    cut_long,
+    has_few_distinct,
+    sort_words,
+)
 from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
 from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
 from icestats.stats.hashing import Hashes, hash_dense, hash_words
@@ -23,7 +31,6 @@ from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
 _RANGED = frozenset({"string", "binary", "fixed"})
-_FEW_DISTINCT = 512
 
 
 def can_sketch(field: Field) -> str | None:
@@ -148,7 +155,7 @@ class ColumnAccumulator:
         distinct, counts = counted.field("values"), counted.field("counts")
         self._theta.update(hash_dense(distinct, self._field.type))
         self._bound(*_arrow_extremes(distinct))
-        if self._kll is not None and len(counts) <= _FEW_DISTINCT:
+        if self._kll is not None and len(counts) <= FEW_DISTINCT:
             self._kll.update_counted(distinct.to_pylist(), counts.to_pylist())
         else:
             self._distribute(dense)
