@@ -15,7 +15,7 @@ from functools import cached_property
 from urllib.parse import unquote
 
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata import TableMetadata, read_metadata
+from icestats.iceberg.metadata import GZIP_MAGIC, TableMetadata, read_metadata
 from icestats.iceberg.storage import FileReader
 
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
@@ -35,12 +35,34 @@ class OtherVersion:
 
     @cached_property
     def metadata(self) -> TableMetadata | None:
-        """None: it is gone, or was cut so that nobody can read it; raises as `read_version`."""
-        return read_version(self.files, self.location)
+        """None: it is gone, or it is cut on the storage, so that nobody can read it.
+
+        Raises MetadataError where it is there and cannot be read, or is of a format that this package does not know:
+        others may read it.
+        """
+        try:
+            return read_metadata(self.files, self.location)
+        except MetadataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            if not self._is_cut():
+                raise
+            return None
+
+    def _is_cut(self) -> bool:
+        """Whether the bytes, all that the storage has, are no JSON: an answer may be cut where the file is not."""
+        data = self.files.read(self.location)
+        if len(data) < self.files.size(self.location):
+            return False
+        try:
+            json.loads(data)
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            return not data.startswith(GZIP_MAGIC)
+        return False
 
     @property
     def referred_names(self) -> set[str]:
-        """As `referred_names`, empty where it cannot be read."""
+        """As `referred_names`, empty where nobody can read it."""
         return set() if self.metadata is None else referred_names(self.metadata)
 
     def follows(self, name: str) -> bool:
@@ -79,19 +101,3 @@ def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterat
         while log:
             yield log.pop()
         version = None if oldest is None else oldest.metadata
-
-
-def read_version(files: FileReader, location: str) -> TableMetadata | None:
-    """Read a version of the metadata; None where it is gone, or was cut so that nobody can read it.
-
-    Raises
-    ------
-    MetadataError
-        It is there and cannot be read, or is of a format that this package does not know: others may read it.
-    """
-    try:
-        return read_metadata(files, location)
-    except MetadataError as error:
-        if isinstance(error.__cause__, FileNotFoundError | json.JSONDecodeError | UnicodeDecodeError):
-            return None
-        raise

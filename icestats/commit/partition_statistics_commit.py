@@ -14,6 +14,7 @@ from icestats.commit.registration import (
     count_attempts,
     describe_left,
     explain_exhausted,
+    naming_left,
     reload_with_snapshot,
     write_and_register,
 )
@@ -86,11 +87,11 @@ def commit_partition_statistics(table: Table, plan: PartitionPlan, *, on_step: S
     PyIceberg and Java accept a snapshot id that does not exist: it is looked for in what is committed against.
     """
     step = on_step or (lambda _: None)
-    left: list[str] = []
-    for attempt in count_attempts(table):
-        fresh = reload_with_snapshot(table, plan.file.snapshot_id)
-        plan = plan.renew(fresh, first=attempt == 1)
-        if write_and_register(fresh, [(plan.file, plan.data)], step, left) is not None:
-            step("committed")
-            return replace(plan, warnings=(describe_left(left),) if left else ())
-    raise explain_exhausted(table, left)
+    with naming_left() as left:
+        for attempt in count_attempts(table):
+            fresh = reload_with_snapshot(table, plan.file.snapshot_id)
+            plan = plan.renew(fresh, first=attempt == 1)
+            if write_and_register(fresh, [(plan.file, plan.data)], step, left) is not None:
+                step("committed")
+                return replace(plan, warnings=(describe_left(left),) if left else ())
+        raise explain_exhausted(table)

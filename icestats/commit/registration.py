@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
@@ -20,7 +21,7 @@ from pyiceberg.utils.properties import property_as_int
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
 from icestats.commit.table_state import find_committed, reload_table, remove_file, table_name, write_file
-from icestats.errors import CommitError
+from icestats.errors import CommitError, IcestatsError
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -180,12 +181,29 @@ def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:
         yield attempt + 1
 
 
-def explain_exhausted(table: Table, left: Sequence[str], most: int = MOST_ATTEMPTS) -> CommitError:
+def explain_exhausted(table: Table, most: int = MOST_ATTEMPTS) -> CommitError:
     """Build the error after the last attempt."""
-    text = f"; {describe_left(left)}" if left else ""
-    return CommitError(
-        f"others changed {table_name(table)} in each of {most} attempts: nothing was committed, try again{text}"
-    )
+    what = f"others changed {table_name(table)} in each of {most} attempts"
+    return CommitError(f"{what}: nothing was committed, try again")
+
+
+@contextmanager
+def naming_left() -> Iterator[list[str]]:
+    """Yield a list for the files that attempts of a commit leave; the error that ends it names them all.
+
+    Raises
+    ------
+    CommitError
+        In place of an error that does not name one of them.
+    """
+    left: list[str] = []
+    try:
+        yield left
+    except IcestatsError as error:
+        unnamed = [path for path in left if path not in str(error)]
+        if not unnamed:
+            raise
+        raise CommitError(f"{error}; {describe_left(unnamed)}") from error
 
 
 def describe_left(paths: Sequence[str]) -> str:
@@ -195,5 +213,6 @@ def describe_left(paths: Sequence[str]) -> str:
 
 def _discard(table: Table, paths: Sequence[str], left: list[str]) -> str:
     """Remove files that were written for a commit; return what to say of them."""
-    left += [path for path in paths if not remove_file(table, path)]
-    return describe_left(left) if left else "what was written is removed"
+    kept = [path for path in paths if not remove_file(table, path)]
+    left += kept
+    return describe_left(kept) if kept else "what was written is removed"

@@ -24,6 +24,7 @@ from icestats.commit.registration import (
     count_attempts,
     describe_left,
     explain_exhausted,
+    naming_left,
     reload_with_snapshot,
     write_and_register,
 )
@@ -158,32 +159,32 @@ def commit_statistics(
     """
     step = on_step or (lambda _: None)
     lost: tuple[StatisticsFile, ...] = ()
-    left: list[str] = []
     own: CommitPlan | None = None
     partitions: PartitionPlan | None = None
-    try:
-        for attempt in count_attempts(plan.table, max_attempts):
-            plan = _renew(plan, lost, own, first=attempt == 1)
-            step("prepared")
-            table = write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
-            if table is None:
-                continue
-            plan = replace(plan, table=table, attempts=attempt)
-            partitions = partitions or plan.partitions
-            step("committed")
-            overridden, warnings = _find_overridden(plan, lost)
-            if overridden is None:
-                warnings += (describe_left(left),) if left else ()
-                return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
-            lost, own = (*lost, overridden), plan
-        raise explain_exhausted(plan.table, left, max_attempts)
-    except IcestatsError as error:
-        if not lost:
-            raise
-        raise CommitError(
-            f"committed, but not together with the blobs of {lost[-1].statistics_path}, which others committed "
-            f"meanwhile ({error}): commit again"
-        ) from error
+    with naming_left() as left:
+        try:
+            for attempt in count_attempts(plan.table, max_attempts):
+                plan = _renew(plan, lost, own, first=attempt == 1)
+                step("prepared")
+                table = write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
+                if table is None:
+                    continue
+                plan = replace(plan, table=table, attempts=attempt)
+                partitions = partitions or plan.partitions
+                step("committed")
+                overridden, warnings = _find_overridden(plan, lost)
+                if overridden is None:
+                    warnings += (describe_left(left),) if left else ()
+                    return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
+                lost, own = (*lost, overridden), plan
+            raise explain_exhausted(plan.table, max_attempts)
+        except IcestatsError as error:
+            if not lost:
+                raise
+            raise CommitError(
+                f"committed, but not together with the blobs of {lost[-1].statistics_path}, which others committed "
+                f"meanwhile ({error}): commit again"
+            ) from error
 
 
 def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:

@@ -19,6 +19,7 @@ from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFound
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.types import TIMESTAMPS, to_arrow_type
 
+GZIP_MAGIC = b"\x1f\x8b"
 NESTED_TYPES = frozenset({"struct", "list", "map"})
 
 
@@ -362,7 +363,7 @@ def read_document(storage: FileReader, location: str) -> Any:
         The file is missing, truncated or not JSON.
     """
     data = storage.read(location)
-    if data[:2] == b"\x1f\x8b":
+    if data.startswith(GZIP_MAGIC):
         data = inflate(data, location)
     try:
         document = json.loads(data)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
@@ -116,6 +117,31 @@ def test_without_an_answer_the_file_stays_and_the_error_says_so(table, tmp_path)
     assert "is left" in str(caught.value)
     assert find_orphans(table)["path"].to_pylist() == [plan.statistics_path]
     assert entries(table) == []
+
+
+def test_the_last_error_names_what_every_attempt_has_left(table, monkeypatch):
+    plan = prepare_commit(table, [theta(table, 1)])
+
+    def refuse(*_):
+        raise OSError("read-only")
+
+    attempts = []
+
+    def be_in_the_way(step):
+        if step != "committing":
+            return
+        attempts.append(step)
+        if len(attempts) > 1:
+            table.catalog.rename_table("db.t", "db.other")
+        else:
+            commit(table.refresh(), kll(table, 2))
+            monkeypatch.setattr(PyArrowFileIO, "delete", refuse)
+
+    with pytest.raises(CommitError) as caught:
+        commit_statistics(plan, on_step=be_in_the_way)
+    assert plan.statistics_path in str(caught.value)
+    assert "no answer" in str(caught.value)
+    assert "may be left on storage as an orphan" in str(caught.value)
 
 
 @pytest.mark.parametrize("others", [False, True])

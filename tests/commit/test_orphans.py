@@ -16,6 +16,7 @@ from pyiceberg.table.update import SetPartitionStatisticsUpdate
 from icestats.commit.orphans import ORPHANS, find_orphans, remove_orphans
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CommitError, MetadataError
 from tests.committed_statistics import ROWS, remove
 
@@ -149,6 +150,30 @@ def test_old_metadata_that_is_gone_or_cut_is_passed_over(table):
     Path(log[0].metadata_file[7:]).unlink()
     Path(log[1].metadata_file[7:]).write_bytes(b"{")
     assert names(find_orphans(table)) == ["1-x.stats"]
+
+
+@pytest.mark.parametrize("metadata", ["of the log", "of another catalog"])
+def test_an_answer_that_is_cut_is_not_taken_for_a_file_that_is(table, tmp_path, metadata, monkeypatch):
+    first = Path(commit(table, b"1").removeprefix("file://"))
+    commit(table, b"2")
+    age_everything(table)
+    wanted = table.refresh().metadata.metadata_log[-1].metadata_file
+    if metadata == "of another catalog":
+        wanted = str(put(table, "metadata/00009-x.metadata.json", Path(wanted[7:]).read_bytes()))
+    read, cut = TableFiles.read, []
+
+    def read_once_cut(files, location, *args):
+        data = read(files, location, *args)
+        if not cut and Path(location).name == Path(wanted).name:
+            cut.append(location)
+            return data[: len(data) // 2]
+        return data
+
+    monkeypatch.setattr(TableFiles, "read", read_once_cut)
+    with pytest.raises(MetadataError, match=r"metadata\.json at byte"):
+        remove_orphans(table, dry_run=False)
+    assert cut
+    assert first.exists()
 
 
 def test_metadata_that_others_may_be_able_to_read_stops_everything(table):
