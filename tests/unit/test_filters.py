@@ -27,6 +27,7 @@ TYPES = {
     "nanos": t.TimestampNanoType(),
     "zoned_nanos": t.TimestamptzNanoType(),
     "six": t.FixedType(6),
+    "day": t.DateType(),
     "many": t.ListType(100, t.LongType()),
 }
 SCHEMA = Schema(*(t.NestedField(i, name, kind) for i, (name, kind) in enumerate(TYPES.items(), 1)), schema_id=0)
@@ -99,6 +100,8 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
             "cannot be read: true and false are whole filters, not parts of one; expected comparisons such as",
         ),
         ("money = 'much'", "a decimal column is compared with text that is no number"),
+        ("small = 'few'", "'few' is no int; give a whole number"),
+        ("day > '2026-09-10T08:00:00'", "is no date; give a date such as '2026-"),
         ("many.element = 1", "values in lists and maps cannot be filtered by; expected top-level columns or fields"),
         ("whole = 1 or false", "true and false are whole filters, not parts of one"),
     ],

@@ -54,6 +54,17 @@ _DIGITS = Context(prec=100)
 _MOST_LEVELS = 100
 """PyIceberg binds, projects and prints a filter by recursions that Python ends at some 150 levels and more."""
 _EXPECTED = "expected comparisons such as price < 3 or name is not null, joined by and, or, not"
+_EXAMPLES = {
+    "boolean": "true or false",
+    "date": "a date such as '2026-09-30'",
+    "double": "a number",
+    "float": "a number",
+    "int": "a whole number",
+    "long": "a whole number",
+    "time": "a time such as '12:30:00'",
+    "timestamp": "a time such as '2026-09-30T12:30:00'",
+    "timestamptz": "a time such as '2026-09-30T12:30:00+00:00'",
+}
 _KINDS = {
     "Boolean": "true or false", "Long": "a whole number", "Float": "a number", "Double": "a number",
     "Decimal": "a number", "String": "text", "Binary": "bytes",
@@ -177,6 +188,10 @@ def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Map
             message = f"a column of type {type_text} is compared with {match.group(4)} bytes; give {match.group(3)}"
         elif re.match(r"binary|fixed", type_text):
             message += "; give bytes, in Python: pyiceberg.expressions.EqualTo('column', b'...')"
+    match = re.fullmatch(r"Could not convert (.*) into an? (\w+)", message)
+    if match:
+        value, type_text = match.groups()
+        message = f"{value!r:.60} is no {type_text}; give {_EXAMPLES.get(type_text, 'another value')}"
     if isinstance(error, InvalidOperation):
         message = "a decimal column is compared with text that is no number"
     elif message.startswith("Could not find accessor"):
