@@ -61,8 +61,9 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
     assert explorer.state.report.committed
     assert sum(explorer.state.histogram.histogram.counts) == 100
     assert next(r for r in explorer.state.columns.to_pylist() if r["name"] == "id")["ndv"] == 120
-    ndv = {row["column"]: row["ndv"] for row in find_rows(explorer.parts["statistics"], "matrix")}
-    assert ndv == dict.fromkeys(["id", "at", "price", HOSTILE], "fresh, 3 of 6")
+    matrix = {row["column"]: row for row in find_rows(explorer.parts["statistics"], "matrix")}
+    assert {row["ndv"] for row in matrix.values()} == {"fresh, 3 of 6"}
+    assert {row["frequent_items"] for row in matrix.values()} == {"fresh"}
     assert len(hostile_table.refresh().metadata.statistics) == 1
 
 
@@ -208,6 +209,9 @@ def test_the_cost_is_said_before_anything_runs(explorer: Explorer) -> None:
     panel.act("kind_by_partition", True)
     assert f"{state.partitions.num_rows} partitions" in find_texts(panel)
     panel.act("kind_by_partition", False)
+    panel.act("kind_together", True)
+    assert panel.code() == "table.compute(together='auto').commit(dry_run=True)"
+    panel.act("kind_together", False)
     panel.act("kind_table", False)
     assert "Nothing to compute" in find_texts(panel)
     assert is_disabled(panel, "start") == (True,)

@@ -55,7 +55,9 @@ def test_the_matrix_says_of_each_column_what_there_is(part: Part) -> None:
     """Columns are text; words filter the rows; a cell shows engines, commands and evidence."""
     rows = {row["column"]: row for row in find_rows(part, "matrix")}
     assert list(rows) == ["id", "at", "price", HOSTILE]
-    assert [rows["price"][kind] for kind in ("ndv", "histogram", "columns", "by_partition")] == ["missing +"] * 4
+    assert [rows["price"][kind] for kind in ("ndv", "histogram", "columns", "frequent_items", "by_partition")] == [
+        "missing +"
+    ] * 5
     assert {row["statistic"]: row["state"] for row in find_rows(part, "own")} == {
         "row counts": "fresh, 4 of 6",
         "partition statistics file": "missing +",
@@ -64,7 +66,7 @@ def test_the_matrix_says_of_each_column_what_there_is(part: Part) -> None:
     }
     own = next(block for block in find_blocks(part, "grid") if block["id"] == "own")
     assert "ignored by Spark, Presto" in own["rows"][0]["cells"][1]["h"]
-    assert "18 missing" in part.document()["caption"]
+    assert "22 missing" in part.document()["caption"]
     pick(part, "price", "columns")
     states = {(row["engine"], row["statistic"]): row["state"] for row in find_rows(part, "engines")}
     assert {engine: states.get((engine, "min value")) for engine in ("Spark", "Trino", "Presto", "DuckDB")} == {
@@ -92,7 +94,7 @@ def test_what_is_stale_for_an_engine_takes_two_clicks(stale_table: icestats.Tabl
     part.act("gaps", True)
     rows = {row["column"]: row for row in find_rows(part, "matrix")}
     assert rows["price"]["ndv"] == "1 commit behind +"
-    assert rows["price"]["histogram"] == "–"
+    assert (rows["price"]["histogram"], rows["price"]["frequent_items"]) == ("–", "–")
     assert rows["id"]["ndv"] == "missing +"
     assert rows["price"]["by_partition"] == "nothing gives it"
     assert part.document()["caption"].startswith("For Trino: ")

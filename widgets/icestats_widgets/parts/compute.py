@@ -35,7 +35,8 @@ from icestats_widgets.reading.compute_request import (
 from icestats_widgets.state import ExplorerState
 
 _KINDS = {
-    "table": ("Theta, KLL, column statistics", "one scan of the data with PySpark"),
+    "table": ("Theta, KLL, common values, column statistics", "one scan of the data with PySpark"),
+    "together": ("columns that go together", "the pairs that a sample of rows shows, in the same scan"),
     "by_partition": ("sketches by partition", "in the same scan"),
     "partitions": ("partition statistics file", "from the manifests, without Spark"),
     "manifests": ("manifest statistics", "from the manifests, without Spark"),
@@ -129,6 +130,10 @@ class ComputePart(Part):
     def on_kind_table(self, value: object) -> None:
         """Choose sketches and statistics of columns, or do without."""
         self._switch(table=value is True, updates=False)
+
+    def on_kind_together(self, value: object) -> None:
+        """Choose statistics of pairs of columns, or do without."""
+        self._switch(together=value is True, updates=False)
 
     def on_kind_by_partition(self, value: object) -> None:
         """Choose sketches by partition, or do without."""

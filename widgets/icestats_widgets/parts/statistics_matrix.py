@@ -46,6 +46,7 @@ class Kind:
 
     title: str
     level: str
+    """Of `engine_statistics.LEVELS`; empty: icestats alone uses it."""
     statistics: frozenset[str]
     """Of `engine_statistics.LEVELS`; empty: all of the level."""
     blob: str
@@ -67,6 +68,7 @@ OF_COLUMNS = {
     "columns": Kind(
         BLOBS[COLUMN_STATISTICS], "table-column", frozenset(_SCANNED), COLUMN_STATISTICS, "table", "min, max, nulls"
     ),
+    "frequent_items": Kind(BLOBS[FREQUENT_ITEMS], "", frozenset(), FREQUENT_ITEMS, "table", "common values"),
     "by_partition": Kind(
         BLOBS[PARTITION_SKETCHES], "partition-column", frozenset({"NDV", "histogram"}), PARTITION_SKETCHES,
         "by_partition", "by partition",
@@ -171,12 +173,14 @@ class Matrix:
             Empty: whether the table has it, and who ignores it.
         """
         rows = self.find_rows(field_id, kind)
-        own = self._find_own(kind, column, [row for row in rows if row["engine"] == OWN])
+        own = self._find_own(kind, field_id, column, [row for row in rows if row["engine"] == OWN])
         if not engine:
             others = {row["engine"] for row in rows if row["engine"] != OWN and name_state(row) == "ignored"}
             ignored = () if own.word == "missing" else tuple(name for name in list_engines() if name in others)
             users = {row["engine"] for row in rows} - {OWN}
             return Standing(own.word, own.commits_behind, ignored, len(users), own.is_gap)
+        if engine == OWN and not KINDS[kind].level:
+            return own
         asked = [row for row in rows if row["engine"] == engine]
         found = _worst(asked)
         if kind == "partitions" and found.word == "fresh" and self._partition_file is None:
@@ -189,14 +193,14 @@ class Matrix:
         is_gap = bool(KINDS[kind].computed) and found.word in ("missing", "behind") and helps
         return Standing(found.word, found.commits_behind, is_gap=is_gap)
 
-    def _find_own(self, kind: str, column: str, rows: Sequence[Mapping[str, Any]]) -> Standing:
+    def _find_own(self, kind: str, field_id: int | None, column: str, rows: Sequence[Mapping[str, Any]]) -> Standing:
         """Return whether the table has a kind of statistics, wherever that is."""
         of = KINDS[kind]
         if kind == "rows":
             return _worst(rows)
         if kind == "partitions":
             return _age(self._partition_file) if rows else Standing("not used")
-        if kind != "manifests" and not rows:
+        if kind != "manifests" and not (rows if of.level else self._rows.get(field_id)):
             return Standing("not used")
         blob = self._blobs.get((of.blob, column))
         return _age(None if blob is None else blob["commits_behind"])

@@ -14,6 +14,7 @@ from icestats.iceberg.metadata import Field, Schema, parse_count
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
+    FREQUENT_ITEMS,
     KLL,
     PARTITION_SKETCHES,
     THETA,
@@ -26,7 +27,7 @@ from icestats.table.table import Table
 from icestats_widgets.state import ExplorerState
 
 K, LG_K = 200, 12
-_SCANNED = (THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES)
+_SCANNED = (THETA, KLL, FREQUENT_ITEMS, COLUMN_STATISTICS, PARTITION_SKETCHES)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class ComputeRequest:
     columns: tuple[str, ...] | None = None
     """Top-level columns; None: all."""
     table: bool = True
-    """Theta, KLL and column statistics: one scan with PySpark."""
+    """Theta, KLL, common values and column statistics: one scan with PySpark."""
+    together: bool = False
+    """The pairs of columns that a sample shows to go together, in the same scan."""
     by_partition: bool = False
     """Theta and KLL for each partition, in the same scan."""
     partitions: bool = False
@@ -49,7 +52,7 @@ class ComputeRequest:
     @property
     def scans(self) -> bool:
         """Whether data is read."""
-        return self.table or self.by_partition
+        return self.table or self.together or self.by_partition
 
     @property
     def is_empty(self) -> bool:
@@ -62,7 +65,7 @@ class ComputeRequest:
         Examples
         --------
         >>> ComputeRequest(None, table=False, partitions=True).adding("table", "price")
-        ComputeRequest(columns=('price',), table=True, by_partition=False, partitions=True, ...)
+        ComputeRequest(columns=('price',), table=True, together=False, by_partition=False, partitions=True, ...)
         """
         kinds: dict[str, Any] = {kind: True}
         if column is None:
@@ -78,6 +81,7 @@ class ComputeRequest:
         if self.partitions or self.manifests:
             found["table"] = self.scans
         found |= {name: True for name in ("partitions", "manifests") if getattr(self, name)}
+        found |= {"together": "auto"} if self.together else {}
         return found | ({"by": "partition"} if self.by_partition else {})
 
     def code(self) -> str:
