@@ -16,6 +16,8 @@ _EXTRAS = {
     "": "reads, plans, estimates, SQL; computes and commits what metadata alone gives",
     "explorer": "the explorer in a notebook",
     "spark": "PySpark, for those who have none: sketches of the data, rewrites",
+    "connect": "`spark`, and what a Spark Connect session needs",
+    "hive": "a Hive metastore as the catalog",
     "demo": "`spark`, and the demo warehouse",
     "lab": "`demo`, `explorer`, JupyterLab and Voila",
 }

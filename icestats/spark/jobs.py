@@ -19,6 +19,7 @@ from icestats.spark.jvm import (
     find_aws_bundle,
     find_runtime,
     hush_py4j,
+    spark_errors,
     unless_ended,
 )
 
@@ -281,9 +282,6 @@ def explained_errors(
     IcestatsError
         The job was cancelled, or failed for a reason of its own.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     hush_py4j()
     # Py4J gives a package for a class that is not there, and a package cannot be called.
     caught: tuple[type[Exception], ...] = (*connection_errors(), TypeError)
@@ -300,7 +298,7 @@ def explained_errors(
             raise SparkUnavailableError(f"{doing} failed: {_explain_no_aws(spark)}") from error
         if context is not None and _OLD_ICEBERG.search(str(error)):
             raise SparkUnavailableError(f"{doing} failed: {_explain_iceberg(context, error)}") from error
-        if not isinstance(error, (PySparkException, Py4JError)):
+        if not isinstance(error, spark_errors()):
             raise
         said = str(error).partition(_STACK_TRACE)[0]
         raise (explain_failure(doing, said) if explain is None else explain(first_line(error))) from error

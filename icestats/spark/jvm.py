@@ -401,10 +401,18 @@ def unless_ended(spark: SparkSession) -> Iterator[None]:
 
 def connection_errors() -> tuple[type[Exception], ...]:
     """Return the errors that calls into an ended JVM raise; some have other causes too."""
-    from py4j.protocol import Py4JError
+    return *spark_errors(), OSError, EOFError, AttributeError
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of PySpark, and Py4J's where there is one: `pyspark-client` is Spark Connect alone."""
     from pyspark.errors import PySparkException
 
-    return PySparkException, Py4JError, OSError, EOFError, AttributeError
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        return (PySparkException,)
+    return PySparkException, Py4JError
 
 
 def hush_py4j() -> None:

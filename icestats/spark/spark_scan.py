@@ -24,7 +24,7 @@ from icestats.scan.scan_job import FILE_COLUMN
 from icestats.scan.scan_plan import ScanPlan
 from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.jobs import explained_errors
-from icestats.spark.jvm import unless_ended
+from icestats.spark.jvm import spark_errors, unless_ended
 from icestats.spark.session import add_catalogs, spark_catalog_properties
 from icestats.spark.versions import Version
 
@@ -159,9 +159,6 @@ def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tupl
 
 def _knows(spark: SparkSession, source: Source, catalog: str, version: Version) -> bool:
     """Say whether a catalog of the session has this table: another of the same name may have one of the same name."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     snapshot = source.metadata.find_snapshot()
     if snapshot is None or snapshot.manifest_list is None:
         return False
@@ -174,7 +171,7 @@ def _knows(spark: SparkSession, source: Source, catalog: str, version: Version) 
     try:
         spark.sql(f"refresh table {table}")
         found = [str(row[0]) for row in spark.sql(query).collect()]
-    except (PySparkException, Py4JError):
+    except spark_errors():
         return False
     # Of the metadata's versions the last one is the catalog's own.
     return [path.rpartition("/")[2] for path in found[-1:]] == [wanted.rpartition("/")[2]]

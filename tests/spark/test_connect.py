@@ -236,6 +236,19 @@ def test_spark_remote_is_enough_and_a_refresh_reads_what_was_added(tables, serve
     assert done.stdout.splitlines() == ["True", "True 6001 1"]
 
 
+CLIENT_ALONE = f"""
+import sys
+# `pyspark-client` has neither.
+sys.modules["py4j"] = sys.modules["pyspark.core"] = None
+import icestats
+print(icestats.load("{NAMESPACE}.plain").compute(columns=["id"], progress=lambda *_: None).found.row_count)
+"""
+
+
+def test_pyspark_client_alone_is_enough(tables, server):
+    assert run(CLIENT_ALONE, SPARK_REMOTE=server).stdout.splitlines() == ["5400"]
+
+
 CANCEL = """
 import icestats
 from icestats.errors import IcestatsError
