@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,14 +12,19 @@ from icestats.errors import CallError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_json
 from icestats.read.puffin.statistics_files import CommittedJoint, find_joint, read_frequent_items, read_joint
-from icestats.snapshot.snapshot_reader import SnapshotReader
+from icestats.snapshot.snapshot_reader import Partial, SnapshotReader
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.joint_statistics import JointItem
+
+if TYPE_CHECKING:
+    from icestats.plan.filters.row_filter import RowFilter
 
 _PAIRS_SHOWN = 10
 
 
-def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
+def build_frequent_values(
+    reader: SnapshotReader, field: Field, row_filter: RowFilter | None = None, partial: Partial = "refuse"
+) -> pa.Table:
     """Build the table of a column's common values.
 
     Parameters
@@ -28,6 +33,10 @@ def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
         The snapshot.
     field : Field
         The column.
+    row_filter : RowFilter, optional
+        Of the partitions that this selects only.
+    partial : {"refuse", "include", "leave out"}
+        As for `SnapshotReader.read_partition_sketches`.
 
     Returns
     -------
@@ -38,12 +47,18 @@ def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
     ------
     CallError
         The column can have no sketch.
+    FilterError
+        The filter selects parts of partitions.
     StatisticsMissingError
         None have been committed.
     """
     if reason := can_sketch(field):
         raise CallError(f"column {field.name!r}: {reason}")
-    found = read_frequent_items(reader.source.storage, reader.blobs, field)
+    found = (
+        read_frequent_items(reader.source.storage, reader.blobs, field)
+        if row_filter is None
+        else reader.read_partition_items(field, row_filter, partial=partial)
+    )
     total = max(found.values.value_count + found.null_count + found.nan_count, 1)
     age = {"snapshot_id": found.snapshot_id, "commits_behind": found.commits_behind}
     rows = [

@@ -38,7 +38,7 @@ class ComputeRequest:
     table: bool = True
     """Theta, KLL and column statistics: one scan with PySpark."""
     by_partition: bool = False
-    """Theta and KLL for each partition, in the same scan."""
+    """Theta, KLL and common values for each partition, in the same scan."""
     partitions: bool = False
     """The partition statistics file, from manifests."""
     manifests: bool = False
