@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_value, parse_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_json, decode_value, parse_type
 
 CAPACITY: Final = 1_024
 """How many values a sketch keeps."""
@@ -259,6 +259,45 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
     if len({item.value for item in items}) < len(items) or sum(item.lower for item in items) > found.value_count:
         raise ValueError("a value that is there twice, or more rows than there are values")
     return found
+
+
+def describe_values(found: FrequentValues, row_count: int, count: int | None = None) -> list[dict[str, Any]]:
+    """Return common values as rows, the most common first.
+
+    Parameters
+    ----------
+    found : FrequentValues
+        The values.
+    row_count : int
+        All rows, nulls and NaN too.
+    count : int, optional
+        How many values, at most.
+
+    Returns
+    -------
+    list of dict
+        `value` as text, `rows_at_least`, `rows_at_most`, and `share`, the middle of both by all rows.
+
+    Examples
+    --------
+    >>> describe_values(FrequentValues("string", 8, 2, (FrequentItem(b"FR", 5, 6),)), 10)
+    [{'value': 'FR', 'rows_at_least': 5, 'rows_at_most': 6, 'share': 0.55}]
+    """
+    return [
+        {
+            "value": to_text(found.type, item.value),
+            "rows_at_least": item.lower,
+            "rows_at_most": item.upper,
+            "share": (item.lower + item.upper) / 2 / max(row_count, 1),
+        }
+        for item in found.items[:count]
+    ]
+
+
+def to_text(type_text: str, value: bytes) -> str:
+    """Return a value as a person reads it, from its single-value bytes."""
+    found = decode_json(type_text, value)
+    return str(found).lower() if isinstance(found, bool) else str(found)
 
 
 def find_size_limit(count: int) -> int:

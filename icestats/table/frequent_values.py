@@ -10,10 +10,10 @@ import pyarrow as pa
 from icestats.answers.schemas import COLUMNS_TOGETHER, FREQUENT_VALUES
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import decode_json
 from icestats.read.puffin.statistics_files import CommittedJoint, find_joint, read_frequent_items, read_joint
 from icestats.snapshot.snapshot_reader import Partial, SnapshotReader
 from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.frequent_items import describe_values, to_text
 from icestats.stats.joint_statistics import JointItem
 
 if TYPE_CHECKING:
@@ -59,14 +59,13 @@ def build_frequent_values(
         if row_filter is None
         else reader.read_partition_items(field, row_filter, partial=partial)
     )
-    total = max(found.values.value_count + found.null_count + found.nan_count, 1)
+    values, row_count = found.values, found.values.value_count + found.null_count + found.nan_count
+    rows = describe_values(values, row_count)
+    if values.others_at_most:
+        share = values.others_at_most / 2 / row_count
+        rows.append({"value": None, "rows_at_least": 0, "rows_at_most": values.others_at_most, "share": share})
     age = {"snapshot_id": found.snapshot_id, "commits_behind": found.commits_behind}
-    rows = [
-        {"value": _show(found.values.type, item.value)} | _count(item.lower, item.upper, total) | age
-        for item in found.values.items
-    ]
-    if found.values.others_at_most:
-        rows.append({"value": None} | _count(0, found.values.others_at_most, total) | age)
+    rows = [row | age for row in rows]
     return pa.Table.from_pylist(rows, FREQUENT_VALUES)
 
 
@@ -110,14 +109,5 @@ def _describe(reader: SnapshotReader, found: CommittedJoint) -> dict[str, Any]:
 
 
 def _show_pair(types: tuple[str, str], item: JointItem) -> dict[str, Any]:
-    one, other = (None if v is None else _show(t, v) for t, v in zip(types, item.pair, strict=True))
+    one, other = (None if v is None else to_text(t, v) for t, v in zip(types, item.pair, strict=True))
     return {"first": one, "second": other, "rows_at_least": item.lower, "rows_at_most": item.upper}
-
-
-def _count(lower: int, upper: int, total: int) -> dict[str, Any]:
-    return {"rows_at_least": lower, "rows_at_most": upper, "share": (lower + upper) / 2 / total}
-
-
-def _show(type_text: str, value: bytes) -> str:
-    found = decode_json(type_text, value)
-    return str(found).lower() if isinstance(found, bool) else str(found)

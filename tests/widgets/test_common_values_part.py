@@ -72,3 +72,14 @@ def test_a_selection_of_partitions_has_the_common_values_of_their_rows(catalog, 
     assert "early" not in find_figure(explorer)
     said = "Most common values, and their share of the rows of these partitions"
     assert said in find_texts(explorer.parts["histogram"])
+
+
+def test_a_column_names_its_most_common_values_in_the_grid(catalog, catalog_properties):
+    rows = pa.table({"status": ["ok"] * 970 + ["<b>bad</b>"] * 30, "id": list(range(1_000))})
+    explorer = open_explorer(catalog, catalog_properties, rows, "status")
+    grid = explorer.parts["columns"].grid
+    place = [one["name"] for one in grid.block()["columns"]].index("common")
+    first, second = (row["cells"][place] for row in explorer.parts["columns"]._rows())
+    assert first["t"] == "ok 97.0%, <b>bad</b> 3.0%"
+    assert first["h"].startswith("ok: 970 rows\n<b>bad</b>: 30 rows\nbound: rows at least and at most")
+    assert second["t"] == "–"
