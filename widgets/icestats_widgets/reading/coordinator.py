@@ -76,6 +76,7 @@ class Coordinator:
         self._background.run("rollups", read, self._rolled_up, self._not_rolled_up)
         self._read_histogram()
         self._start("sketches", table.sketches)
+        self._start("together", table.columns_together)
         self._start("sparks", partial(read_sparks, table, [f for f in table.schema.top_level if f.is_primitive]))
 
     def reload(self) -> None:
