@@ -18,7 +18,7 @@ from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.changed_rows import ChangedRows, SketchAge, find_changed_rows
-from icestats.estimation.formulas.frequent_sources import CommonValues, FrequentColumn, estimate_common
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, FrequentGroup, estimate_common
 from icestats.estimation.formulas.grouped_sources import GroupedEvidence, Question, keep_by_partition
 from icestats.estimation.formulas.joint_sources import JointColumns
 from icestats.estimation.formulas.selectivity import (
@@ -95,7 +95,7 @@ class _SketchedColumn:
     committed: CommittedPartitions
     entries: Mapping[PartitionKey, PartitionEntry]
     distributions: dict[PartitionKey, Distribution | None]
-    common: dict[PartitionKey, CommonValues]
+    common: dict[PartitionKey, FrequentGroup]
 
 
 class Evidence:
@@ -424,7 +424,7 @@ class Evidence:
             if entry.min_value is not None and entry.max_value is not None:
                 low, high = (decode_value(values.type, end) for end in (entry.min_value, entry.max_value))
                 ends = build_item(values.type, low), build_item(values.type, high)
-            column.common[entry.key] = CommonValues(
+            column.common[entry.key] = FrequentGroup(
                 values=values,
                 null_count=entry.null_value_count,
                 nan_count=entry.nan_value_count,

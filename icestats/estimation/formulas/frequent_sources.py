@@ -18,7 +18,7 @@ from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, 
 
 
 @dataclass(frozen=True)
-class CommonValues:
+class FrequentGroup:
     """A column's most common values, of a table or a partition, and what is known of the rest."""
 
     values: FrequentValues
@@ -81,7 +81,7 @@ class CommonValues:
 
 
 @dataclass(frozen=True)
-class FrequentColumn(CommonValues):
+class FrequentColumn(FrequentGroup):
     """A column's most common values in the table, and what has changed since they were counted."""
 
     rows: SketchedRows
@@ -102,14 +102,14 @@ class _Matched:
     """Common values in ranges of the set."""
 
 
-def estimate_common(leaf: Leaf, found: CommonValues | None) -> Selectivity:
+def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
     """Estimate which share of the rows satisfies a predicate, by the rows of common values.
 
     Parameters
     ----------
     leaf : Leaf
         The predicate.
-    found : CommonValues or None
+    found : FrequentGroup or None
         The column's; None: none are committed.
 
     Returns
@@ -139,7 +139,7 @@ def estimate_common(leaf: Leaf, found: CommonValues | None) -> Selectivity:
     return build_selectivity(estimate, least, most, (reason,))
 
 
-def _count(values: ValueSet, found: CommonValues) -> tuple[float, float, float]:
+def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]:
     """Return how many values are in a set: estimated (NaN: unknown), at least, at most."""
     matched = _match(values, found)
     points, ranges = values.points, values.ranges
@@ -162,7 +162,7 @@ def _count(values: ValueSet, found: CommonValues) -> tuple[float, float, float]:
     return float(np.clip(rows, matched.lower, upper)), float(matched.lower), upper
 
 
-def _match(values: ValueSet, found: CommonValues) -> _Matched:
+def _match(values: ValueSet, found: FrequentGroup) -> _Matched:
     matched, intervals = _Matched(), values.intervals
     for value, item in found.by_value.items():
         interval = find_interval(intervals, value)
