@@ -352,7 +352,7 @@ def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int,
     --------
     >>> field = Field(1, "id", "long", required=False, top_level=True)
     >>> estimate_size([field], [1_000_000] * 100, k=200, lg_k=12).size_bytes // 100
-    37984
+    42444
     """
     counts = list(row_counts)
     types, sizes = Counter(field.type for field in fields), Counter(counts)
@@ -382,7 +382,7 @@ def choose_size(
     --------
     >>> field = Field(1, "id", "long", required=False, top_level=True)
     >>> str(choose_size([field], [1_000_000] * 100, 1_000_000, k=1_000, lg_k=12))
-    'sketches of 100 partitions x 1 column (lg_k 9, k 100) will take up to 709 kB'
+    'sketches of 100 partitions x 1 column (lg_k 9, k 100) will take up to 945 kB'
     """
     pairs = [(k, lg_k), *(pair for pair in _SMALLER_SIZES if pair[0] <= k and pair[1] <= lg_k)]
     sizes = [estimate_size(fields, row_counts, k=k, lg_k=lg_k) for k, lg_k in pairs]
