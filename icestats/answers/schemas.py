@@ -172,6 +172,12 @@ MANIFESTS = pa.schema(
 """One row per manifest of the snapshot, in manifest list order: `MANIFEST_FILES`, `MANIFEST_GROUPS` and `COLUMN_MAPS`.
 The maps of a delete manifest are null."""
 
+_COMMON_VALUE = pa.struct(
+    _required(pa.string(), "value")
+    + _required(pa.int64(), "rows_at_least", "rows_at_most")
+    + _required(pa.float64(), "share")
+)
+
 COLUMNS = pa.schema(
     _required(pa.int32(), "field_id")
     + _required(pa.string(), "name", "type")
@@ -182,6 +188,7 @@ COLUMNS = pa.schema(
     + _optional(pa.int64(), "ndv")
     + _optional(pa.float64(), "avg_length")
     + _optional(pa.int64(), "max_length")
+    + _optional(pa.list_(_COMMON_VALUE), "common_values")
     + _required(pa.map_(pa.string(), pa.int64()), "missing_files")
     + _required(pa.map_(pa.string(), pa.string()), "provenance")
 )
@@ -189,8 +196,10 @@ COLUMNS = pa.schema(
 bytes on disk, lengths are bytes of values, bounds are single-value bytes. If column statistics are committed for this
 very snapshot, counts of values, nulls and NaN, and bounds are theirs: exact, over live rows. If not, they are of the
 files, deletes not applied. `ndv`, the number of distinct values, is from the nearest committed Theta sketch; lengths
-are from the nearest column statistics. `missing_files` has for each unknown statistic how many files lack it.
-`provenance` says for each figure where it comes from and how far you can trust it."""
+are from the nearest column statistics. `common_values` are the five most common values of the nearest ones that are
+committed, most common first: each as text, its live rows of that snapshot at least and at most, and the middle of both
+as a share of all rows; null where none are committed. `missing_files` has for each unknown statistic how many files
+lack it. `provenance` says for each figure where it comes from and how far you can trust it."""
 
 
 REPORTED = pa.schema(

@@ -17,6 +17,7 @@ from icestats.errors import CallError
 _LENGTHS = frozenset(("column_size", "length", "manifest_length", "avg_length", "max_length"))
 """Columns of bytes whose names do not say so."""
 _LONGEST_CELL = 200
+_LONGEST_VALUE = 24
 
 
 class Shown:
@@ -90,11 +91,28 @@ def _render(row: Mapping[str, Any], field: pa.Field) -> str:
     about = dict(row.get("provenance") or ()).get(name, "")
     if value is None:
         return about.partition(":")[0] or "unknown" if _is_figure(field.type) else "–"
+    if name == "common_values":
+        return render_common(value) or "none"
     if _is_figure(field.type) and not name.endswith("_id"):
         text = _render_figure(value, is_size="bytes" in name.split("_") or name in _LENGTHS)
         return f"≈ {text}" if about.startswith("estimate") else text
     text = printable(_render_text(value))
     return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+
+
+def render_common(values: Sequence[Mapping[str, Any]]) -> str:
+    """Return common values of a column in a line, the most common first: each, cut short, with its share of all rows.
+
+    Examples
+    --------
+    >>> render_common([{"value": "UA", "share": 0.174}, {"value": "B6", "share": 0.162}])
+    'UA 17.4%, B6 16.2%'
+    """
+    return ", ".join(f"{_cut_short(printable(one['value']))} {one['share']:.1%}" for one in values)
+
+
+def _cut_short(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
 
 
 def _render_figure(value: Any, *, is_size: bool) -> str:

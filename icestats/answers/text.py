@@ -107,6 +107,17 @@ def printable_lines(lines: Iterable[str]) -> str:
     return "\n".join(map(printable, lines))
 
 
+def render_rows(least: int, most: int) -> str:
+    """Return a number of rows that lies between two.
+
+    Examples
+    --------
+    >>> render_rows(1, 1), render_rows(1_000, 1_200)
+    ('1 row', '1,000 to 1,200 rows')
+    """
+    return counted(least, "row") if least == most else f"{least:,} to {most:,} rows"
+
+
 def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
     """Return rows of cells as aligned printable lines: columns in `left` flush left, the others flush right.
 

@@ -34,6 +34,8 @@ from icestats.stats.table_statistics import (
 )
 from icestats.stats.theta import ThetaSketch
 
+_Columns = dict[str, Mapping[PartitionKey, ColumnStatistics]]
+
 _MOST_BOUND_LENGTH = 1000
 """Longest minimum or maximum in a blob's properties, in characters: column statistics have longer ones."""
 _FOOTER_ENTRY_BYTES = 512
@@ -68,17 +70,39 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     Returns
     -------
     TableStatistics
-        The same figures. Columns are left out whole, those that take most first, so that what stays answers for any
-        partitions. Where no column fits whole, the partitions with the most rows stay, of the column that takes least.
+        The same figures. Common values are left out first, then sketches. Columns are left out whole, those that take
+        most first, so that what stays answers for any partitions. Where no column fits whole, the partitions with the
+        most rows stay, of the column that takes least.
     """
     found = statistics.by_partition
     if found is None:
         return statistics
     own = len(write_puffin(build_blobs(replace(statistics, by_partition=None))).data)
-    sizes = {name: _payload_size(found, name, partitions) for name, partitions in found.columns.items() if partitions}
-    columns: dict[str, Mapping[PartitionKey, ColumnStatistics]]
-    columns = {name: _without_sketches(partitions, ()) for name, partitions in found.columns.items()}
-    left = limit_bytes - own
+    complete = _find_sizes(found)
+    needed = own + sum(complete.values())
+    if needed <= limit_bytes:
+        return statistics
+    bare = replace(found, columns={name: _without_items(partitions) for name, partitions in found.columns.items()})
+    sizes = _find_sizes(bare)
+    columns, whole, left = _fit_columns(bare, sizes, limit_bytes - own)
+    for name in sorted(whole, key=lambda name: complete[name] - sizes[name]):
+        left -= complete[name] - sizes[name]
+        columns[name] = found.columns[name] if left >= 0 else columns[name]
+    text = _describe_left_out(found, columns, limit_bytes, needed)
+    if not whole:
+        name = min(sizes, key=lambda name: sizes[name])
+        text += f"; all those of {name} alone need max_size_bytes={own + sizes[name]:_}"
+    text = "; ".join(filter(None, (found.left_out, text)))
+    return replace(statistics, by_partition=replace(found, columns=columns, left_out=text))
+
+
+def _find_sizes(found: ScannedPartitions) -> dict[str, int]:
+    return {name: _payload_size(found, name, partitions) for name, partitions in found.columns.items() if partitions}
+
+
+def _fit_columns(found: ScannedPartitions, sizes: Mapping[str, int], left: int) -> tuple[_Columns, list[str], int]:
+    """Return the columns with the sketches that fit, those whose sketches all do, and the bytes that are left."""
+    columns: _Columns = {name: _without_sketches(partitions, ()) for name, partitions in found.columns.items()}
     whole: list[str] = []
     for name in sorted(sizes, key=lambda name: sizes[name]):
         if not whole and sizes[name] > left:
@@ -87,14 +111,7 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
             break
         columns[name], left = found.columns[name], left - sizes[name]
         whole.append(name)
-    if len(whole) == len(sizes):
-        return statistics
-    text = _describe_left_out(columns, limit_bytes, own + sum(sizes.values()))
-    if not whole:
-        name = min(sizes, key=lambda name: sizes[name])
-        text += f"; all those of {name} alone need max_size_bytes={own + sizes[name]:_}"
-    text = "; ".join(filter(None, (found.left_out, text)))
-    return replace(statistics, by_partition=replace(found, columns=columns, left_out=text))
+    return columns, whole, left
 
 
 def build_manifest_statistics_blob(
@@ -132,6 +149,10 @@ def _without_sketches(
     }
 
 
+def _without_items(partitions: Mapping[PartitionKey, ColumnStatistics]) -> dict[PartitionKey, ColumnStatistics]:
+    return {key: replace(one, frequent_items=b"") for key, one in partitions.items()}
+
+
 def _keep_largest(found: ScannedPartitions, name: str, limit_bytes: int) -> dict[PartitionKey, ColumnStatistics]:
     """Keep the sketches of as many partitions of a column as fit, those with the most rows first."""
     partitions = found.columns[name]
@@ -144,9 +165,7 @@ def _keep_largest(found: ScannedPartitions, name: str, limit_bytes: int) -> dict
     return _without_sketches(partitions, set(largest[:most]))
 
 
-def _describe_left_out(
-    columns: Mapping[str, Mapping[PartitionKey, ColumnStatistics]], limit_bytes: int, needed_bytes: int
-) -> str:
+def _describe_left_out(found: ScannedPartitions, columns: _Columns, limit_bytes: int, needed_bytes: int) -> str:
     missing = {name: sum(not one.theta for one in partitions.values()) for name, partitions in columns.items()}
     count = max(map(len, columns.values()))
     texts = [
@@ -156,10 +175,17 @@ def _describe_left_out(
     ]
     gone = [name for name, lacking in missing.items() if lacking == len(columns[name])]
     texts += [f"all of {', '.join(gone)}"] if gone else []
+    kept = [name for name, lacking in missing.items() if lacking < len(columns[name])]
+    bare = [name for name in kept if _count_items(columns[name]) < _count_items(found.columns[name])]
+    texts += [f"common values of {', '.join(bare)}"] if bare else []
     return (
         f"sketches of partitions are left out to stay within {render_bytes(limit_bytes)}: {'; '.join(texts)}. "
         f"All of them would take {render_bytes(needed_bytes)}: raise max_size_bytes, or name fewer columns"
     )
+
+
+def _count_items(partitions: Mapping[PartitionKey, ColumnStatistics]) -> int:
+    return sum(bool(one.frequent_items) for one in partitions.values())
 
 
 def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> list[NewBlob]:

@@ -18,7 +18,7 @@ from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.changed_rows import ChangedRows, SketchAge, find_changed_rows
-from icestats.estimation.formulas.frequent_sources import FrequentColumn
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, FrequentGroup, estimate_common
 from icestats.estimation.formulas.grouped_sources import GroupedEvidence, Question, keep_by_partition
 from icestats.estimation.formulas.joint_sources import JointColumns
 from icestats.estimation.formulas.selectivity import (
@@ -27,6 +27,7 @@ from icestats.estimation.formulas.selectivity import (
     build_column_evidence,
     build_groups,
     build_unknown,
+    join_groups,
 )
 from icestats.estimation.formulas.sketch_sources import (
     DistinctValues,
@@ -43,6 +44,7 @@ from icestats.estimation.row_level_deletes import (
     sum_column,
 )
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.evaluation.column_metrics import build_metrics
 from icestats.plan.evaluation.partition_groups import (
@@ -52,9 +54,14 @@ from icestats.plan.evaluation.partition_groups import (
     group_values,
     key_entries,
 )
-from icestats.plan.filters.value_sets import Leaf
+from icestats.plan.filters.value_sets import Leaf, build_item
 from icestats.read.manifests.manifests import find_repeated_files
-from icestats.read.puffin.committed_partitions import CommittedPartitions, read_kll_by_partition, read_partition_index
+from icestats.read.puffin.committed_partitions import (
+    CommittedPartitions,
+    read_items_by_partition,
+    read_kll_by_partition,
+    read_partition_index,
+)
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
@@ -88,6 +95,7 @@ class _SketchedColumn:
     committed: CommittedPartitions
     entries: Mapping[PartitionKey, PartitionEntry]
     distributions: dict[PartitionKey, Distribution | None]
+    common: dict[PartitionKey, FrequentGroup]
 
 
 class Evidence:
@@ -376,14 +384,55 @@ class Evidence:
         if missing := len(keys) - len(entries):
             reason = f"{leaf.text}: no sketch of {leaf.column} for {missing:,} of {counted(len(keys), 'partition')}"
             return Sketched(build_unknown(reason, len(keys)))
-        lacking = [entry for entry in entries if entry.key not in column.distributions]
-        sketches = read_kll_by_partition(self.reader.source.storage, column.committed, lacking)
-        column.distributions.update((entry.key, _build_distribution(entry, sketches)) for entry in lacking)
+        self._read_distributions(column, entries)
         found = [column.distributions[entry.key] for entry in entries]
         # What is rare in each of many partitions may be frequent enough in all of them together.
         selectivity = estimate_kll(leaf, found, rare_is_unknown=False)
         read = [one for one in found if one is not None]
         return Sketched(selectivity, sum(o.sketch.retained_count for o in read), sum(o.size_bytes for o in read))
+
+    def _read_distributions(self, column: _SketchedColumn, entries: Sequence[PartitionEntry]) -> None:
+        lacking = [entry for entry in entries if entry.key not in column.distributions]
+        sketches = read_kll_by_partition(self.reader.source.storage, column.committed, lacking)
+        column.distributions.update((entry.key, _build_distribution(entry, sketches)) for entry in lacking)
+
+    def count_common_in_partitions(self, leaf: Leaf, places: Longs) -> Sketched:
+        """Estimate a predicate in some partitions by their common values; parameters as for `estimate_in_partitions`.
+
+        A partition whose common values have not been kept is unknown.
+        """
+        column = self._read_once(PARTITION_SKETCHES, self.reader.schema.find(leaf.column), self._read_index)
+        entries = {} if column is None else column.entries
+        keys = [self._partition_keys[place] for place in places.tolist()]
+        kept = [entries[key] for key in keys if key in entries and entries[key].items_length]
+        reason = f"{leaf.text}: no common values of {leaf.column} for {len(keys) - len(kept):,} of "
+        unknown = build_unknown(reason + counted(len(keys), "partition"))
+        if column is None or not kept:
+            return Sketched(join_groups([unknown] * len(keys)))
+        self._read_common(column, kept)
+        of_keys = [column.common.get(column.entries[key].key) if key in entries else None for key in keys]
+        found = [unknown if one is None else estimate_common(leaf, one) for one in of_keys]
+        read = [one for one in of_keys if one is not None]
+        return Sketched(join_groups(found), sum(len(o.values.items) for o in read), sum(o.size_bytes for o in read))
+
+    def _read_common(self, column: _SketchedColumn, entries: Sequence[PartitionEntry]) -> None:
+        lacking = [entry for entry in entries if entry.key not in column.common]
+        self._read_distributions(column, lacking)
+        read = read_items_by_partition(self.reader.source.storage, column.committed, lacking)
+        for entry in lacking:
+            values, ends = read[entry.key], None
+            if entry.min_value is not None and entry.max_value is not None:
+                low, high = (decode_value(values.type, end) for end in (entry.min_value, entry.max_value))
+                ends = build_item(values.type, low), build_item(values.type, high)
+            column.common[entry.key] = FrequentGroup(
+                values=values,
+                null_count=entry.null_value_count,
+                nan_count=entry.nan_value_count,
+                ndv=math.nan if entry.ndv is None else float(entry.ndv),
+                distribution=column.distributions[entry.key],
+                size_bytes=entry.items_length,
+                ends=ends,
+            )
 
     def count_in_partitions(self, leaf: Leaf, places: Longs) -> SketchedRows:
         """Return the rows that the sketches of a predicate's column have counted in some of `read_partitions`."""
@@ -404,7 +453,7 @@ class Evidence:
         reader = self.reader
         committed = read_partition_index(reader.source.storage, reader.blobs, field)
         sketched = (entry for entry in committed.index.partitions if entry.has_sketches)
-        return _SketchedColumn(committed, key_entries(sketched, reader.source.metadata.specs, reader.schema), {})
+        return _SketchedColumn(committed, key_entries(sketched, reader.source.metadata.specs, reader.schema), {}, {})
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:

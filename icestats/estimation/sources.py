@@ -35,6 +35,7 @@ from icestats.estimation.formulas.sketch_sources import (
     Distribution,
     LiveRows,
     PartitionSketches,
+    Sketched,
     SketchedRows,
     count_live,
     estimate_by_sketches,
@@ -43,14 +44,17 @@ from icestats.estimation.formulas.sketch_sources import (
 )
 from icestats.estimation.formulas.source_estimates import SourceEstimate, keep_within, time_estimates
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.value_order import Longs
 from icestats.plan.filters.value_sets import Leaf
 
 _Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"
-_PROVING = ("data-files", "manifests", "manifests-each", "partitions", "table", "frequent-items")
+_OF_FILES = ("data-files", "manifests", "manifests-each", "partitions", "table")
+_PROVING = (*_OF_FILES, "frequent-items", "frequent-items-by-partition")
 """The sources whose bounds are certain."""
-_OF_STATISTICS_FILES = frozenset({"ndv", "kll", "frequent-items", "kll-by-partition", "combined"})
-_BY_PARTITION = frozenset({"partitions", "kll-by-partition", "combined"})
+_OF_PARTITIONS = frozenset({"kll-by-partition", "frequent-items-by-partition", "combined"})
+_OF_STATISTICS_FILES = frozenset({"ndv", "kll", "frequent-items"}) | _OF_PARTITIONS
+_BY_PARTITION = frozenset({"partitions"}) | _OF_PARTITIONS
 
 
 def ask_sources(
@@ -178,6 +182,12 @@ def _narrow(common: Selectivity, ranked: Selectivity) -> Selectivity:
     return build_selectivity(estimate, lower, upper, common.reasons)
 
 
+def _narrow_in_partitions(evidence: Evidence, leaf: Leaf, places: Longs) -> Sketched:
+    ranked, common = evidence.estimate_in_partitions(leaf, places), evidence.count_common_in_partitions(leaf, places)
+    found = _narrow(common.selectivity, ranked.selectivity)
+    return Sketched(found, ranked.values_read + common.values_read, ranked.bytes_read + common.bytes_read)
+
+
 def _count_live(table: GroupedEvidence, question: Question, known: Sequence[Distribution]) -> LiveRows:
     return count_live(table, question.deletes, [one.rows for one in known if one.rows])
 
@@ -223,7 +233,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         return group_leaves(leaves, joints, lambda leaf: sketch_table(leaf).ranks, live.bring_to_today)
 
     parts = evidence.read_parts(question) if with_files else None
-    sketches = PartitionSketches(evidence.estimate_in_partitions, evidence.count_in_partitions)
+    sketches = PartitionSketches(partial(_narrow_in_partitions, evidence), evidence.count_in_partitions)
     columns = [evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves]
     fit_deletes = partial(_fit_deletes, table, [one.rows for one in columns if one and one.rows])
     found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, group_in_table, fit_deletes)
@@ -243,6 +253,16 @@ def _find(evidence: Evidence, leaf: Leaf) -> Field:
     return evidence.reader.schema.find(leaf.column)
 
 
+def _count_by_partition(evidence: Evidence) -> PartitionSketches:
+    assumes = (
+        "rows of each partition's common values as counted, its other values have as many rows as one another; ranges "
+        "by KLL, partition values where they decide; columns independent within it"
+    )
+    return PartitionSketches(
+        evidence.count_common_in_partitions, evidence.count_in_partitions, assumes, is_certain=True
+    )
+
+
 _ASKED: dict[str, _Ask] = {
     "data-files": lambda e, q, name: estimate_each(name, q, e.read_files(q)),
     "manifests": lambda e, q, name: estimate_together(name, q, e.read_manifests(q.field_ids)),
@@ -255,6 +275,9 @@ _ASKED: dict[str, _Ask] = {
     "frequent-items": _ask_frequent,
     "kll-by-partition": lambda e, q, name: estimate_by_sketches(
         name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
+    ),
+    "frequent-items-by-partition": lambda e, q, name: estimate_by_sketches(
+        name, q, e.read_partitions(q.field_ids), _count_by_partition(e)
     ),
     "combined": _ask_combined,
 }

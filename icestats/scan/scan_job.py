@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
 from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.frequent_items import find_size_limit
 from icestats.stats.joint_statistics import PairAccumulator, encode_column
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
 
@@ -228,8 +229,8 @@ def _row(key: bytes | None, finished: bool, payload: bytes) -> pa.RecordBatch:
 
 def finish(sizes: Sizes, accumulators: Accumulators) -> list[ColumnStatistics]:
     """Return the statistics of a partition, one a column."""
-    found = column_accumulators(accumulators)
-    return [one.result(k=sizes.partition_k, lg_k=sizes.partition_lg_k, with_items=False) for one in found]
+    k, lg_k, items = sizes.partition_k, sizes.partition_lg_k, find_size_limit(sizes.partition_k)
+    return [one.result(k=k, lg_k=lg_k, items_size_bytes=items) for one in column_accumulators(accumulators)]
 
 
 def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.RecordBatch]) -> None:

@@ -37,16 +37,24 @@ from icestats.read.puffin.committed_partitions import (
     CommittedPartitions,
     MergedSketches,
     partitions_kll,
+    read_merged_items,
     read_merged_sketches,
     read_partition_index,
 )
-from icestats.read.puffin.statistics_files import CommittedBlob, read_committed_blobs, read_committed_figures, read_kll
+from icestats.read.puffin.statistics_files import (
+    CommittedBlob,
+    CommittedFrequentValues,
+    read_committed_blobs,
+    read_committed_figures,
+    read_kll,
+)
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
 from icestats.snapshot.planned_files import PlannedFiles
 from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import Histogram, Kind, build_histogram
+from icestats.stats.partition_sketches import PartitionEntry
 from icestats.stats.rollup_cells import CommittedFigures, Figure, build_column_maps, build_columns
 from icestats.stats.table_statistics import PartitionKey
 
@@ -56,6 +64,8 @@ if TYPE_CHECKING:
     from icestats.plan.filters.row_filter import RowFilter
 
 _LOG = logging.getLogger("icestats")
+Partial = Literal["refuse", "include", "leave out"]
+"""What to do with partitions of which a filter may select some rows only."""
 _MOST_FINDINGS = 10
 """Of statistics files that cannot be used: a table may name any number of them."""
 _MOST_MERGED = 63
@@ -304,7 +314,7 @@ class SnapshotReader:
         bins: int,
         kind: Kind,
         where: RowFilter | None = None,
-        partial: Literal["refuse", "include", "leave out"] = "refuse",
+        partial: Partial = "refuse",
         lower: Any = None,
         upper: Any = None,
     ) -> Histogram:
@@ -329,7 +339,7 @@ class SnapshotReader:
         )
 
     def read_partition_sketches(
-        self, field: Field, row_filter: RowFilter, *, partial: Literal["refuse", "include", "leave out"] = "refuse"
+        self, field: Field, row_filter: RowFilter, *, partial: Partial = "refuse"
     ) -> MergedSketches:
         """Return the committed sketches of the partitions that a filter selects, merged; no data file is touched.
 
@@ -372,9 +382,28 @@ class SnapshotReader:
             self._merged = {**dict(list(self._merged.items())[-_MOST_MERGED:]), asked: found}
         return self._merged[asked]
 
-    def _merge_partition_sketches(
-        self, field: Field, row_filter: RowFilter, partial: Literal["refuse", "include", "leave out"]
-    ) -> MergedSketches:
+    def _merge_partition_sketches(self, field: Field, row_filter: RowFilter, partial: Partial) -> MergedSketches:
+        committed, entries, partial_count = self._select_partitions(field, row_filter, partial)
+        if lacking := sum(not entry.has_sketches for entry in entries):
+            raise _left_out("sketches", field, row_filter, lacking, len(entries))
+        return read_merged_sketches(self.source.storage, committed, entries, partial_count)
+
+    def read_partition_items(
+        self, field: Field, row_filter: RowFilter, *, partial: Partial = "refuse"
+    ) -> CommittedFrequentValues:
+        """Return the committed common values of the partitions that a filter selects, merged.
+
+        Parameters, errors and what they are of: as for `read_partition_sketches`.
+        """
+        committed, entries, _ = self._select_partitions(field, row_filter, partial)
+        if lacking := sum(not entry.items_length for entry in entries):
+            raise _left_out("common values", field, row_filter, lacking, len(entries))
+        return read_merged_items(self.source.storage, committed, entries)
+
+    def _select_partitions(
+        self, field: Field, row_filter: RowFilter, partial: Partial
+    ) -> tuple[CommittedPartitions, Sequence[PartitionEntry], int]:
+        """Return the index of a column, the partitions in it that are asked for, and how many are selected in part."""
         from icestats.plan.evaluation.partition_projection import describe_partition_fields, select_partitions
 
         committed = read_partition_index(self.source.storage, self.blobs, field)
@@ -388,13 +417,14 @@ class SnapshotReader:
                 row_filter.text,
             )
         entries = selection.whole + (selection.partial if partial == "include" else ())
-        if lacking := sum(not entry.has_sketches for entry in entries):
-            raise StatisticsMissingError(
-                f"the sketches of {field.name!r} in {lacking:,} of the {counted(len(entries), 'partition')} that "
-                f"{row_filter.text!r} selects were left out to save space: compute them again with a larger "
-                "max_size_bytes"
-            )
-        return read_merged_sketches(self.source.storage, committed, entries, len(selection.partial))
+        return committed, entries, len(selection.partial)
+
+
+def _left_out(what: str, field: Field, row_filter: RowFilter, lacking: int, count: int) -> StatisticsMissingError:
+    return StatisticsMissingError(
+        f"the {what} of {field.name!r} in {lacking:,} of the {counted(count, 'partition')} that {row_filter.text!r} "
+        "selects were left out to save space: compute them again with a larger max_size_bytes"
+    )
 
 
 def build_manifests(manifest_files: pa.Table, rollups: RollUps, schema: Schema) -> pa.Table:

@@ -293,7 +293,7 @@ class Refresh:
                 self.added_to[name] = base_id
             if name in committed:
                 new = {} if found is None or found.by_partition is None else found.by_partition.columns[name]
-                merged = merge_partitions(committed[name], new, lg_k=sizes.partition_lg_k)
+                merged = merge_partitions(committed[name], new, k=sizes.partition_k, lg_k=sizes.partition_lg_k)
                 self._partitions[name] = merged
                 self.added_partitions[name] = AddedPartitions(base_id, len(new), len(merged))
         self._merge_joints(found, base_id, sizes.lg_k)

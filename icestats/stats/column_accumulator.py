@@ -23,7 +23,7 @@ from icestats.stats.batch_counts import (
     sort_words,
 )
 from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
-from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
+from icestats.stats.frequent_items import MOST_PAYLOAD_BYTES, FrequentItems, is_counted_by_word
 from icestats.stats.hashing import Hashes, hash_dense, hash_words
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of, item_value
@@ -256,15 +256,17 @@ class ColumnAccumulator:
         if self._kll is not None and other._kll is not None:
             self._kll.merge(other._kll)
 
-    def result(self, *, k: int | None = None, lg_k: int | None = None, with_items: bool = True) -> ColumnStatistics:
+    def result(
+        self, *, k: int | None = None, lg_k: int | None = None, items_size_bytes: int = MOST_PAYLOAD_BYTES
+    ) -> ColumnStatistics:
         """Return the statistics of all values added so far.
 
         Parameters
         ----------
         k, lg_k : int, optional
             Smaller sizes for the returned sketches; by default the accumulator's own.
-        with_items : bool
-            Whether the most common values are returned too.
+        items_size_bytes : int
+            What the most common values may take, before they are compressed.
         """
         theta, kll = self._theta, self._kll
         if lg_k is not None and lg_k != theta.lg_k:
@@ -289,7 +291,7 @@ class ColumnAccumulator:
             theta=theta.to_bytes(),
             kll=None if kll is None else kll.to_bytes(),
             item_type=None if kll is None else kll.item_type,
-            frequent_items=self._items.to_bytes(self._field.type) if with_items else b"",
+            frequent_items=self._items.to_bytes(self._field.type, items_size_bytes),
         )
 
 

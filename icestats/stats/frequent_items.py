@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_value, parse_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_json, decode_value, parse_type
 
 CAPACITY: Final = 1_024
 """How many values a sketch keeps."""
@@ -36,10 +36,13 @@ MOST_PAYLOAD_BYTES: Final = 128 << 10
 """What a sketch takes in a file, before it is compressed."""
 
 _Counts = npt.NDArray[np.int64]
+_BYTES_A_VALUE = 64
 _WORD_BYTES = {"boolean": 1, "int": 4, "date": 4, "float": 4}
 _HEAD_BYTES = 200
 _ITEM_BYTES = 45
 """More than an item takes in JSON beside its value's digits."""
+_STORED_BYTES = 12
+"""More than an item takes beside its value, once compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class FrequentItems:
             The Iceberg type of the column.
         size_bytes : int
             Less common values are left out until the payload takes no more, uncompressed; and all where none has for
-            certain as many rows as another one may have.
+            certain as many rows as another one may have, or more of them where some were left out.
         """
         values = [] if self.values is None else self.values.to_pylist()
         most, others, left = (self.counts + self.slacks).tolist(), self.others_at_most, size_bytes - _HEAD_BYTES
@@ -171,6 +174,8 @@ class FrequentItems:
                 others = max(others, rows)
             else:
                 items.append((text, count, slack))
+        if left < 0 and items and items[0][1] <= others:
+            others, items = max(others, *most), []
         document = {"type": type_text, "value-count": self.value_count, "others-at-most": others}
         document |= {"is-cut": True} if self.is_cut else {}
         return json.dumps(document | {"items": items}, separators=(",", ":")).encode()
@@ -256,8 +261,68 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
     return found
 
 
-def merge_frequent_items(first: bytes, second: bytes) -> bytes:
-    """Merge two payloads of the same column, of which no row is in both.
+def describe_values(found: FrequentValues, row_count: int, count: int | None = None) -> list[dict[str, Any]]:
+    """Return common values as rows, the most common first.
+
+    Parameters
+    ----------
+    found : FrequentValues
+        The values.
+    row_count : int
+        All rows, nulls and NaN too.
+    count : int, optional
+        How many values, at most.
+
+    Returns
+    -------
+    list of dict
+        `value` as text, `rows_at_least`, `rows_at_most`, and `share`, the middle of both by all rows.
+
+    Examples
+    --------
+    >>> describe_values(FrequentValues("string", 8, 2, (FrequentItem(b"FR", 5, 6),)), 10)
+    [{'value': 'FR', 'rows_at_least': 5, 'rows_at_most': 6, 'share': 0.55}]
+    """
+    return [
+        {
+            "value": to_text(found.type, item.value),
+            "rows_at_least": item.lower,
+            "rows_at_most": item.upper,
+            "share": (item.lower + item.upper) / 2 / max(row_count, 1),
+        }
+        for item in found.items[:count]
+    ]
+
+
+def to_text(type_text: str, value: bytes) -> str:
+    """Return a value as a person reads it, from its single-value bytes."""
+    found = decode_json(type_text, value)
+    return str(found).lower() if isinstance(found, bool) else str(found)
+
+
+def find_size_limit(count: int) -> int:
+    """Return the bytes of a payload, before it is compressed, that has room for about as many values."""
+    return min(_HEAD_BYTES + count * _BYTES_A_VALUE, MOST_PAYLOAD_BYTES)
+
+
+def estimate_stored_size(count: int, value_bytes: int, size_bytes: int) -> int:
+    """Return what a payload takes once it is compressed: an upper bound.
+
+    Parameters
+    ----------
+    count : int
+        Distinct values, at most.
+    value_bytes : int
+        What a value takes.
+    size_bytes : int
+        The limit that the payload is made with.
+    """
+    kept = min(count, size_bytes // (_ITEM_BYTES + 2 * value_bytes))
+    return _HEAD_BYTES + kept * (value_bytes + _STORED_BYTES)
+
+
+def merge_frequent_items(first: bytes, second: bytes, size_bytes: int = MOST_PAYLOAD_BYTES) -> bytes:
+    """Merge two payloads of the same column, of which no row is in both, into one of no more than `size_bytes`.
 
     Raises
     ------
@@ -269,7 +334,7 @@ def merge_frequent_items(first: bytes, second: bytes) -> bytes:
         raise ValueError(f"frequent items of type {other.type} cannot be merged into those of type {one.type}")
     merged = FrequentItems.from_values(one)
     merged.merge(FrequentItems.from_values(other))
-    return merged.to_bytes(one.type)
+    return merged.to_bytes(one.type, size_bytes)
 
 
 def is_counted_by_word(kind: PrimitiveType) -> bool:

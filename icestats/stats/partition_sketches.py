@@ -4,19 +4,21 @@
     byte 4-7    length of the index in bytes, as stored
     byte 8-     the index: a zstd frame of JSON
     then        the sketches: for each partition that has any, the zstd frame of its Theta sketch, directly followed by
-                the zstd frame of its KLL sketch
+                the zstd frame of its KLL sketch, and that of its common values (`frequent_items`)
 
     {"field-id": 3, "type": "double", "item-type": "double", "k": 200, "lg-k": 12, "partitions": [
         {"spec-id": 0, "partition": {"1000": "<hex>", "1001": null}, "value-count": 10, "null-value-count": 1,
          "nan-value-count": 0, "lower-bound": "<hex>", "upper-bound": "<hex>", "max-length": 9, "total-length": 80,
-         "ndv": 7000, "ndv-error": 0.0319, "offset": 0, "theta-length": 812, "kll-length": 640}, ...]}
+         "ndv": 7000, "ndv-error": 0.0319, "offset": 0, "theta-length": 812, "kll-length": 640,
+         "items-length": 310}, ...]}
 
 `partition` has the values by partition field id, single-value serialised (Iceberg spec, Appendix D) in the current type
 of the transform's result. A null value is null; a field that is not in the partition's spec is left out. Bounds are the
 smallest and the largest value of the live rows. `ndv` is the estimate of the Theta sketch, and counts an empty string
 too; `ndv-error` is its relative error at 95 % confidence, left out where it is 0. `offset` is counted from the end of
-the index. A column without KLL sketches has no `item-type` and no `kll-length`. A partition whose sketches are left out
-to save space has its counts only. All integers outside the frames are little endian; each frame has a checksum.
+the index. A column without KLL sketches has no `item-type` and no `kll-length`. Common values may be left out to save
+space: then there is no `items-length`. A partition whose sketches are left out has its counts only. All integers
+outside the frames are little endian; each frame has a checksum.
 
 The blob as a whole is not compressed, so that a reader can read the index and then the sketches of a few partitions,
 however many others there are. Source: "Extending standardized statistics in Iceberg", part 4, "Partition-level NDV
@@ -38,6 +40,7 @@ from icestats.answers.text import counted, one_line, render_bytes
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import expanded_limit
 from icestats.iceberg.types import parse_type
+from icestats.stats.frequent_items import FrequentValues, estimate_stored_size, find_size_limit, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.kll_layout import total_capacity
@@ -72,6 +75,8 @@ class PartitionEntry:
     """The number of distinct values; None where the partition has no sketches."""
     ndv_relative_error: float = 0.0
     """At 95 % confidence, as a share; 0: exact but for hash collisions."""
+    items_length: int = 0
+    """Stored bytes of its common values; 0: they have not been kept."""
 
     @property
     def has_sketches(self) -> bool:
@@ -81,7 +86,7 @@ class PartitionEntry:
     @property
     def end(self) -> int:
         """Where its sketches end, in bytes from the end of the index."""
-        return self.offset + self.theta_length + self.kll_length
+        return self.offset + self.theta_length + self.kll_length + self.items_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +124,10 @@ def write_partition_sketches(partitions: Mapping[PartitionKey, ColumnStatistics]
             continue
         theta = compressor.compress(found.theta)
         kll = b"" if found.kll is None else compressor.compress(found.kll)
+        items = compressor.compress(found.frequent_items) if found.frequent_items else b""
         sizes = {"offset": len(body), "theta-length": len(theta)} | ({"kll-length": len(kll)} if kll else {})
-        documents.append(_document(key, found) | sizes)
-        body += theta + kll
+        documents.append(_document(key, found) | sizes | ({"items-length": len(items)} if items else {}))
+        body += theta + kll + items
     index: dict[str, Any] = {"field-id": column.field_id, "type": column.type}
     index |= {} if column.item_type is None else {"item-type": column.item_type}
     index |= {"k": k, "lg-k": lg_k, "partitions": documents}
@@ -176,7 +182,7 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the index of partition sketches is damaged: {one_line(error)}") from error
     for entry in entries:
-        if min(entry.offset, entry.theta_length, entry.kll_length) < 0 or entry.end > body_size:
+        if min(entry.offset, entry.theta_length, entry.kll_length, entry.items_length) < 0 or entry.end > body_size:
             raise ValueError(f"the sketches of a partition end at {entry.end}, those of the blob at {body_size}")
         counts = (entry.value_count, entry.null_value_count, entry.nan_value_count, entry.ndv)
         if not all(0 <= (count or 0) < 1 << 63 for count in (*counts, entry.total_length, entry.max_length)):
@@ -194,8 +200,33 @@ def split_sketches(entry: PartitionEntry, stored: bytes) -> tuple[bytes, bytes |
     ValueError
         A frame is damaged.
     """
-    theta, kll = stored[: entry.theta_length], stored[entry.theta_length :]
+    theta, kll = stored[: entry.theta_length], stored[entry.theta_length :][: entry.kll_length]
     return _decompress(theta), _decompress(kll) if entry.kll_length else None
+
+
+def split_items(
+    index: PartitionIndex, entry: PartitionEntry, stored: bytes
+) -> tuple[bytes, FrequentValues] | tuple[bytes, None]:
+    """Return a partition's common values, from the stored bytes that its entry points to.
+
+    Returns
+    -------
+    tuple of bytes and FrequentValues
+        The payload, and what it holds; nothing and None where they have not been kept.
+
+    Raises
+    ------
+    ValueError
+        They are damaged, or of other rows or another type than the entry says.
+    """
+    if not entry.items_length:
+        return b"", None
+    payload = _decompress(stored[entry.theta_length + entry.kll_length :])
+    found = read_frequent_values(payload)
+    expected = entry.value_count - entry.null_value_count - entry.nan_value_count
+    if (found.type, found.value_count) != (index.type, expected):
+        raise ValueError(f"common values of {found.value_count} {found.type}, expected {expected} {index.type}")
+    return payload, found
 
 
 def _decompress(frame: bytes) -> bytes:
@@ -242,6 +273,7 @@ def _entry(document: Mapping[str, Any]) -> PartitionEntry:
         offset=int(document.get("offset", 0)),
         theta_length=int(document.get("theta-length", 0)),
         kll_length=int(document.get("kll-length", 0)),
+        items_length=int(document.get("items-length", 0)),
     )
 
 
@@ -320,7 +352,7 @@ def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int,
     --------
     >>> field = Field(1, "id", "long", required=False, top_level=True)
     >>> estimate_size([field], [1_000_000] * 100, k=200, lg_k=12).size_bytes // 100
-    37984
+    42444
     """
     counts = list(row_counts)
     types, sizes = Counter(field.type for field in fields), Counter(counts)
@@ -350,7 +382,7 @@ def choose_size(
     --------
     >>> field = Field(1, "id", "long", required=False, top_level=True)
     >>> str(choose_size([field], [1_000_000] * 100, 1_000_000, k=1_000, lg_k=12))
-    'sketches of 100 partitions x 1 column (lg_k 9, k 100) will take up to 709 kB'
+    'sketches of 100 partitions x 1 column (lg_k 9, k 100) will take up to 945 kB'
     """
     pairs = [(k, lg_k), *(pair for pair in _SMALLER_SIZES if pair[0] <= k and pair[1] <= lg_k)]
     sizes = [estimate_size(fields, row_counts, k=k, lg_k=lg_k) for k, lg_k in pairs]
@@ -369,9 +401,11 @@ def _column_bytes(type_text: str, row_count: int, k: int, lg_k: int) -> int:
     most = 2 if parse_type(type_text).name == "boolean" else row_count
     theta = _THETA_HEAD_BYTES + 8 * min(most, 1 << lg_k)
     item_type = item_type_of(type_text)
+    value_bytes = {"string": _TEXT_BYTES, "decimal": _DECIMAL_BYTES}.get(item_type or "string", 8)
+    common = estimate_stored_size(most, value_bytes, find_size_limit(k))
     if item_type is None:
-        return _ENTRY_BYTES + theta
+        return _ENTRY_BYTES + theta + common
     levels = max(1, (row_count // k).bit_length())
     items = min(row_count, total_capacity(k, levels)) + 2
-    item_bytes = {"string": _TEXT_BYTES + 4, "decimal": _DECIMAL_BYTES}.get(item_type, 8)
-    return _ENTRY_BYTES + theta + _KLL_HEAD_BYTES + 4 * levels + items * item_bytes
+    item_bytes = value_bytes + 4 * (item_type == "string")
+    return _ENTRY_BYTES + theta + _KLL_HEAD_BYTES + 4 * levels + items * item_bytes + common

@@ -104,7 +104,7 @@ class Figure:
 
 
 CommittedFigures = Mapping[int, Mapping[str, Figure]]
-"""Field id to figures of committed statistics: `ndv`, `avg_length`, `max_length`, and `schemas.STATISTICS`."""
+"""Field id to figures of committed statistics: `ndv`, lengths, `common_values`, and `schemas.STATISTICS`."""
 NO_LENGTH = "not applicable: only strings and binaries have lengths"
 
 
@@ -155,10 +155,11 @@ def build_columns(
             )
             if figure is not None:
                 provenance[statistic] += f"; {figure.provenance}"
-        for name in ("ndv", "avg_length", "max_length"):
+        for name in ("ndv", "avg_length", "max_length", "common_values"):
             figure = figures.get(name)
             row[name] = None if figure is None else figure.value
-            unknown = "unknown: no committed statistics" if name == "ndv" or has_lengths(field.type) else NO_LENGTH
+            has_none = name.endswith("_length") and not has_lengths(field.type)
+            unknown = NO_LENGTH if has_none else "unknown: no committed statistics"
             provenance[name] = unknown if figure is None else figure.provenance
         if row["ndv"] is not None:
             row["ndv"], provenance["ndv"] = _limit_ndv(row, provenance["ndv"])

@@ -25,7 +25,7 @@ from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import find_extreme
-from icestats.stats.frequent_items import merge_frequent_items
+from icestats.stats.frequent_items import MOST_PAYLOAD_BYTES, find_size_limit, merge_frequent_items
 from icestats.stats.joint_statistics import JointStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
@@ -151,7 +151,9 @@ class TableStatistics:
         return self.columns[column]
 
 
-def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, lg_k: int) -> ColumnStatistics:
+def merge_column_statistics(
+    base: ColumnStatistics, added: ColumnStatistics, *, lg_k: int, items_size_bytes: int = MOST_PAYLOAD_BYTES
+) -> ColumnStatistics:
     """Merge the statistics of two sets of rows. No row may be in both.
 
     Parameters
@@ -162,6 +164,8 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
         The statistics of the rows added since, for the same field and type, with the same k.
     lg_k : int
         The size of the merged Theta sketch: it keeps 2^lg_k hashes.
+    items_size_bytes : int
+        What the merged common values may take, before they are compressed.
 
     Returns
     -------
@@ -192,17 +196,18 @@ def merge_column_statistics(base: ColumnStatistics, added: ColumnStatistics, *, 
         theta=_merge_theta(base.theta, added.theta, lg_k),
         kll=_merge_kll(base, added),
         item_type=base.item_type,
-        frequent_items=_merge_items(base.frequent_items, added.frequent_items),
+        frequent_items=_merge_items(base.frequent_items, added.frequent_items, items_size_bytes),
     )
 
 
 def merge_partitions(
-    base: Mapping[PartitionKey, ColumnStatistics], added: Mapping[PartitionKey, ColumnStatistics], *, lg_k: int
+    base: Mapping[PartitionKey, ColumnStatistics], added: Mapping[PartitionKey, ColumnStatistics], *, k: int, lg_k: int
 ) -> dict[PartitionKey, ColumnStatistics]:
     """Merge the statistics of a column in each partition, as `merge_column_statistics` does, and sort them."""
-    merged = dict(base)
-    for key, column in added.items():
-        merged[key] = merge_column_statistics(merged[key], column, lg_k=lg_k) if key in merged else column
+    merged, items = dict(base), find_size_limit(k)
+    for key, new in added.items():
+        old = merged.get(key)
+        merged[key] = new if old is None else merge_column_statistics(old, new, lg_k=lg_k, items_size_bytes=items)
     return sort_partitions(merged)
 
 
@@ -304,8 +309,8 @@ def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
     return merged.to_bytes()
 
 
-def _merge_items(base: bytes, added: bytes) -> bytes:
-    return merge_frequent_items(base, added) if base and added else b""
+def _merge_items(base: bytes, added: bytes, size_bytes: int) -> bytes:
+    return merge_frequent_items(base, added, size_bytes) if base and added else b""
 
 
 def _merge_kll(base: ColumnStatistics, added: ColumnStatistics) -> bytes | None:

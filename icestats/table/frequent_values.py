@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from icestats.answers.schemas import COLUMNS_TOGETHER, FREQUENT_VALUES
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import decode_json
 from icestats.read.puffin.statistics_files import CommittedJoint, find_joint, read_frequent_items, read_joint
-from icestats.snapshot.snapshot_reader import SnapshotReader
+from icestats.snapshot.snapshot_reader import Partial, SnapshotReader
 from icestats.stats.column_accumulator import can_sketch
+from icestats.stats.frequent_items import describe_values, to_text
 from icestats.stats.joint_statistics import JointItem
+
+if TYPE_CHECKING:
+    from icestats.plan.filters.row_filter import RowFilter
 
 _PAIRS_SHOWN = 10
 
 
-def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
+def build_frequent_values(
+    reader: SnapshotReader, field: Field, row_filter: RowFilter | None = None, partial: Partial = "refuse"
+) -> pa.Table:
     """Build the table of a column's common values.
 
     Parameters
@@ -28,6 +33,10 @@ def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
         The snapshot.
     field : Field
         The column.
+    row_filter : RowFilter, optional
+        Of the partitions that this selects only.
+    partial : {"refuse", "include", "leave out"}
+        As for `SnapshotReader.read_partition_sketches`.
 
     Returns
     -------
@@ -38,20 +47,25 @@ def build_frequent_values(reader: SnapshotReader, field: Field) -> pa.Table:
     ------
     CallError
         The column can have no sketch.
+    FilterError
+        The filter selects parts of partitions.
     StatisticsMissingError
         None have been committed.
     """
     if reason := can_sketch(field):
         raise CallError(f"column {field.name!r}: {reason}")
-    found = read_frequent_items(reader.source.storage, reader.blobs, field)
-    total = max(found.values.value_count + found.null_count + found.nan_count, 1)
+    found = (
+        read_frequent_items(reader.source.storage, reader.blobs, field)
+        if row_filter is None
+        else reader.read_partition_items(field, row_filter, partial=partial)
+    )
+    values, row_count = found.values, found.values.value_count + found.null_count + found.nan_count
+    rows = describe_values(values, row_count)
+    if values.others_at_most:
+        share = values.others_at_most / 2 / row_count
+        rows.append({"value": None, "rows_at_least": 0, "rows_at_most": values.others_at_most, "share": share})
     age = {"snapshot_id": found.snapshot_id, "commits_behind": found.commits_behind}
-    rows = [
-        {"value": _show(found.values.type, item.value)} | _count(item.lower, item.upper, total) | age
-        for item in found.values.items
-    ]
-    if found.values.others_at_most:
-        rows.append({"value": None} | _count(0, found.values.others_at_most, total) | age)
+    rows = [row | age for row in rows]
     return pa.Table.from_pylist(rows, FREQUENT_VALUES)
 
 
@@ -95,14 +109,5 @@ def _describe(reader: SnapshotReader, found: CommittedJoint) -> dict[str, Any]:
 
 
 def _show_pair(types: tuple[str, str], item: JointItem) -> dict[str, Any]:
-    one, other = (None if v is None else _show(t, v) for t, v in zip(types, item.pair, strict=True))
+    one, other = (None if v is None else to_text(t, v) for t, v in zip(types, item.pair, strict=True))
     return {"first": one, "second": other, "rows_at_least": item.lower, "rows_at_most": item.upper}
-
-
-def _count(lower: int, upper: int, total: int) -> dict[str, Any]:
-    return {"rows_at_least": lower, "rows_at_most": upper, "share": (lower + upper) / 2 / total}
-
-
-def _show(type_text: str, value: bytes) -> str:
-    found = decode_json(type_text, value)
-    return str(found).lower() if isinstance(found, bool) else str(found)

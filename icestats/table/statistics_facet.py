@@ -44,13 +44,25 @@ class StatisticsFiles(Contents):
 
         return build_sketches(self._reader.blobs, self.schema)
 
-    def frequent_values(self, column: str) -> pa.Table:
+    def frequent_values(
+        self,
+        column: str,
+        *,
+        where: str | BooleanExpression | None = None,
+        partial: Literal["refuse", "include"] = "refuse",
+    ) -> pa.Table:
         """Return a column's most common values, from its committed frequent items; no data file is touched.
 
         Parameters
         ----------
         column : str
             A top-level column.
+        where : str or pyiceberg.expressions.BooleanExpression, optional
+            Only the rows of the partitions that this filter selects; needs common values by partition, which
+            `compute(by="partition")` makes.
+        partial : {"refuse", "include"}
+            What to do if `where` selects parts of partitions: raise FilterError, or count all rows of each partition
+            that it may select rows of.
 
         Returns
         -------
@@ -61,8 +73,11 @@ class StatisticsFiles(Contents):
         ------
         ColumnNotFoundError, CallError
             There is no such column, or it can have no sketch.
+        FilterError
+            The filter is wrong, or selects parts of partitions, which are not to be included.
         StatisticsMissingError
-            None have been committed for this snapshot or an ancestor of it.
+            None have been committed for this snapshot or an ancestor of it, or those of a selected partition were left
+            out.
 
         Examples
         --------
@@ -73,7 +88,9 @@ class StatisticsFiles(Contents):
         """
         from icestats.table.frequent_values import build_frequent_values
 
-        return build_frequent_values(self._reader, self.schema.find(column))
+        chosen = None if where is None else self.bind(where)
+        _check_partial(partial)
+        return build_frequent_values(self._reader, self.schema.find(column), chosen, partial)
 
     def columns_together(self) -> pa.Table:
         """Return the pairs of columns that have statistics together, which `compute(together=...)` makes.
@@ -289,15 +306,16 @@ class StatisticsFiles(Contents):
             Base-2 logarithm of the Theta sketches' entries, 4 to 26. By default that of the committed sketches, but not
             below 12, which Iceberg has.
         by : {"partition"}, optional
-            Keep Theta and KLL for each partition too, so that `histogram(where=...)` can be drawn of some of them. What
-            they will take is written to stderr first.
+            Keep Theta, KLL and common values for each partition too: `histogram(where=...)` can be drawn of some of
+            them, and estimates know the rows of a value in each. What they will take is written to stderr first.
         partition_k, partition_lg_k : int, optional
             Sizes for the sketches of partitions, no larger than the table's; by default the largest that fit.
         max_size_bytes : int, optional
             With `by`: what the sketches of the table and of the partitions may take together. By default 1 % of the
             bytes of the table's data files, but not less than 256 KiB nor more than 256 MiB. The table's sketches keep
-            their sizes; those of partitions get the largest sizes that fit. Where the smallest do not fit, those of the
-            largest columns are left out, or of the partitions with the fewest rows; the result says which.
+            their sizes; those of partitions get the largest sizes that fit. Where the smallest do not fit, common
+            values by partition are left out, then the sketches of the largest columns, or of the partitions with the
+            fewest rows; the result says which.
         together : sequence of tuple of str or "auto", optional
             Pairs of columns that get statistics together, such as `[("country", "city")]`: the number of pairs, the
             most common ones, and how far one column decides the other. "auto": those that a sample of up to 65,536 rows

@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import re
 import shutil
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 
 import icestats
 from icestats.iceberg.storage import local_path
+from icestats.iceberg.types import decode_value
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
@@ -100,6 +103,29 @@ def test_the_sketches_of_partitions_add_up_to_the_tables(computed, column):
         probes = whole.quantiles([0.1, 0.25, 0.5, 0.75, 0.9])
         apart = np.abs(np.subtract(total.kll.ranks(probes), whole.ranks(probes)))
         assert apart.max() <= 2 * (whole.rank_error + total.kll.rank_error)
+
+
+@pytest.mark.parametrize("column", ["at", "region", "device", "price", "code", "payload"])
+def test_the_common_values_of_partitions_add_up_to_the_rows(partitioned, computed, column):
+    _, table = computed
+    found = table._reader.read_partition_items(
+        table.schema.find(column), table.bind("device >= 0"), partial="include"
+    ).values
+    values = partitioned[1][column].drop_null()
+    values = values.filter(pc.invert(pc.is_nan(values))) if column == "price" else values
+    rows = Counter(values.to_pylist())
+    rows = Counter({_as_stored(value): count for value, count in rows.items()})
+    assert found.value_count == len(values)
+    assert column != "region" or len(found.items) == 2
+    assert all(item.lower <= rows[decode_value(found.type, item.value)] <= item.upper for item in found.items)
+    kept = {decode_value(found.type, item.value) for item in found.items}
+    assert max((count for value, count in rows.items() if value not in kept), default=0) <= found.others_at_most
+
+
+def _as_stored(value):
+    return (
+        (value - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) if isinstance(value, dt.datetime) else value
+    )
 
 
 def test_one_footer_blob_a_column_is_written_and_none_is_listed(computed):

@@ -90,6 +90,31 @@ def test_rows_of_common_values_are_counted(table):
     assert 500 < len(kept) <= 1_024
 
 
+def test_columns_have_their_five_most_common_values(bare, table):
+    found = {row["name"]: row for row in table.columns().to_pylist()}
+    for name in ("city", "status", "key"):
+        rows = table.frequent_values(name).slice(0, 5).to_pylist()
+        expected = [{key: row[key] for key in ("value", "rows_at_least", "rows_at_most", "share")} for row in rows]
+        assert found[name]["common_values"] == [one for one in expected if one["value"] is not None]
+        assert "rows at least and at most" in dict(found[name]["provenance"])["common_values"]
+    assert (found["place.x"]["common_values"], bare.columns()["common_values"].null_count) == (None, 6)
+    assert dict(found["place.x"]["provenance"])["common_values"].startswith("unknown")
+    said = repr(icestats.show(table.columns(), "name", "common_values"))
+    assert f"ok {found['status']['common_values'][0]['share']:.1%}, bad 2." in said
+    assert "–" in said
+
+
+def test_hostile_common_values_are_cut_and_escaped(properties):
+    rows = pa.table({"text": ["<script>alert(1)</script>\x1b[31m"] * 9 + ["long " * 90] * 3})
+    with SqlCatalog("catalog", **properties) as catalog:
+        catalog.create_table("db.hostile", rows.schema).append(rows)
+    compute_here(icestats.load("db.hostile", catalog=properties)).commit()
+    shown = icestats.show(icestats.load("db.hostile", catalog=properties).columns(), "name", "common_values")
+    assert "<script>alert(1)</scrip… 75.0%, long long long long lon… 25.0%" in repr(shown)
+    assert "&lt;script&gt;alert" in shown._repr_html_()
+    assert "<script" not in shown._repr_html_()
+
+
 def test_columns_that_go_together_are_found_with_their_strength(table):
     (pair,) = table.columns_together().to_pylist()
     assert (pair["first"], pair["second"]) == ("city", "country")

@@ -66,11 +66,11 @@ def kept(found) -> dict[str, int]:
 
 
 def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
-    """First whole columns, the largest first; then the partitions with the fewest rows."""
+    """First common values, then whole columns, the largest first; then the partitions with the fewest rows."""
     found, _ = scan(load(), SIZES)
     own, whole = size_of(replace(found, by_partition=None)), size_of(found)
     assert fit_partition_sketches(found, whole + 3 * 512) is found
-    seen = []
+    seen, with_items = [], set()
     for limit in np.linspace(own, whole, 40).astype(int).tolist():
         fitted = fit_partition_sketches(found, limit)
         assert size_of(fitted) <= limit
@@ -82,9 +82,15 @@ def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
         for name in partial:
             days = [dict(key.values)[1000] for key, one in fitted.by_partition.columns[name].items() if one.theta]
             assert min(days) == (DAYS - counts[name]).to_bytes(8, "little")
-        left_out, _, advice = fitted.by_partition.left_out.partition("; all those of ")
-        for name, count in counts.items():
-            assert (name in left_out) == (count < DAYS)
+        said, _, advice = fitted.by_partition.left_out.partition("; all those of ")
+        left_out, _, common = said.partition("common values of ")
+        for name, parts in fitted.by_partition.columns.items():
+            has_items = {bool(one.frequent_items) for one in parts.values() if one.theta}
+            assert (name in left_out) == (counts[name] < DAYS)
+            assert (name in common) == (has_items == {False})
+            assert len(has_items) <= 1
+            assert name not in partial or has_items == {False}
+            with_items.add((sum(map(bool, counts.values())), has_items == {True}))
         assert bool(advice) == all(count < DAYS for count in counts.values())
         if advice:
             name, _, needed = advice.partition(" alone need max_size_bytes=")
@@ -96,6 +102,7 @@ def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
         )
     assert kept(fit_partition_sketches(found, own)) == {"day": 0, "price": 0, "text": 0}
     assert {sum(count == DAYS for count in counts.values()) for counts in seen} >= {0, 1, 2}
+    assert {(3, False), (3, True)} <= with_items
     assert any(0 < count < DAYS for counts in seen for count in counts.values())
 
 

@@ -15,9 +15,10 @@ from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import PuffinFormatError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
-from icestats.read.puffin.committed_partitions import read_merged_sketches, read_partition_index
+from icestats.read.puffin.committed_partitions import read_merged_items, read_merged_sketches, read_partition_index
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
 from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.frequent_items import FrequentValues, find_size_limit, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
@@ -55,7 +56,7 @@ def column(type_text: str = "long") -> Field:
 def statistics(array: pa.Array, type_text: str = "long", k: int = 200, lg_k: int = 12) -> ColumnStatistics:
     accumulator = ColumnAccumulator(column(type_text))
     accumulator.update(array)
-    return accumulator.result(k=k, lg_k=lg_k)
+    return accumulator.result(k=k, lg_k=lg_k, items_size_bytes=find_size_limit(k))
 
 
 def key(number: int | None, spec_id: int = 0) -> PartitionKey:
@@ -69,7 +70,7 @@ def committed(payload: bytes) -> tuple[CountingReader, list[CommittedBlob]]:
 
 
 def test_each_partition_is_read_as_it_was_written() -> None:
-    parts = {key(i): statistics(pa.array(range(100 * i, 100 * i + 3_000))) for i in range(5)}
+    parts = {key(i): statistics(pa.array([*range(100 * i, 100 * i + 3_000), *[i] * 50])) for i in range(5)}
     parts[key(None, 2)] = statistics(pa.array([None, None], pa.int64()))
     reader, blobs = committed(write_partition_sketches(parts, k=200, lg_k=12))
     found = read_partition_index(reader, blobs, column())
@@ -80,6 +81,7 @@ def test_each_partition_is_read_as_it_was_written() -> None:
         assert (entry.min_value, entry.max_value) == (expected.min_value, expected.max_value)
         merged = read_merged_sketches(reader, found, [entry])
         assert merged.theta == ThetaSketch.from_bytes(expected.theta)
+        assert read_merged_items(reader, found, [entry]).values == read_frequent_values(expected.frequent_items)
         assert merged.kll is not None
         assert merged.kll.n == KllSketch.from_bytes("long", expected.kll or b"").n
 
@@ -103,14 +105,19 @@ def test_merging_many_partitions_gives_the_sketch_of_all_rows() -> None:
     found = read_partition_index(reader, blobs, column())
     merged = read_merged_sketches(reader, found, found.index.partitions)
     assert merged.theta == ThetaSketch.from_bytes(statistics(pa.array(values)).theta)
+    assert read_merged_items(reader, found, found.index.partitions).values.value_count == 60_000
     assert merged.kll is not None
     assert np.abs(np.array(merged.kll.ranks([15_000, 30_000, 45_000])) - [0.25, 0.5, 0.75]).max() < 0.0266
 
 
 @pytest.mark.parametrize("type_text", TYPES)
 @pytest.mark.parametrize("rows", [0, 1, 2, 150, 700, 5_000, 40_000])
+@pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize(("k", "lg_k"), [(200, 12), (32, 6)])
-def test_what_is_said_of_the_size_is_never_less_than_it_takes(type_text: str, rows: int, k: int, lg_k: int) -> None:
+def test_what_is_said_of_the_size_is_never_less_than_it_takes(
+    type_text: str, rows: int, k: int, lg_k: int, copies: int
+) -> None:
+    """Neither where each value is there once, nor where each of many is common."""
     random = np.random.default_rng(rows)
     arrow = to_arrow_type(type_text)
     if type_text == "uuid":
@@ -125,13 +132,17 @@ def test_what_is_said_of_the_size_is_never_less_than_it_takes(type_text: str, ro
     else:
         numbers = random.integers(0, 80_000, rows)
         array = pa.array(numbers.astype(np.int32 if arrow.bit_width == 32 else np.int64)).view(arrow)
+    array = pa.concat_arrays([array.slice(0, max(rows // copies, 1))] * copies)
+    rows = len(array)
     found = statistics(array, type_text, k, lg_k)
     size = len(write_partition_sketches({key(1): found}, k=k, lg_k=lg_k))
     # 400 bytes: the index, which one partition does not make up for.
     assert size <= estimate_size([column(type_text)], [rows], k=k, lg_k=lg_k).size_bytes + 400
 
 
-SOUND = write_partition_sketches({key(i): statistics(pa.array(range(i, 500 + i))) for i in range(3)}, k=200, lg_k=12)
+SOUND = write_partition_sketches(
+    {key(i): statistics(pa.array([*range(i, 500 + i), *range(150)])) for i in range(3)}, k=200, lg_k=12
+)
 
 
 @given(st.lists(st.tuples(st.integers(0, len(SOUND) - 1), st.integers(0, 255)), max_size=3), st.integers(0, 40))
@@ -144,6 +155,7 @@ def test_damage_is_refused_or_does_no_harm(changes: list[tuple[int, int]], cut: 
     try:
         found = read_partition_index(reader, blobs, column())
         estimate = read_merged_sketches(reader, found, found.index.partitions).theta.estimate()
+        estimate += read_merged_items(reader, found, found.index.partitions).values.value_count
     except PuffinFormatError as error:
         said, estimate = error, 0.0
     assert estimate >= 0
@@ -154,14 +166,16 @@ def test_no_damage_of_a_sketch_gives_another_one() -> None:
     """Whatever byte of the sketches is changed, they are refused or are the same."""
     begin = HEAD_SIZE_BYTES + parse_index_size(SOUND)
 
-    def read(payload: bytes) -> tuple[ThetaSketch, int, float, float]:
+    def read(payload: bytes) -> tuple[ThetaSketch, FrequentValues, int, float, float]:
         reader, blobs = committed(payload)
         found = read_partition_index(reader, blobs, column())
         merged = read_merged_sketches(reader, found, found.index.partitions)
         assert merged.kll is not None
-        return merged.theta, merged.kll.n, merged.kll.min_value, merged.kll.max_value
+        items = read_merged_items(reader, found, found.index.partitions).values
+        return merged.theta, items, merged.kll.n, merged.kll.min_value, merged.kll.max_value
 
     expected, refused = read(SOUND), 0
+    assert len(expected[1].items) > 100
     for place in range(begin, len(SOUND), 7):
         damaged = bytearray(SOUND)
         damaged[place] ^= 1 << place % 8

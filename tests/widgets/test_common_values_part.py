@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
 
 import icestats
+from icestats.table.statistics import Statistics
 from icestats_widgets import Explorer
-from tests.computed_statistics import compute_here
+from tests.computed_statistics import SIZES, compute_here
+from tests.scanned_partitions import scan
 from tests.widgets.blocks_of_parts import find_blocks, find_texts
 
 
@@ -46,3 +52,34 @@ def test_common_values_have_a_bar_each_and_a_click_asks_for_one(catalog, catalog
 def test_values_that_are_there_once_have_no_bars(catalog, catalog_properties):
     explorer = open_explorer(catalog, catalog_properties, pa.table({"id": list(range(500))}), "id")
     assert find_figure(explorer) == ""
+
+
+def test_a_selection_of_partitions_has_the_common_values_of_their_rows(catalog, catalog_properties):
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    types = (("day", LongType()), ("status", StringType()))
+    schema = Schema(*(NestedField(i, *one, required=False) for i, one in enumerate(types, 1)))
+    table = catalog.create_table("db.days", schema, partition_spec=spec)
+    for day, status in enumerate((["early"] * 90 + ["late"] * 10, ["bad"] * 60 + ["late"] * 40)):
+        table.append(pa.table({"day": pa.array([day] * 100, pa.int64()), "status": status}))
+    opened = icestats.load("db.days", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, SIZES)[0]).commit()
+    explorer = Explorer(icestats.load("db.days", catalog=catalog_properties), column="status")
+    assert explorer.wait()
+    assert [text in find_figure(explorer) for text in ("45.00%", "30.00%", "25.00%")] == [True] * 3
+    explorer.state.row_filter = "day = 1"
+    assert explorer.wait()
+    assert [text in find_figure(explorer) for text in ("60.00%", "40.00%")] == [True] * 2
+    assert "early" not in find_figure(explorer)
+    said = "Most common values, and their share of the rows of these partitions"
+    assert said in find_texts(explorer.parts["histogram"])
+
+
+def test_a_column_names_its_most_common_values_in_the_grid(catalog, catalog_properties):
+    rows = pa.table({"status": ["ok"] * 970 + ["<b>bad</b>"] * 30, "id": list(range(1_000))})
+    explorer = open_explorer(catalog, catalog_properties, rows, "status")
+    grid = explorer.parts["columns"].grid
+    place = [one["name"] for one in grid.block()["columns"]].index("common")
+    first, second = (row["cells"][place] for row in explorer.parts["columns"]._rows())
+    assert first["t"] == "ok 97.0%, <b>bad</b> 3.0%"
+    assert first["h"].startswith("ok: 970 rows\n<b>bad</b>: 30 rows\nbound: rows at least and at most")
+    assert second["t"] == "–"

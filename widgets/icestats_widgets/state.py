@@ -187,6 +187,12 @@ class ExplorerState(HasTraits):
     Type: `pyarrow.Table` or None. Default: None, not read yet.
     """
 
+    together = Any(None)
+    """`Table.columns_together()`.
+
+    Type: `pyarrow.Table` or None. Default: None, not read yet.
+    """
+
     coverage = Any(None)
     """`Table.coverage()`: what engines have of the statistics.
 

@@ -18,21 +18,19 @@ from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, 
 
 
 @dataclass(frozen=True)
-class FrequentColumn:
-    """A column's most common values, and what is known of the rest."""
+class FrequentGroup:
+    """A column's most common values, of a table or a partition, and what is known of the rest."""
 
     values: FrequentValues
     null_count: int
     nan_count: int
     ndv: float
-    """Of the column, by Theta; NaN: unknown."""
+    """Of the same rows, by Theta; NaN: unknown."""
     distribution: Distribution | None
     """Of the same column, for ranges."""
-    rows: SketchedRows
-    """The live rows as they were counted, one group, and what has changed since."""
     size_bytes: int
-    """Of the committed blob."""
-    ends: tuple[Any, Any] | None = None
+    """As they are committed."""
+    ends: tuple[Any, Any] | None
     """The smallest and the largest value of the rows that were counted, as `value_sets.build_item` has them."""
 
     @property
@@ -82,6 +80,14 @@ class FrequentColumn:
         return min(self.rest / distinct, float(self.values.others_at_most))
 
 
+@dataclass(frozen=True)
+class FrequentColumn(FrequentGroup):
+    """A column's most common values in the table, and what has changed since they were counted."""
+
+    rows: SketchedRows
+    """The live rows as they were counted, one group, and what has changed since."""
+
+
 @dataclass(slots=True)
 class _Matched:
     """What a set of values has of a column, in rows."""
@@ -96,14 +102,14 @@ class _Matched:
     """Common values in ranges of the set."""
 
 
-def estimate_common(leaf: Leaf, found: FrequentColumn | None) -> Selectivity:
+def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
     """Estimate which share of the rows satisfies a predicate, by the rows of common values.
 
     Parameters
     ----------
     leaf : Leaf
         The predicate.
-    found : FrequentColumn or None
+    found : FrequentGroup or None
         The column's; None: none are committed.
 
     Returns
@@ -133,7 +139,7 @@ def estimate_common(leaf: Leaf, found: FrequentColumn | None) -> Selectivity:
     return build_selectivity(estimate, least, most, (reason,))
 
 
-def _count(values: ValueSet, found: FrequentColumn) -> tuple[float, float, float]:
+def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]:
     """Return how many values are in a set: estimated (NaN: unknown), at least, at most."""
     matched = _match(values, found)
     points, ranges = values.points, values.ranges
@@ -156,7 +162,7 @@ def _count(values: ValueSet, found: FrequentColumn) -> tuple[float, float, float
     return float(np.clip(rows, matched.lower, upper)), float(matched.lower), upper
 
 
-def _match(values: ValueSet, found: FrequentColumn) -> _Matched:
+def _match(values: ValueSet, found: FrequentGroup) -> _Matched:
     matched, intervals = _Matched(), values.intervals
     for value, item in found.by_value.items():
         interval = find_interval(intervals, value)

@@ -158,6 +158,14 @@ def build_unknown(reason: str, groups: int = 1) -> Selectivity:
     return build_selectivity(np.full(groups, np.nan), np.zeros(groups), np.ones(groups), (reason,))
 
 
+def join_groups(parts: Sequence[Selectivity]) -> Selectivity:
+    """Join the selectivities of one predicate in some groups, one behind the other."""
+    estimate, lower, upper = (
+        np.concatenate([np.zeros(0), *(getattr(one, name) for one in parts)]) for name in ("estimate", "lower", "upper")
+    )
+    return build_selectivity(estimate, lower, upper, next((one.reasons for one in parts if one.reasons), ()))
+
+
 def combine_leaves(
     predicate: Tree,
     groups: int,

@@ -288,6 +288,10 @@ class PartitionSketches:
     """Gives the selectivity of a predicate in some partitions."""
     count: Callable[[Leaf, Longs], SketchedRows]
     """Gives the rows that the sketches of a predicate's column have counted in some partitions."""
+    assumes: str = "ranks of each partition's sketch, partition values where they decide; columns independent within it"
+    """In words, what an estimate takes for granted."""
+    is_certain: bool = False
+    """Whether the bounds hold for certain, and not with the confidence of KLL's ranks."""
 
 
 class SketchedPartitions:
@@ -321,7 +325,8 @@ class SketchedPartitions:
         estimate[undecided], lower[undecided], upper[undecided] = today.estimate, today.lower, today.upper
         off = _error(sketched.row_counts, found.selectivity)
         reasons = found.selectivity.reasons
-        if leaf.values.points and off and float((sketched.row_counts * found.selectivity.estimate).sum()) <= off:
+        can_be_rare = leaf.values.points and off and not self.sketches.is_certain
+        if can_be_rare and float((sketched.row_counts * found.selectivity.estimate).sum()) <= off:
             estimate[undecided] = np.nan
             reasons = (f"{leaf.text}: too rare for the sketches, at most {off:,.0f} rows",)
         return build_selectivity(estimate, lower, upper, reasons)
@@ -330,7 +335,7 @@ class SketchedPartitions:
 def estimate_by_sketches(
     source: str, question: Question, evidence: GroupedEvidence, sketches: PartitionSketches
 ) -> SourceEstimate:
-    """Estimate each partition by its own sketch, and add up.
+    """Estimate each partition by its own sketches, and add up.
 
     Parameters
     ----------
@@ -353,16 +358,17 @@ def estimate_by_sketches(
     selectivity = combine_leaves(question.predicate, len(kept.places), partitions.estimate)
     read = list(partitions.read.items())
     notes = tuple(dict.fromkeys(note for leaf, _ in read for note in partitions.sketched[leaf].notes))
+    how = "certain: rows of common values as counted" if sketches.is_certain else _BY_RANK
     basis = Basis(
-        assumes="ranks of each partition's sketch, partition values where they decide; columns independent within it",
-        bound=f"99 % confidence (the sketches' rank errors), Fréchet's inequalities{WIDENED if notes else ''}",
+        assumes=sketches.assumes,
+        bound=f"{how}, Fréchet's inequalities{WIDENED if notes else ''}",
         values_read=count_values(question, evidence, 0) + sum(one.values_read for _, one in read),
         bytes_read=sum(one.bytes_read for _, one in read),
         notes=notes,
         rows=partitions.live.rows,
     )
     found = build_source_estimate(source, question, kept, selectivity, basis)
-    if len(read) != 1 or found.rows is None or not partitions.are_current:
+    if sketches.is_certain or len(read) != 1 or found.rows is None or not partitions.are_current:
         return found
     ((leaf, one),) = read
     ranges = kept.leaves[leaf]
@@ -378,6 +384,7 @@ def estimate_by_sketches(
     )
 
 
+_BY_RANK = "99 % confidence (the sketches' rank errors)"
 WIDENED = "; at the earlier snapshots of sketches, less the rows removed since and plus those added since"
 """What the bounds of sketches promise that are not of the snapshot which is asked about."""
 

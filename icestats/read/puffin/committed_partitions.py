@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field, parse_count
@@ -13,11 +13,13 @@ from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
     CommittedBlob,
+    CommittedFrequentValues,
     CommittedKll,
     check_items,
     check_unit,
     find_nearest,
 )
+from icestats.stats.frequent_items import FrequentItems, FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
@@ -27,6 +29,7 @@ from icestats.stats.partition_sketches import (
     find_spans,
     parse_index,
     parse_index_size,
+    split_items,
     split_sketches,
 )
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
@@ -189,6 +192,7 @@ def read_partitioned_column(
     for entry, stored in _read_each(storage, committed, sketched):
         with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
             theta, kll = split_sketches(entry, stored)
+            items, _ = split_items(index, entry, stored)
             ThetaSketch.from_bytes(theta)
             k = None if kll is None or index.item_type is None else KllSketch.from_bytes(index.item_type, kll).k
             if k != (None if index.item_type is None else index.k):
@@ -196,7 +200,7 @@ def read_partitioned_column(
             for bound in (entry.min_value, entry.max_value):
                 if bound is not None:
                     decode_value(index.type, bound)
-        found[entry.key] = _build_column(index, entry, theta, kll)
+        found[entry.key] = replace(_build_column(index, entry, theta, kll), frequent_items=items)
     return found
 
 
@@ -245,6 +249,58 @@ def read_kll_by_partition(
             if kll_bytes is not None and item_type is not None:
                 found[entry.key] = KllSketch.from_bytes(item_type, kll_bytes)
     return found
+
+
+def read_items_by_partition(
+    storage: FileReader, committed: CommittedPartitions, entries: Sequence[PartitionEntry]
+) -> dict[PartitionKey, FrequentValues]:
+    """Read the common values of some partitions, each by itself; those without any are left out.
+
+    Parameters
+    ----------
+    storage, committed, entries
+        As for `read_kll_by_partition`.
+
+    Raises
+    ------
+    PuffinFormatError
+        Some are damaged.
+    """
+    found: dict[PartitionKey, FrequentValues] = {}
+    for entry, stored in _read_each(storage, committed, [entry for entry in entries if entry.items_length]):
+        with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's common values"):
+            _, values = split_items(committed.index, entry, stored)
+            if values is not None:
+                found[entry.key] = values
+    return found
+
+
+def read_merged_items(
+    storage: FileReader, committed: CommittedPartitions, entries: Sequence[PartitionEntry]
+) -> CommittedFrequentValues:
+    """Read and merge the common values of some partitions, in the form of a table's.
+
+    Parameters
+    ----------
+    storage, committed, entries
+        As for `read_kll_by_partition`; each of the partitions has common values.
+
+    Raises
+    ------
+    PuffinFormatError
+        Some are damaged.
+    """
+    merged, type_text = FrequentItems(), committed.index.type
+    for one in read_items_by_partition(storage, committed, entries).values():
+        merged.merge(FrequentItems.from_values(one))
+    return CommittedFrequentValues(
+        values=read_frequent_values(merged.to_bytes(type_text)),
+        snapshot_id=committed.snapshot_id,
+        commits_behind=committed.commits_behind,
+        null_count=sum(entry.null_value_count for entry in entries),
+        nan_count=sum(entry.nan_value_count for entry in entries),
+        size_bytes=sum(entry.items_length for entry in entries),
+    )
 
 
 def _read_each(

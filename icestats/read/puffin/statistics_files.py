@@ -21,7 +21,7 @@ from icestats.read.puffin.statistics_age import (
     find_statistics_users,
 )
 from icestats.read.puffin.statistics_age import THETA as THETA
-from icestats.stats.frequent_items import FrequentValues, read_frequent_values
+from icestats.stats.frequent_items import FrequentValues, describe_values, read_frequent_values
 from icestats.stats.joint_statistics import JointStatistics, read_joint_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
@@ -44,6 +44,7 @@ _MISSING = {
     FREQUENT_ITEMS: ("frequent items", _COMPUTE),
     PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
 }
+_COMMON_SHOWN = 5
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
 _OWN_USE = (THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS, JOINT_STATISTICS, PARTITION_SKETCHES)
@@ -359,15 +360,21 @@ def read_frequent_items(storage: FileReader, blobs: Sequence[CommittedBlob], fie
         The blob is damaged.
     """
     found = find_nearest(blobs, FREQUENT_ITEMS, field)
+    items = _read_items(storage, found, field)
+    check_items(field, item_type_of(items.values.type))
+    check_unit(field, items.values.type)
+    return items
+
+
+def _read_items(storage: FileReader, found: NearestBlob | CommittedBlob, field: Field) -> CommittedFrequentValues:
     data = read_blob(storage, found.blob, found.statistics_path)
     with damage_at(found.statistics_path, found.blob.offset, f"the frequent items of column {field.name!r}"):
         values = read_frequent_values(data)
         nulls, nans = (parse_count(found.blob.properties.get(name)) for name in ("null-count", "nan-count"))
         if nulls is None or nans is None:
             raise ValueError("the blob does not say how many nulls and NaN there are")
-    check_items(field, item_type_of(values.type))
-    check_unit(field, values.type)
-    return CommittedFrequentValues(values, found.blob.snapshot_id, found.commits_behind, nulls, nans, found.blob.length)
+    behind = found.commits_behind or 0
+    return CommittedFrequentValues(values, found.blob.snapshot_id, behind, nulls, nans, found.blob.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,8 +434,8 @@ def read_committed_figures(
     -------
     dict of int to dict of str to Figure
         By field id: `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as
-        bounds), `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot. The nearest
-        snapshot's figure wins.
+        bounds), `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot; `common_values`,
+        as `schemas.COLUMNS` has them. The nearest snapshot's figure wins.
 
     Raises
     ------
@@ -449,7 +456,19 @@ def read_committed_figures(
                 field = schema.get(field_id)
                 if field is not None and field.type == column.type:
                     figures[field_id] = _column_figures(column, found) | figures.get(field_id, {})
+        elif found.blob.type == FREQUENT_ITEMS and len(found.blob.field_ids) == 1:
+            field = schema.get(found.blob.field_ids[0])
+            if field is not None and (common := _common_figure(storage, found, field)) is not None:
+                figures.setdefault(field.field_id, {}).setdefault("common_values", common)
     return figures
+
+
+def _common_figure(storage: FileReader, found: CommittedBlob, field: Field) -> Figure | None:
+    items = _read_items(storage, found, field)
+    if items.values.type != field.type:
+        return None
+    rows = describe_values(items.values, items.values.value_count + items.null_count + items.nan_count, _COMMON_SHOWN)
+    return Figure(rows, f"bound: rows at least and at most, as counted over the live rows, {_age(found)}")
 
 
 def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str, Figure]:

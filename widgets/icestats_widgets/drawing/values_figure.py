@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icestats.answers.text import counted
-from icestats_widgets.drawing.canvas import Canvas, Picture, text_width
+from icestats.answers.text import counted, render_rows
+from icestats_widgets.drawing.canvas import Canvas, Picture, cut_to_width, text_width
 from icestats_widgets.drawing.scales import LinearScale
 
 _ROW, _BAR, _TOP = 18, 12, 8
@@ -38,18 +38,8 @@ def build_values_figure(values: Sequence[tuple[str, int, int]], row_count: int, 
     room = max(width - left - right, 1.0)
     for place, ((text, lower, upper), share) in enumerate(zip(values, shares, strict=True)):
         top = _TOP + place * _ROW
-        rows = counted(lower, "row") if lower == upper else f"{lower:,} to {upper:,} rows"
-        title = f"{text}\n{rows}, {share}"
-        canvas.text(left - 6, top + _BAR - 2, _cut(text, left - 8), anchor="end", title=title)
+        title = f"{text}\n{render_rows(lower, upper)}, {share}"
+        canvas.text(left - 6, top + _BAR - 2, cut_to_width(text, left - 8), anchor="end", title=title)
         canvas.rect(left, top, scale.position(upper) * room, _BAR, "data", key=str(place), title=title)
         canvas.text(left + scale.position(upper) * room + 4, top + _BAR - 2, share)
     return canvas.picture()
-
-
-def _cut(text: str, room: float) -> str:
-    if text_width(text) <= room:
-        return text
-    kept = text
-    while kept and text_width(f"{kept}…") > room:
-        kept = kept[:-1]
-    return f"{kept}…"

@@ -17,7 +17,7 @@ _ROWS = (25, 10, 5)
 """Rows of each table, fewer where the picture would be too large."""
 PRINTED_ROWS = 40
 """Rows of each table of a report on paper."""
-_FIRST = ("findings", "partitions", "manifests", "columns", "histogram", "plan", "estimates")
+_FIRST = ("findings", "partitions", "manifests", "columns", "histogram", "together", "plan", "estimates")
 """The parts that come first: they have room where others have none."""
 _SPEAKING = frozenset(("findings", "partitions", "manifests", "columns"))
 """Parts whose caption says something of the table even if there is nothing to draw."""

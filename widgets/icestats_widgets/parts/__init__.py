@@ -18,6 +18,7 @@ from icestats_widgets.parts.plan import PlanPart
 from icestats_widgets.parts.sizes import SizesPart
 from icestats_widgets.parts.snapshots import SnapshotsPart
 from icestats_widgets.parts.statistics import StatisticsPart
+from icestats_widgets.parts.together import TogetherPart
 from icestats_widgets.parts.tree import TreePart
 from icestats_widgets.reading.background import Background
 from icestats_widgets.reading.computation import Computation
@@ -43,6 +44,7 @@ def build_parts(state: ExplorerState, background: Background, questions: Questio
         FindingsPart(state, questions),
         ColumnsPart(state),
         HistogramPanel(state),
+        TogetherPart(state),
         PlanPart(state, questions),
         EstimatePart(state, questions),
         ComparePart(state, questions),

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.text import counted, render_count
+from icestats.answers.shown import render_common
+from icestats.answers.text import counted, render_count, render_rows
 from icestats.iceberg.metadata import Schema
 from icestats_widgets.drawing.spark_figure import build_spark
 from icestats_widgets.page.blocks import Block
@@ -27,6 +28,8 @@ _COLUMNS = (
     {"name": "ndv", "title": "distinct", "width": "minmax(84px,.6fr)", "align": "end"},
     {"name": "lower", "title": "lower bound", "width": "minmax(96px,1fr)"},
     {"name": "upper", "title": "upper bound", "width": "minmax(96px,1fr)"},
+    {"name": "common", "title": "most common", "width": "minmax(120px,1fr)", "sortable": False,
+     "about": "the most common values, each with its share of all rows"},
     {"name": "median", "title": "median", "width": "minmax(96px,1fr)", "hidden": True,
      "about": "the median, and below it the quartiles: half of the values lie between them"},
     {"name": "length", "title": "avg. length", "width": "minmax(76px,.4fr)", "align": "end", "hidden": True},
@@ -196,6 +199,7 @@ def _row(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) ->
          "v": row["ndv"]},
         _bound(row, "lower_bound", about),
         _bound(row, "upper_bound", about),
+        _common(row, about.get("common_values", "")),
         _quartiles(spark),
         {**text_cell("–" if length is None else f"{length:,.1f} bytes", about.get("avg_length", "")), "v": length},
         bytes_cell(size, most, f"{counted(size, 'byte')}: {about.get('column_size', '')}"),
@@ -220,6 +224,14 @@ def _shape(row: Mapping[str, Any], spark: Spark | None) -> Cell:
     about = ", ".join(texts)
     svg = build_spark(() if spark is None else spark.heights, label=about, missing=(shares[0], shares[1]))
     return {"t": "", "h": about, "svg": svg}
+
+
+def _common(row: Mapping[str, Any], source: str) -> Cell:
+    values = [one for one in row["common_values"] or () if one["rows_at_least"] > 1]
+    if not values:
+        return text_cell("–", source, "quiet")
+    lines = [f"{value['value']}: {render_rows(value['rows_at_least'], value['rows_at_most'])}" for value in values]
+    return text_cell(render_common(values), "\n".join([*lines, source]))
 
 
 def _quartiles(spark: Spark | None) -> Cell:

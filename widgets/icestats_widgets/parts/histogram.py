@@ -215,8 +215,9 @@ class HistogramPanel(Part):
         rows = histogram.n + (histogram.null_count or 0) + (histogram.nan_count or 0)
         picture = build_values_figure(part.common, rows, width=self.width("values"))
         label = f"Most common values of {histogram.column}"
+        of = "all rows" if part.where is None else "the rows of these partitions"
         return [
-            text_block("Most common values, and their share of all rows", "quiet"),
+            text_block(f"Most common values, and their share of {of}", "quiet"),
             figure_block("values", picture.svg, label, name=f"values {histogram.column}"),
         ]
 

@@ -41,7 +41,7 @@ class ComputeRequest:
     together: bool = False
     """The pairs of columns that a sample shows to go together, in the same scan."""
     by_partition: bool = False
-    """Theta and KLL for each partition, in the same scan."""
+    """Theta, KLL and common values for each partition, in the same scan."""
     partitions: bool = False
     """The partition statistics file, from manifests."""
     manifests: bool = False

@@ -76,6 +76,7 @@ class Coordinator:
         self._background.run("rollups", read, self._rolled_up, self._not_rolled_up)
         self._read_histogram()
         self._start("sketches", table.sketches)
+        self._start("together", table.columns_together)
         self._start("sparks", partial(read_sparks, table, [f for f in table.schema.top_level if f.is_primitive]))
 
     def reload(self) -> None:
@@ -217,16 +218,19 @@ def _read_histogram(
         # Without sketches by partition the whole table's is drawn, and said so.
         with suppress(StatisticsMissingError, CallError, UnsupportedError):
             found = make(partial(read, where=where, how_partial=part.partial))
-            return replace(found, where=where, holds_more=part.partial == "include")
+            common = _read_common(table, column, where, part.partial)
+            return replace(found, where=where, holds_more=part.partial == "include", common=common)
     found = make(partial(read, where=None, how_partial="refuse"))
     found = replace(found, common=_read_common(table, column))
     return found if part is None else replace(found, of_whole=_explain_whole(part))
 
 
-def _read_common(table: Table, column: str) -> tuple[tuple[str, int, int], ...]:
+def _read_common(
+    table: Table, column: str, where: str | None = None, how_partial: Literal["refuse", "include"] = "refuse"
+) -> tuple[tuple[str, int, int], ...]:
     """Return the most common values, if some are: a value that is there once is none."""
     try:
-        rows = table.frequent_values(column).slice(0, _COMMON_SHOWN).to_pylist()
+        rows = table.frequent_values(column, where=where, partial=how_partial).slice(0, _COMMON_SHOWN).to_pylist()
     except (MetadataError, CallError, StatisticsMissingError):
         return ()
     counted = [(row["value"], row["rows_at_least"], row["rows_at_most"]) for row in rows]

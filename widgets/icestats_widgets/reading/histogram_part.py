@@ -40,7 +40,7 @@ class HistogramPart:
     of_whole: str = ""
     """Why it is of the whole table, where less is asked."""
     common: tuple[tuple[str, int, int], ...] = ()
-    """The most common values of the whole table as text, each with its rows at least and at most."""
+    """The most common values of the same rows as text, each with its rows at least and at most."""
     window: tuple[float, float] | None = None
     """The visible part of the axis if the outermost bins extend further; None: all bins."""
 

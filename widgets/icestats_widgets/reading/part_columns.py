@@ -70,7 +70,7 @@ def _row(
     known: dict[str, dict[int, Any]],
 ) -> dict[str, Any]:
     row = start_row(field, live_file_count)
-    provenance: dict[str, str] = {}
+    provenance = {"common_values": _WHOLE}
     lacking: dict[str, int] = {}
     for statistic in STATISTICS:
         if statistic == "nan_value_count" and not field.has_nan:
