@@ -47,7 +47,8 @@ from icestats.plan.filters.value_sets import Leaf
 
 _Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"
-_PROVING = ("data-files", "manifests", "manifests-each", "partitions", "table", "frequent-items")
+_COUNTED = "frequent-items"
+_PROVING = ("data-files", "manifests", "manifests-each", "partitions", "table", _COUNTED)
 """The sources whose bounds are certain."""
 _OF_STATISTICS_FILES = frozenset({"ndv", "kll", "frequent-items", "kll-by-partition", "combined"})
 _BY_PARTITION = frozenset({"partitions", "kll-by-partition", "combined"})
@@ -137,12 +138,14 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
-def _ask_frequent(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_needed: bool = True) -> SourceEstimate:
+    """Ask common values; where not all of them are needed, those that are damaged are left out."""
     grouped = evidence.read_table(question.field_ids)
-    found = {leaf: evidence.read_frequent(_find(evidence, leaf)) for leaf in question.leaves}
+    read_column = evidence.read_frequent if is_needed else partial(evidence.spare, evidence.read_frequent)
+    found = {leaf: read_column(_find(evidence, leaf)) for leaf in question.leaves}
     known = [one for leaf in question.leaves if (one := found[leaf])]
     live = count_live(grouped, question.deletes, [one.rows for one in known])
-    joints = evidence.read_together([leaf.field_id for leaf in question.leaves])
+    joints = evidence.read_together([leaf.field_id for leaf in question.leaves], is_needed=is_needed)
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         return _count_common(leaf, found[leaf], live)
@@ -197,10 +200,11 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
     def sketch_table(leaf: Leaf) -> TableSketches:
         nonlocal size
         column = _find(evidence, leaf)
-        distribution, distinct = evidence.read_distribution(column), evidence.read_distinct(column)
+        distribution = evidence.spare(evidence.read_distribution, column)
+        distinct = evidence.spare(evidence.read_distinct, column)
         size += sum(one.size_bytes for one in (distribution, distinct) if one)
         live = _count_live(table, question, [distribution] if distribution else [])
-        common = evidence.read_frequent(column)
+        common = evidence.spare(evidence.read_frequent, column)
         if common is not None:
             size += common.size_bytes
             found = _count_common(leaf, common, count_live(table, question.deletes, [common.rows]))
@@ -213,7 +217,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         notes += () if distinct is None else distinct.notes
         return TableSketches(_rank(leaf, distribution, live), values, live.rows, notes)
 
-    joints = evidence.read_together([leaf.field_id for leaf in question.leaves])
+    joints = evidence.read_together([leaf.field_id for leaf in question.leaves], is_needed=False)
     size += sum(one.size_bytes for one in joints.values())
 
     def group_in_table(leaves: Sequence[Leaf]) -> list[LeafGroup]:
@@ -224,11 +228,12 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
 
     parts = evidence.read_parts(question) if with_files else None
     sketches = PartitionSketches(evidence.estimate_in_partitions, evidence.count_in_partitions)
-    columns = [evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves]
+    columns = [evidence.spare(evidence.read_distribution, _find(evidence, leaf)) for leaf in question.leaves]
     fit_deletes = partial(_fit_deletes, table, [one.rows for one in columns if one and one.rows])
     found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, group_in_table, fit_deletes)
     proving = _PROVING if with_files else _PROVING[1:]
-    proven = [found, *(_ASKED[source](evidence, question, source) for source in proving)]
+    asked = _ASKED | {_COUNTED: partial(_ask_frequent, is_needed=False)}
+    proven = [found, *(asked[source](evidence, question, source) for source in proving)]
     bounds = f"certain: what {', '.join(proving)} prove together"
     return replace(keep_within(found, proven), bound=bounds, bytes_read=found.bytes_read + size)
 
