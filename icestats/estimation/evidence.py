@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -114,8 +114,13 @@ class Evidence:
         self._files: dict[tuple[object, ...], tuple[GroupedEvidence, pa.Table]] = {}
         self._owners: dict[tuple[object, ...], Longs] = {}
         self._changed: dict[int, ChangedRows | None] = {}
-        self.findings: tuple[Finding, ...] = ()
-        """What is wrong with the data files whose paths have been read."""
+        self._repeated: tuple[Finding, ...] = ()
+        self._spared: dict[str, Finding] = {}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the data files whose paths have been read, and which damaged statistics are not used."""
+        return (*self._repeated, *self._spared.values())
 
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
         """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
@@ -222,7 +227,7 @@ class Evidence:
             files = reader.planned_files.read(manifests, [field.field_id for field in fields])
         else:
             files = reader.read_files(field_ids, manifests)
-        self.findings = find_repeated_files(files) or self.findings
+        self._repeated = find_repeated_files(files) or self._repeated
         rows = as_floats(files["record_count"])
         columns = {}
         for field in fields:
@@ -252,8 +257,8 @@ class Evidence:
 
     def _read_frequent(self, field: Field) -> FrequentColumn:
         found = read_frequent_items(self.reader.source.storage, self.reader.blobs, field)
-        age, distinct = self._find_age(found.snapshot_id, found.commits_behind), self.read_distinct(field)
-        distribution, ends = self.read_distribution(field), None
+        age, ends = self._find_age(found.snapshot_id, found.commits_behind), None
+        distinct, distribution = self.spare(self.read_distinct, field), self.spare(self.read_distribution, field)
         if distribution is not None and distribution.sketch.n == found.values.value_count > 0:
             nearest = find_nearest(self.reader.blobs, KLL, field)
             if nearest.blob.snapshot_id == found.snapshot_id:
@@ -271,12 +276,26 @@ class Evidence:
             ends=ends,
         )
 
-    def read_together(self, field_ids: Collection[int]) -> dict[tuple[int, int], JointColumns]:
-        """Return the nearest committed statistics of columns together, of those that have some."""
+    def spare(self, read: Callable[..., _Read | None], *of: Any) -> _Read | None:
+        """Read what an answer can do without: None where it is damaged, and a finding says so."""
+        try:
+            return read(*of)
+        except MetadataError as error:
+            self._spared[error.path] = Finding("warning", "committed statistics are not used", str(error))
+            return None
+
+    def read_together(
+        self, field_ids: Collection[int], *, is_needed: bool = True
+    ) -> dict[tuple[int, int], JointColumns]:
+        """Return the nearest committed statistics of columns together, of those that have some.
+
+        Where they are not needed, those that are damaged are left out.
+        """
         if self._joint is None:
             self._joint = find_joint(self.reader.blobs)
         wanted = [pair for pair in self._joint if set(pair) <= set(field_ids)]
-        read = {pair: self._read_joint(pair, self._joint[pair]) for pair in wanted}
+        ask = self._read_joint if is_needed else partial(self.spare, self._read_joint)
+        read = {pair: ask(pair, self._joint[pair]) for pair in wanted}
         return {pair: found for pair, found in read.items() if found is not None}
 
     def _read_joint(self, pair: tuple[int, int], blob: CommittedBlob) -> JointColumns | None:
@@ -435,8 +454,11 @@ class Evidence:
             )
 
     def count_in_partitions(self, leaf: Leaf, places: Longs) -> SketchedRows:
-        """Return the rows that the sketches of a predicate's column have counted in some of `read_partitions`."""
-        column = self._read_once(PARTITION_SKETCHES, self.reader.schema.find(leaf.column), self._read_index)
+        """Return the rows that the sketches of a predicate's column have counted in some of `read_partitions`.
+
+        Unknown where they are damaged.
+        """
+        column = self.spare(self._read_once, PARTITION_SKETCHES, self.reader.schema.find(leaf.column), self._read_index)
         if column is None:
             nothing = np.zeros(len(places))
             return SketchedRows(np.full(len(places), np.nan), nothing, nothing)

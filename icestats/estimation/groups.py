@@ -7,10 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
+from icestats.errors import MetadataError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.common_keys import count_key
 from icestats.estimation.formulas.frequent_sources import FrequentColumn
-from icestats.estimation.formulas.group_shares import GroupShares, build_shares
+from icestats.estimation.formulas.group_shares import MOST_GROUPS, GroupShares, build_shares
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.joint_sources import JointColumns, holds
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
@@ -37,7 +38,10 @@ def estimate_groups(evidence: Evidence, question: Question, fields: Sequence[Fie
         The columns.
     """
     names = ("groups-independent", "groups-together")
-    columns = {field.field_id: one for field in fields if (one := evidence.read_frequent(field)) is not None}
+    try:
+        columns = {field.field_id: one for field in fields if (one := evidence.read_frequent(field)) is not None}
+    except MetadataError as error:
+        return [SourceEstimate(name, reason=str(error)) for name in names]
     if unknown := [field.name for field in fields if _lacks_ndv(columns.get(field.field_id))]:
         reason = f"no Theta sketch and frequent items of {', '.join(unknown)} are committed"
         return [SourceEstimate(name, reason=reason) for name in names]
@@ -46,7 +50,7 @@ def estimate_groups(evidence: Evidence, question: Question, fields: Sequence[Fie
         return [SourceEstimate(name, reason="how many rows the filter leaves is unknown") for name in names]
     leaves = {field.field_id: leaf for field in fields if (leaf := find_leaf(question, field)) is not None}
     shares = {field_id: _share_column(column, leaves.get(field_id)) for field_id, column in columns.items()}
-    joints = evidence.read_together([field.field_id for field in fields])
+    joints = evidence.read_together([field.field_id for field in fields], is_needed=False)
     total = float(max((column.row_count for column in columns.values()), default=0))
     found = []
     none: Joints = {}
@@ -112,9 +116,10 @@ def _join_tree(
     factors: Mapping[tuple[int, int], float],
 ) -> GroupShares:
     largest = max(tree, key=lambda pair: pairs[pair].group_count)
-    members = {field_id for pair in tree for field_id in pair}
-    every = math.prod(counts[field_id] for field_id in members) * math.prod(factors[pair] for pair in tree)
-    more = max(every / max(pairs[largest].group_count, 1.0), 1.0)
+    members, counted = {field_id for pair in tree for field_id in pair}, max(pairs[largest].group_count, 1.0)
+    # As logarithms: the product alone may be too large for a float.
+    every = sum(math.log(counts[field_id]) for field_id in members) + sum(math.log(factors[pair]) for pair in tree)
+    more = math.exp(min(max(every - math.log(counted), 0.0), math.log(MOST_GROUPS)))
     return pairs[largest].spread_over(build_shares([], 1.0, more)) if more > 1.0 else pairs[largest]
 
 

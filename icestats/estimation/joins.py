@@ -14,9 +14,9 @@ from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import parse_type
 from icestats.plan.filters.value_sets import All, Leaf
 from icestats.scan.actual_rows import count_join_rows, find_key_type
-from icestats.stats.kll_items import item_type_of
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
 
 _HASHED_ALIKE = frozenset({"long", "double", "string"})
@@ -72,11 +72,11 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
     rows = combined.rows
     if rows is not None and not _leaves_out_null(question, key):
         rows *= 1.0 - nulls
-    distinct = evidence.read_distinct(key)
+    distinct = evidence.spare(evidence.read_distinct, key)
     if distinct is None:
         return JoinSide(f"{name}.{key.name}", key.type, rows, None)
     notes = tuple(f"{name}: {note}" for note in distinct.notes)
-    common, leaf = evidence.read_frequent(key), find_leaf(question, key)
+    common, leaf = evidence.spare(evidence.read_frequent, key), find_leaf(question, key)
     counted = None
     if common is not None and rows is not None:
         counted = build_join_key(common, distinct.theta, rows, None if leaf is None else leaf.values)
@@ -164,7 +164,7 @@ def estimate_join_by_items(left: JoinSide, right: JoinSide) -> SourceEstimate:
     for side in (left, right):
         if side.key is None:
             return SourceEstimate(source, reason=f"no frequent items of {side.name} are committed")
-    if left.key is None or right.key is None or item_type_of(left.type) != item_type_of(right.type):
+    if left.key is None or right.key is None or not _has_same_items(left.type, right.type):
         return SourceEstimate(source, reason=f"{left.name} is {left.type} and {right.name} {right.type}")
     _, thetas, reason = _known(left, right)
     if reason:
@@ -183,6 +183,15 @@ def estimate_join_by_items(left: JoinSide, right: JoinSide) -> SourceEstimate:
         values_read=sum(len(side.key.counts.counted) for side in (left, right) if side.key),
         bytes_read=sum(side.key.counts.column.size_bytes + side.theta_size_bytes for side in (left, right) if side.key),
     )
+
+
+def _has_same_items(left: str, right: str) -> bool:
+    """Whether equal values of two types are equal items: not where these count other units or digits."""
+    kinds = parse_type(left), parse_type(right)
+    if left == right or {kind.name for kind in kinds} in ({"int", "long"}, {"float", "double"}, {"binary", "fixed"}):
+        return True
+    names = [kind.name for kind in kinds]
+    return names == ["decimal", "decimal"] and kinds[0].scale == kinds[1].scale
 
 
 def _explain_hashing(left: JoinSide, right: JoinSide) -> str:

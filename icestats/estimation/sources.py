@@ -27,6 +27,7 @@ from icestats.estimation.formulas.joint_sources import JointColumns, LeafGroup, 
 from icestats.estimation.formulas.selectivity import (
     Selectivity,
     build_selectivity,
+    build_unknown,
     combine_leaves,
     estimate_uniform,
 )
@@ -50,8 +51,8 @@ from icestats.plan.filters.value_sets import Leaf
 _Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"
 _OF_FILES = ("data-files", "manifests", "manifests-each", "partitions", "table")
-_PROVING = (*_OF_FILES, "frequent-items", "frequent-items-by-partition")
-"""The sources whose bounds are certain."""
+_COUNTED = ("frequent-items", "frequent-items-by-partition")
+"""The sources whose bounds are certain: of files, and of what has been counted."""
 _OF_PARTITIONS = frozenset({"kll-by-partition", "frequent-items-by-partition", "combined"})
 _OF_STATISTICS_FILES = frozenset({"ndv", "kll", "frequent-items"}) | _OF_PARTITIONS
 _BY_PARTITION = frozenset({"partitions"}) | _OF_PARTITIONS
@@ -141,12 +142,14 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
-def _ask_frequent(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
+def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_needed: bool = True) -> SourceEstimate:
+    """Ask common values; where not all of them are needed, those that are damaged are left out."""
     grouped = evidence.read_table(question.field_ids)
-    found = {leaf: evidence.read_frequent(_find(evidence, leaf)) for leaf in question.leaves}
+    read_column = evidence.read_frequent if is_needed else partial(evidence.spare, evidence.read_frequent)
+    found = {leaf: read_column(_find(evidence, leaf)) for leaf in question.leaves}
     known = [one for leaf in question.leaves if (one := found[leaf])]
     live = count_live(grouped, question.deletes, [one.rows for one in known])
-    joints = evidence.read_together([leaf.field_id for leaf in question.leaves])
+    joints = evidence.read_together([leaf.field_id for leaf in question.leaves], is_needed=is_needed)
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         return _count_common(leaf, found[leaf], live)
@@ -183,7 +186,10 @@ def _narrow(common: Selectivity, ranked: Selectivity) -> Selectivity:
 
 
 def _narrow_in_partitions(evidence: Evidence, leaf: Leaf, places: Longs) -> Sketched:
-    ranked, common = evidence.estimate_in_partitions(leaf, places), evidence.count_common_in_partitions(leaf, places)
+    reason = f"{leaf.text}: the sketches of {leaf.column} by partition are damaged"
+    unknown = Sketched(build_unknown(reason, len(places)))
+    asked = (evidence.estimate_in_partitions, evidence.count_common_in_partitions)
+    ranked, common = (evidence.spare(ask, leaf, places) or unknown for ask in asked)
     found = _narrow(common.selectivity, ranked.selectivity)
     return Sketched(found, ranked.values_read + common.values_read, ranked.bytes_read + common.bytes_read)
 
@@ -207,10 +213,11 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
     def sketch_table(leaf: Leaf) -> TableSketches:
         nonlocal size
         column = _find(evidence, leaf)
-        distribution, distinct = evidence.read_distribution(column), evidence.read_distinct(column)
+        distribution = evidence.spare(evidence.read_distribution, column)
+        distinct = evidence.spare(evidence.read_distinct, column)
         size += sum(one.size_bytes for one in (distribution, distinct) if one)
         live = _count_live(table, question, [distribution] if distribution else [])
-        common = evidence.read_frequent(column)
+        common = evidence.spare(evidence.read_frequent, column)
         if common is not None:
             size += common.size_bytes
             found = _count_common(leaf, common, count_live(table, question.deletes, [common.rows]))
@@ -223,7 +230,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         notes += () if distinct is None else distinct.notes
         return TableSketches(_rank(leaf, distribution, live), values, live.rows, notes)
 
-    joints = evidence.read_together([leaf.field_id for leaf in question.leaves])
+    joints = evidence.read_together([leaf.field_id for leaf in question.leaves], is_needed=False)
     size += sum(one.size_bytes for one in joints.values())
 
     def group_in_table(leaves: Sequence[Leaf]) -> list[LeafGroup]:
@@ -234,12 +241,16 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
 
     parts = evidence.read_parts(question) if with_files else None
     sketches = PartitionSketches(partial(_narrow_in_partitions, evidence), evidence.count_in_partitions)
-    columns = [evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves]
+    columns = [evidence.spare(evidence.read_distribution, _find(evidence, leaf)) for leaf in question.leaves]
     fit_deletes = partial(_fit_deletes, table, [one.rows for one in columns if one and one.rows])
     found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, group_in_table, fit_deletes)
-    proving = _PROVING if with_files else _PROVING[1:]
-    proven = [found, *(_ASKED[source](evidence, question, source) for source in proving)]
-    bounds = f"certain: what {', '.join(proving)} prove together"
+    of_files = _OF_FILES if with_files else _OF_FILES[1:]
+    proven = [found, *(_ASKED[source](evidence, question, source) for source in of_files)]
+    of_table, of_partitions = _COUNTED
+    proven.append(_ask_frequent(evidence, question, of_table, is_needed=False))
+    by_partition = evidence.spare(_ASKED[of_partitions], evidence, question, of_partitions)
+    proven += [] if by_partition is None else [by_partition]
+    bounds = f"certain: what {', '.join((*of_files, *_COUNTED))} prove together"
     return replace(keep_within(found, proven), bound=bounds, bytes_read=found.bytes_read + size)
 
 

@@ -105,7 +105,7 @@ def decode_value(type_text: str, data: bytes) -> Any:
     r"""Return the Python value of single-value bytes; older, narrower encodings are widened.
 
     Nanosecond timestamps are returned as integers: nanoseconds since 1970-01-01. Dates and timestamps outside of
-    Python's years 1 to 9999 are returned as integers too.
+    Python's years 1 to 9999 are returned as integers too, and so are times that no day has.
 
     Parameters
     ----------
@@ -170,10 +170,10 @@ def _nanos(data: bytes, _: Any = None) -> int:
     return _int(data) * (MICROS_A_DAY * 1000 if len(data) == 4 else 1)
 
 
-def _time(data: bytes) -> dt.time:
+def _time(data: bytes) -> dt.time | int:
     micros = _int(data)
     if not 0 <= micros < MICROS_A_DAY:
-        raise ValueError("range")
+        return micros
     return (dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)).time()
 
 

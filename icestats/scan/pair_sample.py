@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,9 +63,10 @@ def choose_pairs(
     plan : ScanPlan
         What is going to be read.
     together : sequence of tuple of str, "auto" or None
-        Names of columns, two each; "auto": those that a sample shows to go together; None: those that are committed.
+        Names of columns, two each; "auto": those that a sample shows to go together; None: those that are committed,
+        up to `MOST_PAIRS`.
     committed : sequence of tuple of int
-        Field ids of the pairs that have statistics.
+        Field ids of the pairs that have statistics, those of the nearest snapshot first.
 
     Raises
     ------
@@ -75,7 +76,8 @@ def choose_pairs(
     places = {field.name: place for place, field in enumerate(plan.fields)}
     if together is None:
         ids = {field.field_id: place for place, field in enumerate(plan.fields)}
-        return tuple((ids[one], ids[other]) for one, other in committed if one in ids and other in ids)
+        known = ((ids[one], ids[other]) for one, other in committed if one in ids and other in ids)
+        return tuple(islice(known, MOST_PAIRS))
     if isinstance(together, str):
         if together != "auto":
             raise CallError(f"together is {together!r:.80}: expected pairs of columns, or 'auto'")

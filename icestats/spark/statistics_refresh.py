@@ -33,6 +33,7 @@ from icestats.read.puffin.statistics_files import (
     read_joint,
 )
 from icestats.scan.appended_files import AppendedFiles, find_appended_files
+from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import (
     ScanPlan,
@@ -213,6 +214,8 @@ class Refresh:
     def _read_joints(self, blobs: Sequence[CommittedBlob]) -> None:
         """Read statistics of columns together; what is damaged, or up to date, stays as it is."""
         for pair, blob in find_joint(blobs).items():
+            if len(self._joints) == MOST_PAIRS:
+                return
             with suppress(PuffinFormatError):
                 found = read_joint(self.source.storage, blob, self.schema)
                 if found is not None and found.snapshot_id != self.snapshot.snapshot_id:
@@ -233,6 +236,9 @@ class Refresh:
             if all(self.added_to.get(name) == base_id for name in (one.name, other.name)):
                 ndvs = (count_distinct(self._columns[one.name]), count_distinct(self._columns[other.name]))
                 base = self._joints[added.field_ids].statistics
+                if base.row_count != self._bases[one.name].statistics.value_count:
+                    # They contradict the columns' own: they stay as they are.
+                    continue
                 self._together[added.field_ids] = merge_joint_statistics(base, added, (one, other), ndvs, lg_k=lg_k)
 
     def _read_parts(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:

@@ -34,15 +34,20 @@ VALUE_LENGTH: Final = 256
 """Longer strings, in characters, and binaries, in bytes, are cut to this."""
 MOST_PAYLOAD_BYTES: Final = 128 << 10
 """What a sketch takes in a file, before it is compressed."""
+MOST_VALUE_BYTES: Final = 4 * VALUE_LENGTH
+"""A value takes no more: UTF-8 has up to 4 bytes a character."""
 
 _Counts = npt.NDArray[np.int64]
 _BYTES_A_VALUE = 64
 _WORD_BYTES = {"boolean": 1, "int": 4, "date": 4, "float": 4}
+_WORDS = 1 << 63
 _HEAD_BYTES = 200
 _ITEM_BYTES = 45
 """More than an item takes in JSON beside its value's digits."""
 _STORED_BYTES = 12
 """More than an item takes beside its value, once compressed."""
+_MOST_MEMBERS = 64 * CAPACITY
+"""Of a payload; an item of a pair has 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +240,9 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
         The payload is not one that `FrequentItems.to_bytes` makes.
     """
     try:
-        document = json.loads(payload)
+        document = parse_payload(payload)
         type_text = str(document["type"])
+        parse_type(type_text)
         items = tuple(
             FrequentItem(bytes.fromhex(value), int(lower), int(lower) + int(more))
             for value, lower, more in document["items"]
@@ -249,7 +255,7 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
             bool(document.get("is-cut", False)),
         )
         for item in items:
-            decode_value(type_text, item.value)
+            check_value(type_text, item.value)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"not frequent items: {one_line(error)}") from error
     if not 0 <= found.others_at_most <= found.value_count < 1 << 63:
@@ -259,6 +265,31 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
     if len({item.value for item in items}) < len(items) or sum(item.lower for item in items) > found.value_count:
         raise ValueError("a value that is there twice, or more rows than there are values")
     return found
+
+
+def parse_payload(payload: bytes) -> Any:
+    """Return the JSON document of a payload.
+
+    Raises
+    ------
+    ValueError
+        It is none, or has more members than a sketch of `CAPACITY` values: each takes many times its bytes in memory.
+    """
+    count = sum(payload.count(mark) for mark in (b",", b"[", b"{"))
+    if count > _MOST_MEMBERS:
+        raise ValueError(f"{count:,} members, expected {_MOST_MEMBERS:,} at most")
+    return json.loads(payload)
+
+
+def check_value(type_text: str, value: bytes) -> None:
+    """Raise ValueError where bytes are no value of a type, or not in the one form that a sketch gives it."""
+    if len(value) > MOST_VALUE_BYTES:
+        raise ValueError(f"a value of {len(value):,} bytes, expected {MOST_VALUE_BYTES:,} at most")
+    decode_value(type_text, value)
+    if is_counted_by_word(parse_type(type_text)):
+        key = to_key(type_text, value)
+        if isinstance(key, int) and (not -_WORDS <= key < _WORDS or from_key(type_text, key) != value):
+            raise ValueError(f"{value.hex()} is not how a value of type {type_text} is kept")
 
 
 def describe_values(found: FrequentValues, row_count: int, count: int | None = None) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import decode_value, encode_value, parse_type
+from icestats.iceberg.types import encode_value, parse_type
 from icestats.stats.batch_counts import count_words, hash_keys, sort_words
 from icestats.stats.column_values import dense_values, unify
 from icestats.stats.frequent_items import (
@@ -36,7 +36,9 @@ from icestats.stats.frequent_items import (
     MOST_PAYLOAD_BYTES,
     VALUE_LENGTH,
     FrequentItems,
+    check_value,
     is_counted_by_word,
+    parse_payload,
     to_key,
 )
 from icestats.stats.hashing import Hashes, hash_dense
@@ -307,7 +309,7 @@ def read_joint_statistics(payload: bytes, field_ids: tuple[int, int]) -> JointSt
         The payload is not one that `write_joint_statistics` makes.
     """
     try:
-        document = json.loads(payload)
+        document = parse_payload(payload)
         types = (str(document["types"][0]), str(document["types"][1]))
         items = tuple(
             JointItem((_bytes(one), _bytes(other)), int(lower), int(lower) + int(more))
@@ -316,7 +318,7 @@ def read_joint_statistics(payload: bytes, field_ids: tuple[int, int]) -> JointSt
         for item in items:
             for type_text, value in zip(types, item.pair, strict=True):
                 if value is not None:
-                    decode_value(type_text, value)
+                    check_value(type_text, value)
         found = JointStatistics(
             field_ids,
             types,

@@ -267,6 +267,7 @@ class Estimating(Contents):
             columns=None,
             deletes="deduct",
             estimates=tuple(found),
+            findings=tuple(dict.fromkeys((*self._evidence.findings, *other._evidence.findings))),
             actual=rows,
         )
 
@@ -335,6 +336,7 @@ class Estimating(Contents):
             columns=None,
             deletes="deduct",
             estimates=tuple(found),
+            findings=self._evidence.findings,
             actual=groups,
         )
 

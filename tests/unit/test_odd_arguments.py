@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import In
 
 import icestats
 
@@ -17,8 +18,8 @@ import icestats
 @pytest.fixture
 def load(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Callable[..., icestats.Table]:
     """Open a table of three rows, with arguments."""
-    made = catalog.create_table("db.t", pa.schema([("id", pa.int32())]))
-    made.append(pa.table({"id": pa.array([1, 2, 3], pa.int32())}))
+    made = catalog.create_table("db.t", pa.schema([("id", pa.int32()), ("name", pa.string())]))
+    made.append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "name": ["a", "b", "c"]}))
     return lambda **pins: icestats.load("db.t", **{"catalog": catalog_properties, **pins})
 
 
@@ -58,6 +59,8 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
             for odd in (None, 3, True, ["id = 1"], b"id = 1")
         ),
         (lambda table: table.histogram("id", where=3), "is neither text nor an expression"),
+        (lambda table: table.plan("name = '\udcff'"), "name is compared with '.*': expected text, without halves of"),
+        (lambda table: table.estimate(In("name", ["a", "\ud800"])), "name is compared with '.*': expected text"),
         (lambda table: table.histogram("id", bins="4"), "bins is '4': expected a whole number from 1"),
         (lambda table: table.histogram("id", bins=4.5), "bins is 4.5: expected a whole number from 1"),
         (lambda table: table.estimate_workload(n="3"), "n is '3': expected a whole number from 1"),
@@ -108,7 +111,7 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
             r"bins is array\(\[1, 2\]\): expected a whole number",
         ),
         (lambda table: table.histogram(None), "no column None: the table has id"),
-        (lambda table: table.histogram("a" * 200_000), "^no column 'a{79}: the table has id$"),
+        (lambda table: table.histogram("a" * 200_000), "^no column 'a{79}: the table has id, name$"),
         (lambda table: table.merge_partition_sketches(None, "id = 1"), "no column None: the table has id"),
         *(
             (

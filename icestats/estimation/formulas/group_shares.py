@@ -10,6 +10,8 @@ import numpy as np
 from icestats.iceberg.value_order import Floats
 
 _MOST_KINDS = 512
+MOST_GROUPS = 1e100
+"""Of a kind: with so many, each row is in a group of its own, and floats multiply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,8 @@ class GroupShares:
 
     def spread_over(self, other: GroupShares) -> GroupShares:
         """Return the groups by the columns of both, which are taken for independent."""
-        shares = np.outer(self.shares, other.shares).ravel()
-        return _merge_alike(shares, np.outer(self.counts, other.counts).ravel())
+        counts = np.minimum(np.outer(self.counts, other.counts).ravel(), MOST_GROUPS)
+        return _merge_alike(np.outer(self.shares * self.counts, other.shares * other.counts).ravel() / counts, counts)
 
     def count_met(self, row_count: float) -> float:
         """Return how many groups so many rows are expected to meet, drawn at random.
@@ -40,8 +42,9 @@ class GroupShares:
         1.0
         """
         with np.errstate(divide="ignore"):
-            missed = np.where(self.shares >= 1.0, 0.0, np.exp(row_count * np.log1p(-np.minimum(self.shares, 1.0))))
-        return min(float((self.counts * (1.0 - missed)).sum()), row_count)
+            # 1 - (1 - share)^rows, which is not 0 where a share is too small to be told from 0 beside 1.
+            met = np.where(self.shares >= 1.0, 1.0, -np.expm1(row_count * np.log1p(-np.minimum(self.shares, 1.0))))
+        return min(float((self.counts * met).sum()), row_count)
 
 
 def build_shares(rows: Sequence[float], rest_rows: float, rest_groups: float) -> GroupShares:

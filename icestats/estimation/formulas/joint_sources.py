@@ -170,7 +170,9 @@ def _build_group(
 ) -> LeafGroup:
     own = [leaf for leaf in leaves if any(leaf in edge[1] for edge in tree)]
     parts = [single[leaf] for leaf in own]
-    estimate = math.prod(float(part.estimate[0]) for part in parts) * math.exp(sum(edge[0] for edge in tree))
+    # As logarithms: the product alone may be too large for a float.
+    factor = sum(edge[0] for edge in tree) + sum(math.log(max(float(part.estimate[0]), 1e-300)) for part in parts)
+    estimate = math.exp(min(factor, 0.0)) if all(float(part.estimate[0]) for part in parts) else 0.0
     lower = max(0.0, sum(float(part.lower[0]) for part in parts) - len(parts) + 1.0)
     if len(own) == 2:
         lower = max(lower, float(tree[0][2].lower[0]))

@@ -16,7 +16,7 @@ from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.types import NestedField
 
 from icestats.answers.text import one_line
-from icestats.errors import UnsupportedError
+from icestats.errors import FilterError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.confined_io import leave_out_unknown
 from icestats.iceberg.metadata import read_document
@@ -222,6 +222,10 @@ def _build_predicate(expression: Any, schema: IcebergSchema) -> Condition:
     elif hasattr(expression, "literal"):
         literals = (expression.literal.value,)
     name = schema.find_column_name(field.field_id) or field.name
+    for one in literals:
+        if isinstance(one, str) and any("\ud800" <= character <= "\udfff" for character in one):
+            text = f"{one!r:.80}"
+            raise FilterError(f"{name} is compared with {text}: expected text, without halves of characters", text)
     return Predicate(operator, field.field_id, name, _type_text(field.field_type), literals)
 
 

@@ -63,7 +63,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     -------
     CommittedColumn or str
         The statistics; or in words why none can be added to: nothing was committed, only a Theta sketch was (as
-        Iceberg and Trino do), the column had another type then, or the Theta sketch and its `ndv` contradict.
+        Iceberg and Trino do), the column had another type then, or its statistics contradict one another.
 
     Raises
     ------
@@ -92,6 +92,9 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     items, counted = _read_sketch(storage, whole[FREQUENT_ITEMS], read_frequent_values)
     if counted.type != field.type:
         return f"its frequent items are of type {counted.type}"
+    filled = figures.value_count - figures.null_value_count - figures.nan_value_count
+    if counted.value_count != filled:
+        return f"its frequent items are of {counted.value_count:,} values, and its column statistics of {filled:,}"
     kll = None
     if item_type is not None:
         kll, _ = _read_sketch(storage, whole[KLL], partial(KllSketch.from_bytes, item_type))

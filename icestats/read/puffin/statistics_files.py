@@ -393,7 +393,7 @@ def find_joint(blobs: Sequence[CommittedBlob]) -> dict[tuple[int, int], Committe
     found: dict[tuple[int, int], CommittedBlob] = {}
     own = [b for b in blobs if b.blob.type == JOINT_STATISTICS and b.commits_behind is not None]
     for one in sorted(own, key=lambda b: b.commits_behind or 0):
-        if len(one.blob.field_ids) == 2:
+        if len(one.blob.field_ids) == len(set(one.blob.field_ids)) == 2:
             found.setdefault((one.blob.field_ids[0], one.blob.field_ids[1]), one)
     return found
 
