@@ -165,9 +165,8 @@ class _Builder:
         said = [f"histogram from KLL, ranks within {sketch.rank_error:.2%}"]
         if apart:
             share = sum(apart.common.values()) / len(apart.ndvs)
-            said.append(
-                f"{len(apart.common):,} of {counted(len(common), 'common value')} in bins of their own, {share:.1%}"
-            )
+            own = f"{len(apart.common.keys() & common):,} of {counted(len(common), 'common value')}"
+            said.append(f"{own} in bins of their own, {share:.1%}")
         elif common:
             said.append("no common value fills half a bin of its own")
         return apart or bins, "; ".join(dict.fromkeys([*said, *(found.rows.notes if found.rows else ()), *notes]))
@@ -175,7 +174,7 @@ class _Builder:
     def _has_common(self, field: Field) -> bool:
         try:
             return self.with_common and find_nearest(self.reader.blobs, FREQUENT_ITEMS, field) is not None
-        except StatisticsMissingError:
+        except (StatisticsMissingError, MetadataError):
             return False
 
     def _read_common(self, field: Field, distribution: Distribution) -> tuple[dict[Any, float], tuple[str, ...]]:

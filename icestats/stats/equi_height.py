@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
@@ -122,7 +123,10 @@ def build_around_common(
     >>> {item: count / len(bins.ndvs) for item, count in bins.common.items()}, bins.edges[-1]
     ({7: 0.625}, 900)
     """
+    # Rows that are all of one value are added to that again and again.
+    repeated = Counter(item for item, _ in added)
     weights = _weigh(sketch, ends, common, beside, added)
+    common = common and {**dict.fromkeys((item for item, count in repeated.items() if count > 1), 0.0), **common}
     total = sum(weights.values())
     limit = _limit_bins(count / total for item, count in weights.items() if item in common)
     found: list[tuple[float, dict[Any, int], list[Any]]] = []
