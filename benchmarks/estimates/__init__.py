@@ -137,7 +137,7 @@ def _open_estimators(
     """Give one estimator after another: those that come later use what earlier ones have made."""
     pairs = data.pairs
     if spark is not None:
-        from benchmarks.estimates.iceberg_estimates import Kit, SparkCbo, write_tables
+        from benchmarks.estimates.iceberg_estimates import SPARK_NAMES, Kit, SparkCbo, write_tables
 
         write_tables(home, data)
         kit = Kit(home, spark)
@@ -146,8 +146,8 @@ def _open_estimators(
             pairs = _note_dependencies(asked, data, kit) or pairs
         else:
             kit.prepare(data)
-        for by_kit in (False, True) if "spark" in arguments.estimators else ():
-            yield SparkCbo(home, spark, by_kit=by_kit)
+        for name in SPARK_NAMES if "spark" in arguments.estimators else ():
+            yield SparkCbo(home, spark, name)
     if "duckdb" in arguments.estimators:
         yield duckdb
     if server is not None:

@@ -17,12 +17,19 @@ from benchmarks.estimates.data_sets import DataSet, Pairs
 from benchmarks.estimates.estimator import Cost
 from benchmarks.estimates.questions import Question, Side
 from benchmarks.tpch_warehouse import CATALOG, catalog_properties
+from icestats.estimation.optimizer_statistics import build_reported_statistics
+from icestats.spark.optimizer_feed.optimizer_feed import read_fed
 from icestats.spark.session import active, add_catalogs, get_session, spark_catalog_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK_NAMES = {"Spark, NDV": False, "Spark, icestats' views": True}
+SPARK_NAMES = {
+    "Spark, NDV": None,
+    "Spark, icestats' views without common values": False,
+    "Spark, icestats' views": True,
+}
+"""Of each way whether views say common values; None: there are no views."""
 _SETTINGS = ("spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled", "spark.sql.statistics.histogram.enabled")
 
 
@@ -143,13 +150,12 @@ class SparkCbo:
         Where the set's tables are, with the statistics that `Kit.prepare` has committed.
     spark : pyspark.sql.SparkSession
         What a session is made from.
-    by_kit : bool
-        Whether tables are read through the views of `Table.to_spark`.
+    name : str
+        One of `SPARK_NAMES`.
     """
 
-    def __init__(self, home: Path, spark: SparkSession, *, by_kit: bool) -> None:
-        self.name = next(name for name, one in SPARK_NAMES.items() if one == by_kit)
-        self._home, self._by_kit = home, by_kit
+    def __init__(self, home: Path, spark: SparkSession, name: str) -> None:
+        self.name, self._home = name, home
         self._session = add_catalogs(spark.newSession(), {CATALOG: _catalog(home)})
 
     def prepare(self, data: DataSet) -> Cost:
@@ -159,9 +165,14 @@ class SparkCbo:
         self._session.conf.set("spark.sql.iceberg.report-column-stats", "true")
         self._session.sql(f"use {CATALOG}.{data.name}")
         begin = time.perf_counter()
-        for name in data.tables if self._by_kit else ():
+        with_common = SPARK_NAMES[self.name]
+        if with_common is None:
+            return Cost(None, time.perf_counter() - begin)
+        for name in data.tables:
             table = icestats.load(f"{data.name}.{name}", catalog=catalog_properties(self._home))
-            table.to_spark(self._session, view=name)
+            if table.snapshot is not None:
+                reported = build_reported_statistics(table._evidence, with_common=with_common)
+                read_fed(self._session, table._source, table.snapshot, table.schema, reported, name)
         return Cost(None, time.perf_counter() - begin)
 
     def estimate(self, questions: Sequence[Question]) -> list[float | None]:

@@ -213,8 +213,8 @@ REPORTED = pa.schema(
 )
 """One row per top-level column that an optimizer is told of, over live rows: distinct values, nulls, lengths in bytes
 of its values, bounds as text, and the edges of an equi-height histogram of `bin_count` bins, as doubles (dates in days,
-timestamps in microseconds since 1970-01-01). Null where nothing is reported; `sources` says why, or where each figure
-comes from."""
+timestamps in microseconds since 1970-01-01); a common value that has bins of its own is as many edges. Null where
+nothing is reported; `sources` says why, or where each figure comes from."""
 
 
 PARTITION_MAPS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -10,15 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import IcestatsError, MetadataError
+from icestats.answers.text import counted
+from icestats.errors import IcestatsError, MetadataError, StatisticsMissingError
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.sketch_sources import Distribution, count_live
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
-from icestats.read.puffin.statistics_files import KLL, find_nearest
+from icestats.read.puffin.statistics_files import FREQUENT_ITEMS, KLL, find_nearest
 from icestats.stats.column_accumulator import can_sketch
-from icestats.stats.equi_height import EquiHeightBins, build_equi_height, find_deviation
-from icestats.stats.kll_items import item_type_of, to_item
+from icestats.stats.equi_height import (
+    EquiHeightBins,
+    build_around_common,
+    build_equi_height,
+    find_deviation,
+    place_between,
+)
+from icestats.stats.kll_items import item_beside, item_type_of, to_item
 from icestats.stats.reported_statistics import ReportedColumn, ReportedStatistics
 
 _WIDTHS = {"boolean": 1, "int": 4, "float": 4, "date": 4, "long": 8, "double": 8, "timestamptz": 8, "uuid": 36}
@@ -28,6 +36,8 @@ _FEW_ADDED = 64
 """Into how many values rows beyond a sketch's ends are spread."""
 _KEY_LIKE = 0.1
 """The share of rows from which on distinct values are taken to grow and shrink with them."""
+_STANDS_OUT = 2
+"""A value with more than so many times the rows of an average one is not as common as the others."""
 _NOT_TAKEN = {
     "timestamp": "Spark's estimates fail on statistics of timestamps without a zone",
     "timestamp_ns": "Spark has no such type",
@@ -36,20 +46,22 @@ _NOT_TAKEN = {
 }
 
 
-def build_reported_statistics(evidence: Evidence) -> ReportedStatistics:
+def build_reported_statistics(evidence: Evidence, *, with_common: bool = True) -> ReportedStatistics:
     """Build what Spark's optimizer is told of a snapshot. Reads manifests' roll-ups and statistics files, no data.
 
     Parameters
     ----------
     evidence : Evidence
         The snapshot.
+    with_common : bool
+        Whether committed common values have bins of their own.
     """
-    return _Builder(evidence).build()
+    return _Builder(evidence, with_common).build()
 
 
 class _Builder:
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence, self.reader = evidence, evidence.reader
+    def __init__(self, evidence: Evidence, with_common: bool) -> None:
+        self.evidence, self.reader, self.with_common = evidence, evidence.reader, with_common
         self.notes: list[str] = []
         self.distributions: dict[int, Distribution] = {}
 
@@ -112,6 +124,8 @@ class _Builder:
                 return "its bounds are unknown or not finite"
             bins, said = self._build_bins(field, bounds, ndv)
             sources += [f"bounds {provenance['lower_bound']}", said]
+        if bins is None and self._has_common(field):
+            sources.append("common values are committed, and not said: Spark knows them by a histogram only")
         return ReportedColumn(field.name, field.type, ndv, nulls, *lengths, bounds, bins, "; ".join(sources))
 
     def _count_nulls(self, known: dict[str, Any]) -> int | None:
@@ -138,14 +152,43 @@ class _Builder:
         sketch = found.sketch
         added = self._spread_added(field, found, bounds)
         bins = build_equi_height(sketch, ndv, ends=bounds, added=added)
-        if field.type in ("int", "long") and find_deviation(bins) <= max(sketch.rank_error, 1 / len(bins.ndvs)):
+        is_even = field.type in ("int", "long") and find_deviation(bins) <= max(sketch.rank_error, 1 / len(bins.ndvs))
+        common, notes = self._read_common(field, found)
+        apart = build_around_common(
+            sketch, ndv, ends=bounds, common=common, beside=partial(item_beside, field.type), added=added
+        )
+        if is_even and not (apart and max(apart.common.values()) * ndv > _STANDS_OUT * len(apart.ndvs)):
             return None, (
                 "no histogram: values spread evenly between the bounds, and Spark takes a join of two histograms for "
                 "one of unfiltered tables"
             )
-        said = f"histogram from KLL, ranks within {sketch.rank_error:.2%}"
-        notes = found.rows.notes if found.rows else ()
-        return bins, "; ".join([said, *notes])
+        said = [f"histogram from KLL, ranks within {sketch.rank_error:.2%}"]
+        if apart:
+            share = sum(apart.common.values()) / len(apart.ndvs)
+            own = f"{len(apart.common.keys() & common):,} of {counted(len(common), 'common value')}"
+            said.append(f"{own} in bins of their own, {share:.1%}")
+        elif common:
+            said.append("no common value fills half a bin of its own")
+        return apart or bins, "; ".join(dict.fromkeys([*said, *(found.rows.notes if found.rows else ()), *notes]))
+
+    def _has_common(self, field: Field) -> bool:
+        try:
+            return self.with_common and find_nearest(self.reader.blobs, FREQUENT_ITEMS, field) is not None
+        except (StatisticsMissingError, MetadataError):
+            return False
+
+    def _read_common(self, field: Field, distribution: Distribution) -> tuple[dict[Any, float], tuple[str, ...]]:
+        """Return common values, each with how many of a sketch's values it is, and what to know of their age."""
+        try:
+            found = self.evidence.read_frequent(field) if self.with_common else None
+        except MetadataError as error:
+            self.notes.append(f"no common values of {field.name} are used: {error}")
+            return {}, ()
+        if found is None or not found.values.value_count:
+            return {}, ()
+        scale = distribution.sketch.n / found.values.value_count
+        counts = {value: (item.lower + item.upper) / 2 * scale for value, item in found.by_value.items()}
+        return counts, found.rows.notes
 
     def _spread_added(self, field: Field, found: Distribution, bounds: tuple[Any, Any]) -> list[tuple[Any, float]]:
         """Return values for what the sketch does not know: NaN, which Spark orders last, and rows beyond its ends."""
@@ -161,7 +204,7 @@ class _Builder:
                 if start < end or low == high == end:
                     pieces = max(1, _FEW_ADDED // len(parts))
                     weight = count * (float(end - start) / float(high - low) if high > low else 1.0) / pieces
-                    added += [(_between(start, end, (i + 1) / pieces), weight) for i in range(pieces)]
+                    added += [(place_between(start, end, (i + 1) / pieces), weight) for i in range(pieces)]
                     break
         return added
 
@@ -180,10 +223,6 @@ class _Builder:
             if row["added_rows_count"] and (bounds := _read_bounds(field, ends)) is not None:
                 found.append((bounds, float(row["added_rows_count"])))
         return found
-
-
-def _between(low: Any, high: Any, share: float) -> Any:
-    return low + (high - low) * share if isinstance(low, float) else low + round((high - low) * share)
 
 
 def _find_lengths(type_text: str, known: dict[str, Any]) -> tuple[int, int]:

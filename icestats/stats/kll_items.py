@@ -7,6 +7,8 @@ import math
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
+
 from icestats.errors import CallError
 from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_value, parse_type, to_integer
 
@@ -85,6 +87,20 @@ def item_value(type_text: str, item: Any) -> Any:
     if kind.is_timestamp or kind.name in ("date", "time"):
         return _time_value(type_text, item, 4 if kind.name == "date" else 8)
     return item
+
+
+def item_beside(type_text: str, item: Any, way: int) -> Any:
+    """Return the item of the next value of a column of numbers or times, or with -1 of the last one before.
+
+    Examples
+    --------
+    >>> item_beside("decimal(9, 2)", 150, 1), item_beside("double", 1.0, 1), item_beside("float", 1.0, -1)
+    (151, 1.0000000000000002, 0.9999999403953552)
+    """
+    kind = parse_type(type_text).name
+    if kind == "float":
+        return float(np.nextafter(np.float32(item), np.float32(way * np.inf)))
+    return math.nextafter(item, way * math.inf) if kind == "double" else item + way
 
 
 def _time_value(type_text: str, item: Any, size: int) -> Any:

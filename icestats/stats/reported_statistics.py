@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from icestats.answers.markup import build_answer, build_table, element
@@ -15,7 +17,10 @@ from icestats.answers.schemas import REPORTED
 from icestats.answers.text import align, counted, printable_lines, render_count
 from icestats.iceberg.types import parse_type
 from icestats.stats.equi_height import EquiHeightBins
-from icestats.stats.kll_items import item_value
+from icestats.stats.kll_items import item_beside, item_value
+
+_MANY = 10
+"""A bin of so many values adds little to that of a value that it touches: Spark adds a bin's rows by its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +134,39 @@ def _document(column: ReportedColumn, row_count: int) -> dict[str, Any]:
         "avg_length": column.avg_length,
         "max_length": column.max_length,
         "bin_height": 0.0,
-        "edges": [],
+        "bin_lows": [],
+        "bin_highs": [],
         "bin_ndvs": [],
     }
     if column.bounds is not None:
         found["min"], found["max"] = (_spark_text(column.type, bound) for bound in column.bounds)
     if column.bins is not None:
         found["bin_height"] = (row_count - (column.null_count or 0)) / len(column.bins.ndvs)
-        found["edges"], found["bin_ndvs"] = list(_numbers(column.type, column.bins.edges)), list(column.bins.ndvs)
+        found["bin_ndvs"] = list(column.bins.ndvs)
+        found["bin_lows"], found["bin_highs"] = _bin_ends(column.type, column.bins)
     return found
+
+
+def _bin_ends(type_text: str, bins: EquiHeightBins) -> tuple[list[float], list[float]]:
+    """Return where bins begin and end, as the doubles that Spark compares.
+
+    Spark's joins take a bin without a width for no rows at all where it lies within a wider one of the other side. So
+    where values are whole, a bin reaches from its first to just before the one behind its last. And Spark takes one of
+    a value's own bins for less, and one for more, than the value, unless the bins beside them touch it.
+    """
+    edges = list(_numbers(type_text, bins.edges))
+    lows, highs = edges[:-1], edges[1:]
+    if not bins.common:
+        return lows, highs
+    following = [item_beside(type_text, low, 1) if low == high else high for low, high in pairwise(bins.edges)]
+    before = np.float32 if parse_type(type_text).name == "float" else np.float64
+    highs = [float(np.nextafter(before(number), before(-np.inf))) for number in _numbers(type_text, following)]
+    highs = [*map(max, lows, highs[:-1]), edges[-1]]
+    for place, ndv in enumerate(bins.ndvs):
+        if ndv >= _MANY and bins.edges[place] not in bins.common:
+            highs[place] = edges[place + 1] if bins.edges[place + 1] in bins.common else highs[place]
+            lows[place] = edges[place - 1] if place and bins.edges[place - 1] in bins.common else lows[place]
+    return lows, highs
 
 
 def _spark_text(type_text: str, item: Any) -> str:

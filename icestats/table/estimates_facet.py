@@ -374,7 +374,8 @@ class Estimating(Contents):
 
         Spark reads the snapshot as it always does; only what a scan reports to the optimizer is different: live rows,
         bytes by the columns that are read, and of each column distinct values, bounds, nulls, lengths, and an
-        equi-height histogram from its KLL sketch. `reported_statistics()` shows these figures.
+        equi-height histogram from its KLL sketch, in which committed common values have bins of their own.
+        `reported_statistics()` shows these figures.
 
         Parameters
         ----------

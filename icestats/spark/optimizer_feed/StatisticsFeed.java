@@ -377,7 +377,8 @@ final class ColumnFigures {
   private final Object min;
   private final Object max;
   private final double height;
-  private final double[] edges;
+  private final double[] lows;
+  private final double[] highs;
   private final long[] ndvs;
 
   ColumnFigures(JsonNode json) {
@@ -390,26 +391,28 @@ final class ColumnFigures {
     min = json.has("min") ? parse(json.get("min").asText()) : null;
     max = json.has("max") ? parse(json.get("max").asText()) : null;
     height = json.get("bin_height").asDouble();
-    edges = new double[json.get("edges").size()];
+    lows = readEnds(json.get("bin_lows"));
+    highs = readEnds(json.get("bin_highs"));
     ndvs = new long[json.get("bin_ndvs").size()];
-    Iterator edge = json.get("edges").elements();
-    for (int i = 0; edge.hasNext(); i++) {
-      double value = ((JsonNode) edge.next()).asDouble();
+    for (int i = 0; i < ndvs.length; i++) {
+      ndvs[i] = ((JsonNode) json.get("bin_ndvs").get(i)).asLong();
+    }
+    if (ndvs.length > 0) {
+      // Spark asserts that bounds are within the bins.
+      lows[0] = number(min);
+      highs[ndvs.length - 1] = number(max);
+    }
+  }
+
+  private double[] readEnds(JsonNode json) {
+    double[] ends = new double[json.size()];
+    for (int i = 0; i < ends.length; i++) {
+      double value = ((JsonNode) json.get(i)).asDouble();
       // Spark makes doubles of a float's text: 0.1, not 0.10000000149011612.
-      edges[i] = type.equals("float") ? Double.parseDouble(Float.toString((float) value)) : value;
+      value = type.equals("float") ? Double.parseDouble(Float.toString((float) value)) : value;
+      ends[i] = Math.min(Math.max(value, number(min)), number(max));
     }
-    Iterator count = json.get("bin_ndvs").elements();
-    for (int i = 0; count.hasNext(); i++) {
-      ndvs[i] = ((JsonNode) count.next()).asLong();
-    }
-    if (edges.length > 0) {
-      // Spark asserts that bounds are within the edges.
-      edges[0] = number(min);
-      edges[edges.length - 1] = number(max);
-      for (int i = 1; i < edges.length - 1; i++) {
-        edges[i] = Math.min(Math.max(edges[i], edges[0]), edges[edges.length - 1]);
-      }
-    }
+    return ends;
   }
 
   private Object parse(String text) {
@@ -491,7 +494,7 @@ final class ColumnFigures {
       distinct = Math.max(distinct, values > 0 ? 1 : 0);
     }
     distinct = distinct == Long.MAX_VALUE ? UNKNOWN : distinct;
-    Histogram histogram = edges.length < 2 ? null : new EquiHeight(height * share, edges, ndvs);
+    Histogram histogram = ndvs.length == 0 ? null : new EquiHeight(height * share, lows, highs, ndvs);
     return new Reported(distinct, low, high, nullRows, this, histogram);
   }
 
@@ -573,11 +576,11 @@ final class EquiHeight implements Histogram {
   private final double height;
   private final HistogramBin[] bins;
 
-  EquiHeight(double height, double[] edges, long[] ndvs) {
+  EquiHeight(double height, double[] lows, double[] highs, long[] ndvs) {
     this.height = height;
     bins = new HistogramBin[ndvs.length];
     for (int i = 0; i < bins.length; i++) {
-      bins[i] = new Bin(edges[i], edges[i + 1], ndvs[i]);
+      bins[i] = new Bin(lows[i], highs[i], ndvs[i]);
     }
   }
 
