@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -12,6 +14,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 import icestats
 from icestats.table.statistics import Statistics
 from icestats_widgets import Explorer
+from icestats_widgets.reading.filters.filter_completion import complete_filter
 from tests.computed_statistics import SIZES, compute_here
 from tests.scanned_partitions import scan
 from tests.widgets.blocks_of_parts import find_blocks, find_texts
@@ -47,6 +50,21 @@ def test_common_values_have_a_bar_each_and_a_click_asks_for_one(catalog, catalog
     for odd in ({"key": "9"}, {"key": "x"}, None, {}):
         explorer.parts["histogram"].on_values_choose(odd)
     assert explorer.state.clauses == before
+
+
+def test_common_values_complete_a_filter(catalog, catalog_properties):
+    day = [dt.date(2026, 9, 1)] * 900 + [dt.date(2026, 9, 2)] * 99 + [dt.date(2026, 9, 3)]
+    rows = pa.table({"day": day, "status": ["it's ok"] * 970 + ["y" * 300] * 30, "price": [0.5] * 999 + [7.25]})
+    state = open_explorer(catalog, catalog_properties, rows, "status").state
+
+    def complete(text):
+        return {(item.text, item.about) for item in complete_filter(state, text, len(text)).items}
+
+    assert ("'2026-09-02'", "common: 99 rows") in complete("day = ")
+    assert ("'it''s ok'", "common: 970 rows") in complete("status = ")
+    assert ("0.5", "common: 999 rows") in complete("price = ")
+    assert not [item for item in complete("status = ") if "yyy" in item[0]], "a value that may be cut is none"
+    assert state.table.plan("status = 'it''s ok'").funnel.kept_files.size == 1
 
 
 def test_values_that_are_there_once_have_no_bars(catalog, catalog_properties):

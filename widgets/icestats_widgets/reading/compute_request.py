@@ -20,6 +20,7 @@ from icestats.read.puffin.statistics_files import (
     THETA,
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
+from icestats.stats.frequent_items import CAPACITY, MOST_PAYLOAD_BYTES, estimate_stored_size
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.kll_layout import MAX_K
 from icestats.stats.partition_sketches import choose_size, estimate_size, find_default_limit
@@ -27,6 +28,8 @@ from icestats.table.table import Table
 from icestats_widgets.state import ExplorerState
 
 K, LG_K = 200, 12
+_VALUE_BYTES = 16
+"""What a common value is taken to have."""
 _SCANNED = (THETA, KLL, FREQUENT_ITEMS, COLUMN_STATISTICS, PARTITION_SKETCHES)
 
 
@@ -189,8 +192,9 @@ def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
         files = None if state.overview is None else state.overview.data_file_count
         columns = f"{counted(len(fields), 'column')}{_size(fields, state.columns)}"
         texts.append(f"reads {columns} of {counted(files, 'data file')} once, with PySpark")
-        size = estimate_size(_sketched(fields), [10**9], k=_find_k(sketches), lg_k=LG_K)
-        texts.append(f"writes at most {render_bytes(size.size_bytes)} of sketches")
+        size = estimate_size(_sketched(fields), [10**9], k=_find_k(sketches), lg_k=LG_K).size_bytes
+        size += len(_sketched(fields)) * estimate_stored_size(CAPACITY, _VALUE_BYTES, MOST_PAYLOAD_BYTES)
+        texts.append(f"writes up to about {render_bytes(size)} of sketches and common values")
     if request.by_partition:
         texts.append(_by_partition(fields, partitions, _find_k(sketches)))
     if request.partitions or request.manifests:

@@ -1,4 +1,4 @@
-"""Values of a column that are worth filtering by: from partitions, the committed sketch, and bounds."""
+"""Values of a column that are worth filtering by: from partitions, common values, the committed sketch, and bounds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.text import counted
+from icestats.answers.text import counted, render_rows
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import decode_value, parse_type
 from icestats.plan.filters.filter_text import write_column, write_value
+from icestats.stats.frequent_items import VALUE_LENGTH
+from icestats.stats.kll_items import item_type_of, item_value, to_item
 from icestats_widgets.reading.selection import FieldRange, Selection
 from icestats_widgets.state import ExplorerState
 
@@ -31,7 +33,7 @@ class Value(NamedTuple):
 
 
 def find_values(state: ExplorerState, field: Field) -> Iterator[Value]:
-    """Yield values of a column without repeats: those of partitions first, then quantiles, then bounds.
+    """Yield values of a column without repeats: of partitions first, then common ones, then quantiles, then bounds.
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ def find_values(state: ExplorerState, field: Field) -> Iterator[Value]:
     if field.type == "boolean":
         yield from (Value("true", ""), Value("false", ""))
         return
-    for value, about in (*_partition_values(state, field), *_quantiles(state, field), *_bounds(state, field)):
+    known = (_partition_values, _common_values, _quantiles, _bounds)
+    for value, about in (one for find in known for one in find(state, field)):
         text = write_value(field.type, value) if not isinstance(value, str) or field.type == "string" else value
         if text is not None and text not in seen:
             seen.add(text)
@@ -88,6 +91,15 @@ def _first_value(found: Any, value: Any, schema: Schema) -> Any:
     return None if told is None else told.partition(" >= ")[2].partition(" and ")[0]
 
 
+def _common_values(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
+    if item_type_of(field.type) is None:
+        return
+    for one in (_row(state, field) or {}).get("common_values") or ():
+        if one["rows_at_least"] > 1 and len(one["value"]) < VALUE_LENGTH:
+            value = item_value(field.type, to_item(field.type, one["value"]))
+            yield value, f"common: {render_rows(one['rows_at_least'], one['rows_at_most'])}"
+
+
 def _quantiles(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
     part, spark = state.histogram, state.sparks.get(field.name)
     is_shown = part is not None and part.histogram.column == field.name
@@ -97,13 +109,19 @@ def _quantiles(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
 
 
 def _bounds(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
-    if state.columns is None:
-        return
-    row = state.columns.filter(pc.equal(state.columns["field_id"], field.field_id)).to_pylist()
+    row = _row(state, field) or {}
     for name, about in (("lower_bound", "lower bound"), ("upper_bound", "upper bound")):
-        value = _decoded(field.type, row[0][name]) if row else None
+        value = _decoded(field.type, row.get(name))
         if value is not None:
             yield value, about
+
+
+def _row(state: ExplorerState, field: Field) -> dict[str, Any] | None:
+    """Return a column's row of `schemas.COLUMNS`."""
+    if state.columns is None:
+        return None
+    rows = state.columns.filter(pc.equal(state.columns["field_id"], field.field_id)).to_pylist()
+    return rows[0] if rows else None
 
 
 def suggest_filters(columns: pa.Table, schema: Schema) -> list[str]:
