@@ -118,23 +118,22 @@ def estimate_common(leaf: Leaf, found: FrequentColumn | None) -> Selectivity:
         return build_unknown(f"{leaf.text}: {committed}")
     if not found.row_count:
         return build_selectivity(np.zeros(1), np.zeros(1), np.zeros(1))
-    values, others = leaf.values, 0.0
-    if values.has_null:
-        others += found.null_count
-    if values.has_nan:
-        others += found.nan_count
-    gaps = values.gaps
-    rows, lower, upper = _count(ValueSet(gaps) if gaps else values, found)
-    if gaps:
-        total = found.values.value_count
-        rows, lower, upper = total - rows, total - upper, total - lower
-    estimate, least, most = (np.asarray([(part + others) / found.row_count]) for part in (rows, lower, upper))
+    values = leaf.values
+    others = (found.null_count if values.has_null else 0) + (found.nan_count if values.has_nan else 0)
+    estimate, least, most = (np.asarray([(part + others) / found.row_count]) for part in count_values_in(values, found))
     reason = f"{leaf.text}: no KLL sketch of {leaf.column}, and a range may hold other than common values"
     return build_selectivity(estimate, least, most, (reason,))
 
 
+def count_values_in(values: ValueSet, found: FrequentColumn) -> tuple[float, float, float]:
+    """Return how many values, neither null nor NaN, are in a set: estimated (NaN: unknown), at least, at most."""
+    if not values.gaps:
+        return _count(values, found)
+    (rows, lower, upper), total = _count(ValueSet(values.gaps), found), found.values.value_count
+    return total - rows, total - upper, total - lower
+
+
 def _count(values: ValueSet, found: FrequentColumn) -> tuple[float, float, float]:
-    """Return how many values are in a set: estimated (NaN: unknown), at least, at most."""
     matched = _match(values, found)
     points, ranges = values.points, values.ranges
     total, others = found.values.value_count, found.values.others_at_most
