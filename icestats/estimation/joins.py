@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from icestats.estimation.evidence import Evidence
-from icestats.estimation.formulas.common_keys import JoinKey, build_join_key, estimate_join_rows
+from icestats.estimation.formulas.common_keys import JoinKey, KeyCounts, count_key, estimate_join_rows
+from icestats.estimation.formulas.filtered_keys import SampledKeys, correct_join, thin_keys
+from icestats.estimation.formulas.frequent_sources import estimate_common
 from icestats.estimation.formulas.grouped_sources import Question
+from icestats.estimation.formulas.sampled_rows import read_sampled
 from icestats.estimation.formulas.sketch_sources import estimate_ndv
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.row_filter import carry_over
-from icestats.plan.filters.value_sets import All, Leaf
+from icestats.plan.filters.value_sets import NUMBERS, All, Leaf
 from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
@@ -51,6 +54,8 @@ class JoinSide:
 
     share_of_keys: float = 1.0
     """How many of the distinct keys are left by what the filter says of the key itself."""
+    sampled: SampledKeys | None = None
+    """The keys of sampled rows; None: there are none, or the filter is about columns that were not sampled with it."""
 
     @property
     def every_key(self) -> float:
@@ -92,8 +97,9 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
     if leaf is not None:
         share = float(np.nan_to_num(estimate_ndv(leaf, distinct, table).estimate[0], nan=1.0))
     if common is not None and rows is not None:
-        counted = build_join_key(common, distinct.theta, rows, None if leaf is None else leaf.values)
-        share = min(counted.counts.distinct / max(common.ndv, 1.0), 1.0)
+        counts = _thin(evidence, question, key, count_key(common, None if leaf is None else leaf.values))
+        counted = JoinKey(counts.scale_to(rows), distinct.theta)
+        share = min(counts.distinct / max(common.ndv, 1.0), 1.0)
     value_count = float(table.row_counts.sum()) * (1.0 - nulls)
     return JoinSide(
         f"{name}.{key.name}",
@@ -107,7 +113,37 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         distinct.hashing,
         counted,
         share,
+        _sample_keys(evidence, question, key),
     )
+
+
+def _thin(evidence: Evidence, question: Question, key: Field, counts: KeyCounts) -> KeyCounts:
+    """Return what the predicates on other columns leave of the keys, where these have statistics together with it."""
+    leaves = {leaf.field_id: leaf for leaf in _list_all(question) if leaf.field_id != key.field_id}
+    for pair, found in evidence.read_together([key.field_id, *leaves]).items():
+        if key.field_id in pair:
+            side = pair.index(key.field_id)
+            leaf = leaves[pair[1 - side]]
+            share = float(estimate_common(leaf, evidence.read_frequent(_find(evidence, leaf))).estimate[0])
+            counts = counts if math.isnan(share) else thin_keys(counts, found, side, leaf, share)
+    return counts
+
+
+def _sample_keys(evidence: Evidence, question: Question, key: Field) -> SampledKeys | None:
+    """Return the keys of the sampled rows that a filter leaves; None: its columns were not sampled together."""
+    every = Leaf(key.field_id, key.name, key.type, NUMBERS, f"{key.name} is not null")
+    leaves = [every, *_list_all(question)]
+    columns = {leaf: evidence.read_frequent(_find(evidence, leaf)) for leaf in leaves}
+    meets, column = read_sampled(columns), columns[every]
+    if column is None or len(meets) < len(leaves) or set(question.leaves) - set(leaves):
+        return None
+    kept = np.flatnonzero(np.logical_and.reduce([*meets.values()])).tolist()
+    sample = column.values.sample
+    return SampledKeys(column.sampled[: len(meets[every])], kept, (sample.seed, sample.row_count))
+
+
+def _find(evidence: Evidence, leaf: Leaf) -> Field:
+    return evidence.reader.schema.find(leaf.column)
 
 
 def carry_keys(questions: tuple[Question, Question], keys: tuple[Field, Field]) -> tuple[Question, Question]:
@@ -121,9 +157,14 @@ def carry_keys(questions: tuple[Question, Question], keys: tuple[Field, Field]) 
 
 def find_leaf(question: Question, field: Field) -> Leaf | None:
     """Return the predicate that every row of a filter meets on a column; None: there is none."""
+    return next((one for one in _list_all(question) if one.field_id == field.field_id), None)
+
+
+def _list_all(question: Question) -> list[Leaf]:
+    """The predicates that every row of a filter meets, each on another column."""
     predicate = question.predicate
     parts = predicate.parts if isinstance(predicate, All) else (predicate,)
-    return next((one for one in parts if isinstance(one, Leaf) and one.field_id == field.field_id), None)
+    return [one for one in parts if isinstance(one, Leaf)]
 
 
 def _leaves_out_null(question: Question, key: Field) -> bool:
@@ -196,9 +237,12 @@ def estimate_join_by_items(left: JoinSide, right: JoinSide) -> SourceEstimate:
     is_alike = left.type == right.type and not _explain_hashing(left, right)
     common = estimate_common_values(*thetas).estimate if is_alike else min(left.every_key, right.every_key)
     found = estimate_join_rows(left.key, right.key, common)
+    if left.sampled and right.sampled and left.row_count and right.row_count:
+        found = correct_join(found, (left.row_count, right.row_count), (left.sampled, right.sampled))
     assumes = (
         f"common keys joined one by one; {common:,.0f} keys are on both sides, the rest of each with as many rows as "
-        "one another; what filters leave of other columns is the same share of each key"
+        "one another; what filters leave of other columns is the same share of each key, but for what common pairs and "
+        "sampled rows say"
     )
     return SourceEstimate(
         source,

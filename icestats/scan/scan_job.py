@@ -21,6 +21,7 @@ from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.joint_statistics import PairAccumulator, encode_column
+from icestats.stats.row_sample import draw_numbers
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ class ScanJob:
 
     def update(self, accumulators: Accumulators, columns: Sequence[pa.Array]) -> None:
         """Add rows, a column a field."""
+        numbers = draw_numbers(len(columns[0])) if columns else None
         for accumulator, column in zip(column_accumulators(accumulators), columns, strict=True):
-            accumulator.update(column)
+            accumulator.update(column, numbers)
         used = {place for pair in self.pairs for place in pair}
         encoded = {place: encode_column(columns[place], self.fields[place].type) for place in used}
         for together, (one, other) in zip(pair_accumulators(accumulators), self.pairs, strict=True):

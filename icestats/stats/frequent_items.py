@@ -4,12 +4,14 @@ A sketch keeps up to `capacity` values. Of a value it has the rows that were cou
 many rows may have gone uncounted before. Of all values that are not kept, it knows how many rows one may have at most.
 The payload of an `icestats-frequent-items-v1` blob:
 
-    {"type": "string", "value-count": 10, "others-at-most": 2, "items": [["<hex>", 5, 0], ["<hex>", 3, 1], ...]}
+    {"type": "string", "value-count": 10, "others-at-most": 2, "items": [["<hex>", 5, 0], ["<hex>", 3, 1], ...],
+     "sample": {...}}
 
 `value-count` is the number of values that are neither null nor NaN. An item is a value, single-value serialised
 (Iceberg spec, Appendix D), the rows that it has at least, and how many more it may have; most common first. -0.0 is
 counted as 0.0. Strings and binaries that are longer than `VALUE_LENGTH` are cut to that; `"is-cut": true` says that
-there are some, and then the rows of a value of that length are those of all values that begin so.
+there are some, and then the rows of a value of that length are those of all values that begin so. `sample` is of the
+column's rows, as `row_sample` has it.
 
 Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams" (Space
 Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, for merging.
@@ -18,7 +20,7 @@ Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -27,13 +29,14 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_value, parse_type
+from icestats.stats.row_sample import RowSample
 
 CAPACITY: Final = 1_024
 """How many values a sketch keeps."""
 VALUE_LENGTH: Final = 256
 """Longer strings, in characters, and binaries, in bytes, are cut to this."""
 MOST_PAYLOAD_BYTES: Final = 128 << 10
-"""What a sketch takes in a file, before it is compressed."""
+"""What the items of a sketch take in a file, before they are compressed."""
 
 _Counts = npt.NDArray[np.int64]
 _WORD_BYTES = {"boolean": 1, "int": 4, "date": 4, "float": 4}
@@ -148,15 +151,17 @@ class FrequentItems:
             values, counts, slacks = values.take(pa.array(kept)), counts[kept], slacks[kept]
         self.values, self.counts, self.slacks = values, counts, slacks
 
-    def to_bytes(self, type_text: str, size_bytes: int = MOST_PAYLOAD_BYTES) -> bytes:
+    def to_bytes(self, type_text: str, sample: RowSample, size_bytes: int = MOST_PAYLOAD_BYTES) -> bytes:
         """Return the payload of a blob.
 
         Parameters
         ----------
         type_text : str
             The Iceberg type of the column.
+        sample : RowSample
+            Of the column's rows.
         size_bytes : int
-            Less common values are left out until the payload takes no more, uncompressed; and all where none has for
+            Less common values are left out until the items take no more, uncompressed; and all where none has for
             certain as many rows as another one may have.
         """
         values = [] if self.values is None else self.values.to_pylist()
@@ -173,7 +178,8 @@ class FrequentItems:
                 items.append((text, count, slack))
         document = {"type": type_text, "value-count": self.value_count, "others-at-most": others}
         document |= {"is-cut": True} if self.is_cut else {}
-        return json.dumps(document | {"items": items}, separators=(",", ":")).encode()
+        document |= {"items": items, "sample": sample.to_document()}
+        return json.dumps(document, separators=(",", ":")).encode()
 
     @classmethod
     def restore(
@@ -212,6 +218,8 @@ class FrequentValues:
     """No other value has more rows."""
     items: tuple[FrequentItem, ...]
     """Most common first."""
+    sample: RowSample = field(compare=False)
+    """Of the column's rows."""
     is_cut: bool = False
     """Whether an item of `VALUE_LENGTH` may stand for longer values that begin so."""
 
@@ -241,6 +249,7 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
             int(document["value-count"]),
             int(document["others-at-most"]),
             items,
+            RowSample.from_document(document["sample"], type_text),
             bool(document.get("is-cut", False)),
         )
         for item in items:
@@ -269,7 +278,8 @@ def merge_frequent_items(first: bytes, second: bytes) -> bytes:
         raise ValueError(f"frequent items of type {other.type} cannot be merged into those of type {one.type}")
     merged = FrequentItems.from_values(one)
     merged.merge(FrequentItems.from_values(other))
-    return merged.to_bytes(one.type)
+    one.sample.merge(other.sample)
+    return merged.to_bytes(one.type, one.sample)
 
 
 def is_counted_by_word(kind: PrimitiveType) -> bool:

@@ -46,10 +46,15 @@ class KeyCounts:
         """Rows of a value that is not among the common ones."""
         return self.rest / self.rest_distinct if self.rest_distinct >= 1.0 else 0.0
 
+    def rows_of(self, value: Any) -> float:
+        """Return the rows of a common value before any filter."""
+        item = self.column.by_value[value]
+        return (item.lower + item.upper) / 2.0
+
     def scale_to(self, row_count: float) -> KeyCounts:
         """Return the same with so many rows in all: of each value the same share is left."""
         total = sum(self.counted.values()) + self.rest
-        factor = min(row_count / total, 1.0) if total else 0.0
+        factor = row_count / total if total else 0.0
         counted = {value: rows * factor for value, rows in self.counted.items()}
         return replace(self, counted=counted, rest=max(row_count - sum(counted.values()), 0.0))
 
@@ -105,23 +110,6 @@ class JoinKey:
     counts: KeyCounts
     theta: ThetaSketch
     """Of all of its values."""
-
-
-def build_join_key(column: FrequentColumn, theta: ThetaSketch, row_count: float, values: ValueSet | None) -> JoinKey:
-    """Build the key of one side.
-
-    Parameters
-    ----------
-    column : FrequentColumn
-        The key's column.
-    theta : ThetaSketch
-        Of the column.
-    row_count : float
-        Rows whose key is neither null nor filtered out.
-    values : ValueSet or None
-        What the filter leaves of the key's values; None: all.
-    """
-    return JoinKey(count_key(column, values).scale_to(row_count), theta)
 
 
 def estimate_join_rows(left: JoinKey, right: JoinKey, common_keys: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from icestats.estimation.formulas.near_values import CLEAR, NumberGrid, build_grid
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, build_unknown
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows, share_between
 from icestats.iceberg.types import decode_value
@@ -50,6 +51,12 @@ class FrequentColumn:
         """Items that may stand for longer values, with what these begin with."""
         return [(value, item) for value, item in self._items() if self._is_cut(value)]
 
+    @cached_property
+    def sampled(self) -> list[Any]:
+        """The values of the sampled rows, as `value_sets.build_item` has them; None: null."""
+        kind = self.values.type
+        return [None if one is None else build_item(kind, decode_value(kind, one)) for one in self.values.sample.values]
+
     def _items(self) -> Iterator[tuple[Any, FrequentItem]]:
         for item in self.values.items:
             yield build_item(self.values.type, decode_value(self.values.type, item.value)), item
@@ -80,6 +87,18 @@ class FrequentColumn:
             return 0.0
         distinct = max(self.ndv - len(self.values.items), 1.0)
         return min(self.rest / distinct, float(self.values.others_at_most))
+
+    def count_another(self, value: Any) -> float:
+        """Return the rows of a value that is not among the common ones, if it is there: no fewer than those near it."""
+        mean = self.rows_of_another
+        if self._grid is None or isinstance(value, str | bytes):
+            return mean
+        near = self._grid.estimate(value, self.row_count / len(self.sampled))
+        return min(near, float(self.values.others_at_most)) if near > CLEAR * mean else mean
+
+    @cached_property
+    def _grid(self) -> NumberGrid | None:
+        return build_grid(self.by_value, self.sampled)
 
 
 @dataclass(slots=True)
@@ -145,7 +164,8 @@ def _count(values: ValueSet, found: FrequentColumn) -> tuple[float, float, float
     if not ranges:
         upper = min(upper, float(matched.upper + unmatched * others))
     middle = (matched.lower + matched.upper) / 2.0
-    rows = middle + unmatched * found.rows_of_another if unmatched else middle
+    others_rows = [found.count_another(one.low[1]) for one in points if one.low[1] not in found.by_value]
+    rows = middle + sum(others_rows) + (unmatched - len(others_rows)) * found.rows_of_another if unmatched else middle
     if ranges and found.rest:
         rows = np.nan
         if found.distribution is not None:
