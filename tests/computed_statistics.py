@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,9 @@ from icestats.table.statistics import Statistics
 SIZES = Sizes(200, 12, 200, 12)
 
 
-def compute_here(table: icestats.Table, *, together: Any = None, sizes: Sizes = SIZES) -> Statistics:
-    plan = prepare_scan(table._source, table._require_snapshot(), table.schema)
+def compute_here(
+    table: icestats.Table, *, columns: Sequence[str] | None = None, together: Any = None, sizes: Sizes = SIZES
+) -> Statistics:
+    plan = prepare_scan(table._source, table._require_snapshot(), table.schema, columns)
     plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(table._reader.blobs))))
     return Statistics(table._source, scan_here(plan, sizes))

@@ -73,9 +73,9 @@ def measure(home: Path, case: str) -> dict[str, Any]:
 class NoTextKll(ScanJob):
     """A job whose accumulators of text have no KLL; pickled by value, as it is of this very process."""
 
-    def new_accumulators(self) -> Accumulators:
+    def new_accumulators(self, whole: Accumulators | None = None) -> Accumulators:
         """Return empty accumulators."""
-        accumulators = super().new_accumulators()
+        accumulators = super().new_accumulators(whole)
         for accumulator in column_accumulators(accumulators):
             if accumulator._field.type == "string":
                 accumulator._kll = None

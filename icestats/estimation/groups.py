@@ -15,12 +15,12 @@ from icestats.estimation.formulas.group_shares import MOST_GROUPS, GroupShares, 
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.joint_sources import JointColumns, holds
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
-from icestats.estimation.formulas.spanning_trees import list_trees
 from icestats.estimation.joins import find_leaf
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.value_sets import Leaf
 from icestats.scan.actual_rows import count_groups
+from icestats.stats.spanning_trees import list_trees
 
 Joints = Mapping[tuple[int, int], JointColumns]
 

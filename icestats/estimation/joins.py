@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from icestats.estimation.evidence import Evidence
-from icestats.estimation.formulas.common_keys import JoinKey, build_join_key, estimate_join_rows
+from icestats.estimation.formulas.common_keys import JoinKey, KeyCounts, count_key, estimate_join_rows
+from icestats.estimation.formulas.filtered_keys import SampledKeys, correct_join, thin_keys
+from icestats.estimation.formulas.frequent_sources import estimate_common
 from icestats.estimation.formulas.grouped_sources import Question
+from icestats.estimation.formulas.sampled_rows import read_sampled
+from icestats.estimation.formulas.sketch_sources import estimate_ndv
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.plan.filters.value_sets import All, Leaf
+from icestats.plan.filters.row_filter import carry_over
+from icestats.plan.filters.value_sets import NUMBERS, All, Leaf
 from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
 
@@ -47,15 +52,25 @@ class JoinSide:
     key: JoinKey | None = None
     """The key's common values; None: none are committed."""
 
+    share_of_keys: float = 1.0
+    """How many of the distinct keys are left by what the filter says of the key itself."""
+    sampled: SampledKeys | None = None
+    """The keys of sampled rows; None: there are none, or the filter is about columns that were not sampled with it."""
+
     @property
-    def distinct(self) -> float:
+    def every_key(self) -> float:
         """The number of distinct keys, no more than there are values; NaN without a sketch."""
         return math.nan if self.theta is None else min(self.theta.estimate(), self.value_count)
 
     @property
+    def distinct(self) -> float:
+        """The number of those that the filter may leave."""
+        return max(self.every_key * self.share_of_keys, min(self.every_key, 1.0))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The sketch's age, what the number of distinct keys leaves out, and whether it is cut."""
-        is_cut = self.theta is not None and self.distinct < self.theta.estimate()
+        is_cut = self.theta is not None and self.every_key < self.theta.estimate()
         return (
             *self.age_notes,
             *([f"the NDV of {self.name} does not count an empty value"] if self.type in LEAVES_OUT_EMPTY else []),
@@ -69,7 +84,8 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
     table = evidence.read_table([key.field_id]).groups
     column = table.columns.get(key.field_id)
     nulls = 0.0 if column is None else float(np.nan_to_num(column.null_share[0]))
-    rows = combined.rows
+    # A fraction of a row would make the other side's rows a fraction of theirs: a row may be there, so there is one.
+    rows = None if combined.rows is None else max(combined.rows, min(combined.rows_upper or 0.0, 1.0))
     if rows is not None and not _leaves_out_null(question, key):
         rows *= 1.0 - nulls
     distinct = evidence.spare(evidence.read_distinct, key)
@@ -77,9 +93,13 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         return JoinSide(f"{name}.{key.name}", key.type, rows, None)
     notes = tuple(f"{name}: {note}" for note in distinct.notes)
     common, leaf = evidence.spare(evidence.read_frequent, key), find_leaf(question, key)
-    counted = None
+    counted, share = None, 1.0
+    if leaf is not None:
+        share = float(np.nan_to_num(estimate_ndv(leaf, distinct, table).estimate[0], nan=1.0))
     if common is not None and rows is not None:
-        counted = build_join_key(common, distinct.theta, rows, None if leaf is None else leaf.values)
+        counts = _thin(evidence, question, key, count_key(common, None if leaf is None else leaf.values))
+        counted = JoinKey(counts.scale_to(rows), distinct.theta)
+        share = min(counts.distinct / max(common.ndv, 1.0), 1.0)
     value_count = float(table.row_counts.sum()) * (1.0 - nulls)
     return JoinSide(
         f"{name}.{key.name}",
@@ -92,14 +112,59 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         distinct.earlier_type,
         distinct.hashing,
         counted,
+        share,
+        _sample_keys(evidence, question, key),
     )
+
+
+def _thin(evidence: Evidence, question: Question, key: Field, counts: KeyCounts) -> KeyCounts:
+    """Return what the predicates on other columns leave of the keys, where these have statistics together with it."""
+    leaves = {leaf.field_id: leaf for leaf in _list_all(question) if leaf.field_id != key.field_id}
+    for pair, found in evidence.read_together([key.field_id, *leaves], is_needed=False).items():
+        if key.field_id in pair:
+            side = pair.index(key.field_id)
+            leaf = leaves[pair[1 - side]]
+            column = evidence.spare(evidence.read_frequent, _find(evidence, leaf))
+            share = float(estimate_common(leaf, column).estimate[0])
+            counts = counts if math.isnan(share) else thin_keys(counts, found, side, leaf, share)
+    return counts
+
+
+def _sample_keys(evidence: Evidence, question: Question, key: Field) -> SampledKeys | None:
+    """Return the keys of the sampled rows that a filter leaves; None: its columns were not sampled together."""
+    every = Leaf(key.field_id, key.name, key.type, NUMBERS, f"{key.name} is not null")
+    leaves = [every, *_list_all(question)]
+    columns = {leaf: evidence.spare(evidence.read_frequent, _find(evidence, leaf)) for leaf in leaves}
+    meets, column = read_sampled(columns), columns[every]
+    if column is None or len(meets) < len(leaves) or set(question.leaves) - set(leaves):
+        return None
+    kept = np.flatnonzero(np.logical_and.reduce([*meets.values()])).tolist()
+    return SampledKeys(column.sampled[: len(meets[every])], kept, column.sample_key)
+
+
+def _find(evidence: Evidence, leaf: Leaf) -> Field:
+    return evidence.reader.schema.find(leaf.column)
+
+
+def carry_keys(questions: tuple[Question, Question], keys: tuple[Field, Field]) -> tuple[Question, Question]:
+    """Return the questions of a join's sides, each with what the filter of the other demands of the key."""
+    one, other = (
+        replace(mine, row_filter=carry_over(mine.row_filter, theirs.row_filter, key.name, their_key.field_id))
+        for mine, theirs, key, their_key in zip(questions, questions[::-1], keys, keys[::-1], strict=True)
+    )
+    return one, other
 
 
 def find_leaf(question: Question, field: Field) -> Leaf | None:
     """Return the predicate that every row of a filter meets on a column; None: there is none."""
+    return next((one for one in _list_all(question) if one.field_id == field.field_id), None)
+
+
+def _list_all(question: Question) -> list[Leaf]:
+    """The predicates that every row of a filter meets, each on another column."""
     predicate = question.predicate
     parts = predicate.parts if isinstance(predicate, All) else (predicate,)
-    return next((one for one in parts if isinstance(one, Leaf) and one.field_id == field.field_id), None)
+    return [one for one in parts if isinstance(one, Leaf)]
 
 
 def _leaves_out_null(question: Question, key: Field) -> bool:
@@ -143,7 +208,7 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
             reason = f"{made}: Theta hashes values of each type its own way"
     if reason := reason or _explain_hashing(left, right):
         return SourceEstimate("join-theta", reason=reason)
-    common = estimate_common_values(*thetas)
+    common, share = estimate_common_values(*thetas), max(left.share_of_keys, right.share_of_keys)
     distinct = left.distinct * right.distinct
     assumes = (
         f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4 % confidence) are on both "
@@ -151,7 +216,7 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
     )
     return SourceEstimate(
         "join-theta",
-        rows=pairs / distinct * common.estimate if distinct else 0.0,
+        rows=pairs / distinct * common.estimate * share if distinct else 0.0,
         assumes="; ".join((assumes, *_list_notes(left, right))),
         values_read=sum(len(theta.hashes) for theta in thetas) + 2,
         bytes_read=left.theta_size_bytes + right.theta_size_bytes,
@@ -170,11 +235,14 @@ def estimate_join_by_items(left: JoinSide, right: JoinSide) -> SourceEstimate:
     if reason:
         return SourceEstimate(source, reason=reason)
     is_alike = left.type == right.type and not _explain_hashing(left, right)
-    common = estimate_common_values(*thetas).estimate if is_alike else min(left.distinct, right.distinct)
+    common = estimate_common_values(*thetas).estimate if is_alike else min(left.every_key, right.every_key)
     found = estimate_join_rows(left.key, right.key, common)
+    if left.sampled and right.sampled and left.row_count and right.row_count:
+        found = correct_join(found, (left.row_count, right.row_count), (left.sampled, right.sampled))
     assumes = (
         f"common keys joined one by one; {common:,.0f} keys are on both sides, the rest of each with as many rows as "
-        "one another; what filters leave of other columns is the same share of each key"
+        "one another; what filters leave of other columns is the same share of each key, but for what common pairs and "
+        "sampled rows say"
     )
     return SourceEstimate(
         source,

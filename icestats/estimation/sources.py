@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -24,6 +24,7 @@ from icestats.estimation.formulas.grouped_sources import (
     fit_equality_deletes,
 )
 from icestats.estimation.formulas.joint_sources import JointColumns, LeafGroup, group_leaves
+from icestats.estimation.formulas.sampled_rows import read_sampled
 from icestats.estimation.formulas.selectivity import (
     Selectivity,
     build_selectivity,
@@ -45,7 +46,7 @@ from icestats.estimation.formulas.sketch_sources import (
 )
 from icestats.estimation.formulas.source_estimates import SourceEstimate, keep_within, time_estimates
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.value_order import Longs
+from icestats.iceberg.value_order import Longs, Mask
 from icestats.plan.filters.value_sets import Leaf
 
 _Ask = Callable[[Evidence, Question, str], SourceEstimate]
@@ -239,11 +240,16 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         live = count_live(table, question.deletes, [one.rows for one in joints.values()])
         return group_leaves(leaves, joints, lambda leaf: sketch_table(leaf).ranks, live.bring_to_today)
 
+    def sample(leaves: Sequence[Leaf]) -> Mapping[Leaf, Mask]:
+        return read_sampled({leaf: evidence.spare(evidence.read_frequent, _find(evidence, leaf)) for leaf in leaves})
+
     parts = evidence.read_parts(question) if with_files else None
     sketches = PartitionSketches(partial(_narrow_in_partitions, evidence), evidence.count_in_partitions)
     columns = [evidence.spare(evidence.read_distribution, _find(evidence, leaf)) for leaf in question.leaves]
     fit_deletes = partial(_fit_deletes, table, [one.rows for one in columns if one and one.rows])
-    found = estimate_combined(name, question, grouped, parts, sketches, sketch_table, group_in_table, fit_deletes)
+    found = estimate_combined(
+        name, question, grouped, parts, sketches, sketch_table, group_in_table, sample, fit_deletes
+    )
     of_files = _OF_FILES if with_files else _OF_FILES[1:]
     proven = [found, *(_ASKED[source](evidence, question, source) for source in of_files)]
     of_table, of_partitions = _COUNTED

@@ -18,13 +18,14 @@ from icestats.errors import CallError
 from icestats.scan.scan_job import FileReading, read_live_rows
 from icestats.scan.scan_plan import ScanPlan
 from icestats.stats.joint_statistics import encode_column
+from icestats.stats.spanning_trees import list_trees
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
 
 MOST_PAIRS = 64
 """Pairs that one scan makes statistics of."""
-_KEPT_PAIRS = 16
+_KEPT_PAIRS = 24
 _SAMPLED_COLUMNS = 64
 _SAMPLED_FILES = 8
 _ROWS_A_FILE = 8_192
@@ -123,7 +124,8 @@ def find_pairs(plan: ScanPlan) -> list[SampledPair]:
     Returns
     -------
     list of SampledPair
-        The worthwhile ones, strongest first, 16 at most.
+        The worthwhile ones, 24 at most, strongest first: those that no chain of stronger ones joins (Chow and Liu)
+        before the others, so that a few columns that all depend on each other leave room for the rest.
 
     Raises
     ------
@@ -138,8 +140,9 @@ def find_pairs(plan: ScanPlan) -> list[SampledPair]:
     order = sorted((place for place, count in enumerate(counts) if count > 1), key=lambda place: counts[place])
     chosen = sorted(order[:_SAMPLED_COLUMNS])
     pairs = [_measure((one, other), columns[one], columns[other]) for one, other in combinations(chosen, 2)]
-    worthwhile = sorted((pair for pair in pairs if pair.is_worthwhile), key=lambda pair: -pair.factor)
-    return worthwhile[:_KEPT_PAIRS]
+    worthwhile = {pair.places: pair for pair in pairs if pair.is_worthwhile}
+    in_trees = {places for tree in list_trees({p: one.factor for p, one in worthwhile.items()}) for places in tree}
+    return sorted(worthwhile.values(), key=lambda one: (one.places not in in_trees, -one.factor))[:_KEPT_PAIRS]
 
 
 def _sample(reading: FileReading, tasks: Sequence[FileScanTask]) -> pa.Table:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
-from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.column_accumulator import ColumnAccumulator, number_rows
 from icestats.stats.frequent_items import find_size_limit
 from icestats.stats.joint_statistics import PairAccumulator, encode_column
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
@@ -70,16 +70,19 @@ class ScanJob:
     pairs: tuple[tuple[int, int], ...] = ()
     """Columns that get statistics together, by their places in `fields`."""
 
-    def new_accumulators(self) -> Accumulators:
-        """Return empty accumulators."""
-        columns = [ColumnAccumulator(field, k=self.sizes.k, lg_k=self.sizes.lg_k) for field in self.fields]
+    def new_accumulators(self, whole: Accumulators | None = None) -> Accumulators:
+        """Return empty accumulators; those of a part take no row into their samples that those of the whole do not."""
+        limits = [one.sample.limit for one in column_accumulators(whole or [])] or [1.0] * len(self.fields)
+        k, lg_k = self.sizes.k, self.sizes.lg_k
+        columns = [ColumnAccumulator(field, k, lg_k, limit) for field, limit in zip(self.fields, limits, strict=True)]
         pairs = [PairAccumulator(self.fields[one], self.fields[other], self.sizes.lg_k) for one, other in self.pairs]
         return [*columns, *pairs]
 
     def update(self, accumulators: Accumulators, columns: Sequence[pa.Array]) -> None:
         """Add rows, a column a field."""
+        numbers = number_rows(columns, [field.type for field in self.fields])
         for accumulator, column in zip(column_accumulators(accumulators), columns, strict=True):
-            accumulator.update(column)
+            accumulator.update(column, numbers)
         used = {place for pair in self.pairs for place in pair}
         encoded = {place: encode_column(columns[place], self.fields[place].type) for place in used}
         for together, (one, other) in zip(pair_accumulators(accumulators), self.pairs, strict=True):
@@ -105,7 +108,7 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
             _update(job, whole, read_live_rows(reading, tasks))
             continue
         for key, group in groupby(tasks, key=lambda task, found=job.partitions: found[task.file.file_path]):  # type: ignore[misc]  # mypy takes the default for an argument
-            accumulators = job.new_accumulators()
+            accumulators = job.new_accumulators(whole)
             _update(job, accumulators, read_live_rows(reading, list(group)))
             if job.divided is None or key in job.divided:
                 yield pack(key, accumulators)
@@ -125,7 +128,7 @@ def read_here(
     whole: Accumulators | None = None
     partitions = {}
     for key, group in groups.items():
-        accumulators = job.new_accumulators()
+        accumulators = job.new_accumulators(whole)
         _update(job, accumulators, read_live_rows(reading, group))
         if key is not None:
             partitions[key] = finish(job.sizes, accumulators)

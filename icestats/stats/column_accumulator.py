@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +23,13 @@ from icestats.stats.batch_counts import (
     has_few_distinct,
     sort_words,
 )
-from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unscaled_words
-from icestats.stats.frequent_items import MOST_PAYLOAD_BYTES, FrequentItems, is_counted_by_word
+from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unify, unscaled_words
+from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
 from icestats.stats.hashing import Hashes, hash_dense, hash_words
+from icestats.stats.joint_statistics import encode_column, single_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of, item_value
+from icestats.stats.row_sample import RowSample, cut_value, draw_numbers
 from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
@@ -90,7 +93,7 @@ class ColumnAccumulator:
     Notes
     -----
     Merging is associative. This is exact for everything but the KLL sketch, whose random choices may differ within its
-    error. A pickle has at most about 40 kilobytes, plus the smallest and the largest value.
+    error, and the sample. A pickle has at most about 150 kilobytes for numbers, and 500 for long texts.
 
     Examples
     --------
@@ -101,7 +104,7 @@ class ColumnAccumulator:
     (3, 1, '0700000000000000')
     """
 
-    def __init__(self, field: Field, k: int = 200, lg_k: int = 12) -> None:
+    def __init__(self, field: Field, k: int = 200, lg_k: int = 12, sample_limit: float = 1.0) -> None:
         reason = can_sketch(field)
         if reason is not None:
             raise ValueError(f"column {field.name!r}: {reason}")
@@ -112,11 +115,19 @@ class ColumnAccumulator:
         self._value_count = self._null_count = self._nan_count = 0
         self._length = self._max_length = 0
         self._items = FrequentItems()
+        self.sample = RowSample(sample_limit)
         # Smallest and largest value as single-value bytes.
         self._extremes: tuple[bytes, bytes] | None = None
 
-    def update(self, array: pa.Array) -> None:
-        """Add the values of an array, in any form that `column_values.dense_values` takes.
+    def update(self, array: pa.Array, numbers: npt.NDArray[np.float64] | None = None) -> None:
+        """Add the values of an array.
+
+        Parameters
+        ----------
+        array : pyarrow.Array
+            In any form that `column_values.dense_values` takes.
+        numbers : numpy.ndarray of float64, optional
+            Of each row, by `row_sample.draw_numbers`: the same for all columns; by default of the column alone.
 
         Raises
         ------
@@ -126,6 +137,7 @@ class ColumnAccumulator:
         dense = dense_values(array, self._field.type)
         self._value_count += len(array)
         self._null_count += len(array) - len(dense)
+        self._update_sample(array, number_rows([array], [self._field.type]) if numbers is None else numbers)
         if len(dense) == 0:
             return
         kind = parse_type(self._field.type)
@@ -135,6 +147,12 @@ class ColumnAccumulator:
             self._update_ranges(dense)
         else:
             self._update_wide(dense)
+
+    def _update_sample(self, array: pa.Array, numbers: npt.NDArray[np.float64]) -> None:
+        places, kind = self.sample.choose(numbers), self._field.type
+        encoded = encode_column(unify(array).take(pa.array(places)), kind)
+        values = single_values(encoded, encoded.codes, kind)
+        self.sample.update(len(array), numbers[places], [cut_value(value, kind) for value in values])
 
     def _update_ranges(self, dense: pa.Array) -> None:
         lengths = np.diff(byte_ranges(dense)[1])
@@ -253,11 +271,12 @@ class ColumnAccumulator:
             self._bound(*other._extremes)
         self._theta.merge(other._theta)
         self._items.merge(other._items)
+        self.sample.merge(other.sample)
         if self._kll is not None and other._kll is not None:
             self._kll.merge(other._kll)
 
     def result(
-        self, *, k: int | None = None, lg_k: int | None = None, items_size_bytes: int = MOST_PAYLOAD_BYTES
+        self, *, k: int | None = None, lg_k: int | None = None, items_size_bytes: int | None = None
     ) -> ColumnStatistics:
         """Return the statistics of all values added so far.
 
@@ -265,8 +284,9 @@ class ColumnAccumulator:
         ----------
         k, lg_k : int, optional
             Smaller sizes for the returned sketches; by default the accumulator's own.
-        items_size_bytes : int
-            What the most common values may take, before they are compressed.
+        items_size_bytes : int, optional
+            What the most common values may take, before they are compressed, without a sample of rows; by default
+            `MOST_PAYLOAD_BYTES`, and the sample.
         """
         theta, kll = self._theta, self._kll
         if lg_k is not None and lg_k != theta.lg_k:
@@ -276,6 +296,10 @@ class ColumnAccumulator:
             smaller = KllSketch(kll.item_type, k)
             smaller.merge(kll)
             kll = smaller
+        if items_size_bytes is None:
+            items = self._items.to_bytes(self._field.type, sample=self.sample)
+        else:
+            items = self._items.to_bytes(self._field.type, items_size_bytes)
         filled = self._value_count - self._null_count
         has_length = has_lengths(self._field.type) and filled > 0
         return ColumnStatistics(
@@ -291,8 +315,21 @@ class ColumnAccumulator:
             theta=theta.to_bytes(),
             kll=None if kll is None else kll.to_bytes(),
             item_type=None if kll is None else kll.item_type,
-            frequent_items=self._items.to_bytes(self._field.type, items_size_bytes),
+            frequent_items=items,
         )
+
+
+def number_rows(columns: Sequence[pa.Array], type_texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return a number for each row of a batch, as `row_sample.draw_numbers`; its seed is made of some of its values."""
+    if not columns or not len(columns[0]):
+        return np.zeros(0)
+    row_count, seed = len(columns[0]), 0
+    places = pa.array([0, row_count // 2, row_count - 1])
+    for column, type_text in zip(columns, type_texts, strict=True):
+        encoded = encode_column(unify(column).take(places), type_text)
+        for found in encoded.hashes[encoded.codes].tolist():
+            seed = (31 * seed + found) % (1 << 63)
+    return draw_numbers(row_count, seed + row_count)
 
 
 def _arrow_extremes(dense: pa.Array) -> tuple[Any, Any]:

@@ -4,12 +4,14 @@ A sketch keeps up to `capacity` values. Of a value it has the rows that were cou
 many rows may have gone uncounted before. Of all values that are not kept, it knows how many rows one may have at most.
 The payload of an `icestats-frequent-items-v1` blob:
 
-    {"type": "string", "value-count": 10, "others-at-most": 2, "items": [["<hex>", 5, 0], ["<hex>", 3, 1], ...]}
+    {"type": "string", "value-count": 10, "others-at-most": 2, "items": [["<hex>", 5, 0], ["<hex>", 3, 1], ...],
+     "sample": {...}}
 
 `value-count` is the number of values that are neither null nor NaN. An item is a value, single-value serialised
 (Iceberg spec, Appendix D), the rows that it has at least, and how many more it may have; most common first. -0.0 is
 counted as 0.0. Strings and binaries that are longer than `VALUE_LENGTH` are cut to that; `"is-cut": true` says that
-there are some, and then the rows of a value of that length are those of all values that begin so.
+there are some, and then the rows of a value of that length are those of all values that begin so. `sample` is of the
+column's rows, as `row_sample` has it.
 
 Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams" (Space
 Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, for merging.
@@ -18,7 +20,7 @@ Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -27,13 +29,14 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_json, decode_value, parse_type
+from icestats.stats.row_sample import RowSample
 
 CAPACITY: Final = 1_024
 """How many values a sketch keeps."""
 VALUE_LENGTH: Final = 256
 """Longer strings, in characters, and binaries, in bytes, are cut to this."""
 MOST_PAYLOAD_BYTES: Final = 128 << 10
-"""What a sketch takes in a file, before it is compressed."""
+"""What the items of a sketch take in a file, before they are compressed."""
 MOST_VALUE_BYTES: Final = 4 * VALUE_LENGTH
 """A value takes no more: UTF-8 has up to 4 bytes a character."""
 
@@ -156,7 +159,9 @@ class FrequentItems:
             values, counts, slacks = values.take(pa.array(kept)), counts[kept], slacks[kept]
         self.values, self.counts, self.slacks = values, counts, slacks
 
-    def to_bytes(self, type_text: str, size_bytes: int = MOST_PAYLOAD_BYTES) -> bytes:
+    def to_bytes(
+        self, type_text: str, size_bytes: int = MOST_PAYLOAD_BYTES, *, sample: RowSample | None = None
+    ) -> bytes:
         """Return the payload of a blob.
 
         Parameters
@@ -164,8 +169,10 @@ class FrequentItems:
         type_text : str
             The Iceberg type of the column.
         size_bytes : int
-            Less common values are left out until the payload takes no more, uncompressed; and all where none has for
+            Less common values are left out until the items take no more, uncompressed; and all where none has for
             certain as many rows as another one may have, or more of them where some were left out.
+        sample : RowSample, optional
+            Of the column's rows.
         """
         values = [] if self.values is None else self.values.to_pylist()
         most, others, left = (self.counts + self.slacks).tolist(), self.others_at_most, size_bytes - _HEAD_BYTES
@@ -183,7 +190,8 @@ class FrequentItems:
             others, items = max(others, *most), []
         document = {"type": type_text, "value-count": self.value_count, "others-at-most": others}
         document |= {"is-cut": True} if self.is_cut else {}
-        return json.dumps(document | {"items": items}, separators=(",", ":")).encode()
+        document |= {"items": items} | ({} if sample is None else {"sample": sample.to_document()})
+        return json.dumps(document, separators=(",", ":")).encode()
 
     @classmethod
     def restore(
@@ -224,6 +232,8 @@ class FrequentValues:
     """Most common first."""
     is_cut: bool = False
     """Whether an item of `VALUE_LENGTH` may stand for longer values that begin so."""
+    sample: RowSample | None = field(default=None, compare=False)
+    """Of the column's rows; None: none is kept, as of a partition."""
 
     @property
     def is_complete(self) -> bool:
@@ -253,9 +263,12 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
             int(document["others-at-most"]),
             items,
             bool(document.get("is-cut", False)),
+            RowSample.from_document(document["sample"]) if "sample" in document else None,
         )
-        for item in items:
-            check_value(type_text, item.value)
+        sampled = () if found.sample is None else found.sample.values
+        for value in (*(item.value for item in items), *sampled):
+            if value is not None:
+                check_value(type_text, value)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"not frequent items: {one_line(error)}") from error
     if not 0 <= found.others_at_most <= found.value_count < 1 << 63:
@@ -365,7 +378,10 @@ def merge_frequent_items(first: bytes, second: bytes, size_bytes: int = MOST_PAY
         raise ValueError(f"frequent items of type {other.type} cannot be merged into those of type {one.type}")
     merged = FrequentItems.from_values(one)
     merged.merge(FrequentItems.from_values(other))
-    return merged.to_bytes(one.type, size_bytes)
+    if one.sample is None or other.sample is None:
+        return merged.to_bytes(one.type, size_bytes)
+    one.sample.merge(other.sample)
+    return merged.to_bytes(one.type, size_bytes, sample=one.sample)
 
 
 def is_counted_by_word(kind: PrimitiveType) -> bool:

@@ -147,8 +147,8 @@ class PairAccumulator:
         self._items.update(count_words(words, rows, self._items.values, CAPACITY))
         new = np.array([word for word in self._kept() if word not in self._pairs], np.int64)
         chosen = places[np.searchsorted(words, new)]
-        one = _values(first, left[chosen], self.fields[0].type)
-        other = _values(second, right[chosen], self.fields[1].type)
+        one = single_values(first, left[chosen], self.fields[0].type)
+        other = single_values(second, right[chosen], self.fields[1].type)
         self._name(dict(zip(new.tolist(), zip(one, other, strict=True), strict=True)))
 
     def _name(self, found: dict[int, Pair]) -> None:
@@ -388,7 +388,8 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
 
 
-def _values(column: EncodedColumn, places: npt.NDArray[np.int64], type_text: str) -> list[bytes | None]:
+def single_values(column: EncodedColumn, places: npt.NDArray[np.int64], type_text: str) -> list[bytes | None]:
+    """Return the values at some of the places that a batch has as codes, single-value serialised; None: null."""
     is_null = places >= len(column.values)
     if is_null.all():
         return [None] * len(places)

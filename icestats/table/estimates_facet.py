@@ -224,7 +224,8 @@ class Estimating(Contents):
         -----
         Keys are compared in the common type that SQL engines take: int and long as long, float and double as double.
         The first two take each key for as frequent as another; where keys are skewed on both sides the truth is larger.
-        `join-frequent-items` counts the common keys one by one.
+        `join-frequent-items` counts the common keys one by one. What a filter demands of its key holds on both sides. A
+        filter that may leave a row is taken to leave one.
 
         Examples
         --------
@@ -236,6 +237,7 @@ class Estimating(Contents):
         from icestats.estimation.estimates import Estimates
         from icestats.estimation.joins import (
             build_side,
+            carry_keys,
             count_join,
             estimate_join_by_items,
             estimate_join_by_ndv,
@@ -253,7 +255,7 @@ class Estimating(Contents):
         questions = self._ask(row_filter), other._ask(other_filter)
         sides = [
             build_side(table._evidence, question, key, table.name)
-            for table, question, key in zip((self, other), questions, keys, strict=True)
+            for table, question, key in zip((self, other), carry_keys(questions, keys), keys, strict=True)
         ]
         found = [ask(*sides) for ask in (estimate_join_by_ndv, estimate_join_by_theta, estimate_join_by_items)]
         rows = None

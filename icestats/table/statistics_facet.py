@@ -319,7 +319,7 @@ class StatisticsFiles(Contents):
         together : sequence of tuple of str or "auto", optional
             Pairs of columns that get statistics together, such as `[("country", "city")]`: the number of pairs, the
             most common ones, and how far one column decides the other. "auto": those that a sample of up to 65,536 rows
-            shows to go together, 16 at most. By default those that are committed already.
+            shows to go together, 24 at most. By default those that are committed already.
         spark : pyspark.sql.SparkSession, optional
             The session to use; by default that of `load`, the running one, or a new local one.
         progress : callable, optional

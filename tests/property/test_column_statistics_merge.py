@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
 from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.frequent_items import read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import ColumnStatistics, find_kll_k, find_theta_lg_k, merge_column_statistics
 from icestats.stats.theta import ThetaSketch
@@ -50,7 +52,10 @@ def test_merged_statistics_are_those_of_all_rows(type_text, data):
     first, second = data.draw(rows), data.draw(rows)
     merged = merge_column_statistics(summarize(type_text, first), summarize(type_text, second), lg_k=12)
     whole = summarize(type_text, first + second)
-    assert replace(merged, kll=None) == replace(whole, kll=None)
+    items = [read_frequent_values(one.frequent_items) for one in (merged, whole)]
+    assert items[0] == items[1]
+    assert Counter(items[0].sample.values) == Counter(items[1].sample.values)
+    assert replace(merged, kll=None, frequent_items=b"") == replace(whole, kll=None, frequent_items=b"")
     if whole.kll is not None:
         ours, theirs = (KllSketch.from_bytes(whole.item_type, c.kll) for c in (merged, whole))
         assert (ours.n, ours.min_value, ours.max_value, ours.k) == (

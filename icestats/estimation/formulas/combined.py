@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -18,10 +20,11 @@ from icestats.estimation.formulas.grouped_sources import (
     keep_by_partition,
 )
 from icestats.estimation.formulas.joint_sources import LeafGroup, bound_all, scale_to
+from icestats.estimation.formulas.sampled_rows import SampledLeaf, correct_all
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, estimate_uniform
 from icestats.estimation.formulas.sketch_sources import PartitionSketches, SketchedPartitions
 from icestats.estimation.formulas.source_estimates import SourceEstimate
-from icestats.iceberg.value_order import Floats, Longs
+from icestats.iceberg.value_order import Floats, Longs, Mask
 from icestats.plan.evaluation.partition_projection import judge_leaf
 from icestats.plan.filters.value_sets import Leaf
 
@@ -50,6 +53,7 @@ def estimate_combined(
     sketches: PartitionSketches,
     of_table: Callable[[Leaf], TableSketches],
     group_in_table: Callable[[Sequence[Leaf]], Sequence[LeafGroup]],
+    sample: Callable[[Sequence[Leaf]], Mapping[Leaf, Mask]],
     fit_deletes: Callable[[DeleteShares], DeleteShares],
 ) -> SourceEstimate:
     """Estimate each data file with the best that is known of each predicate.
@@ -70,6 +74,8 @@ def estimate_combined(
         Gives what the table's sketches say.
     group_in_table : callable
         Gives what the table's statistics of columns together say of the predicates of an AND.
+    sample : callable
+        Gives which sampled rows satisfy predicates, of those that were sampled together.
     fit_deletes : callable
         Gives deletes as the table's sketches prove them.
 
@@ -112,10 +118,11 @@ def estimate_combined(
         spread = spread_evenly(found.estimate, parents, fine.groups.row_counts, own.lower, own.upper)
         return build_selectivity(spread, own.lower, own.upper, found.reasons)
 
-    def estimate_together(leaves: Sequence[Leaf]) -> list[tuple[tuple[Leaf, ...], Selectivity]]:
+    def estimate_together(leaves: Sequence[Leaf]) -> Sequence[tuple[tuple[Leaf, ...], Selectivity]]:
         every = float(kept.evidence.groups.row_counts.sum())
         groups = group_in_table(leaves) if len(leaves) > 1 else ()
-        return [(one.leaves, _spread_group(one, fine, every, map(estimate_leaf, one.leaves))) for one in groups]
+        parts = [(one.leaves, _spread_group(one, fine, every, map(estimate_leaf, one.leaves))) for one in groups]
+        return _correct(parts, leaves, sample, estimate_leaf, fine.groups.row_counts, every)
 
     assumes = (
         f"of each predicate what leaves the fewest rows undecided: bounds of each {fine.groups.unit}, or KLL of "
@@ -143,6 +150,43 @@ def _spread_group(group: LeafGroup, fine: KeptGroups, row_count: float, parts: I
     product, lower, upper = bound_all(list(parts))
     wanted = float(group.selectivity.estimate[0]) * row_count
     return build_selectivity(scale_to(wanted, product, fine.groups.row_counts, lower, upper), lower, upper)
+
+
+def _correct(
+    groups: Sequence[tuple[tuple[Leaf, ...], Selectivity]],
+    every_leaf: Sequence[Leaf],
+    sample: Callable[[Sequence[Leaf]], Mapping[Leaf, Mask]],
+    estimate_leaf: Callable[[Leaf], Selectivity],
+    rows: Floats,
+    every: float,
+) -> Sequence[tuple[tuple[Leaf, ...], Selectivity]]:
+    """Return all predicates of an AND as one, as sampled rows correct how far they go together; else its groups."""
+    grouped = {leaf for own, _ in groups for leaf in own}
+    parts = [*groups, *(((leaf,), estimate_leaf(leaf)) for leaf in every_leaf if leaf not in grouped)]
+    found = sample(every_leaf) if len(every_leaf) > 1 else {}
+    # A predicate that goes with one that has not been sampled is no factor of its own.
+    sampled = {leaf: found[leaf] for own, _ in parts if set(own) <= set(found) for leaf in own}
+    if len(sampled) < 2 or any(np.isnan(part.estimate).any() for _, part in parts):
+        return groups
+    chosen = list(sampled)
+    single = {leaf: estimate_leaf(leaf) for leaf in chosen}
+
+    def share_of(*shares: Floats) -> float:
+        return float((rows * reduce(np.multiply, shares)).sum()) / every
+
+    def expect(one: int, other: int) -> float:
+        both = {chosen[one], chosen[other]}
+        own, joint = next(((own, part) for own, part in parts if both <= set(own)), (both, None))
+        if joint is None:
+            return share_of(*(single[leaf].estimate for leaf in both))
+        return share_of(joint.estimate) if len(own) == len(both) else math.nan
+
+    product, lower, upper = bound_all([part for _, part in parts])
+    of_sampled = share_of(*(part.estimate for own, part in parts if set(own) <= set(sampled)))
+    leaves = [SampledLeaf(share_of(single[leaf].estimate), sampled[leaf]) for leaf in chosen]
+    factor = correct_all(leaves, of_sampled, expect) / of_sampled if of_sampled else 1.0
+    shares = scale_to(share_of(product) * factor * every, product, rows, lower, upper)
+    return [(tuple(leaf for own, _ in parts for leaf in own), build_selectivity(shares, lower, upper))]
 
 
 def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:

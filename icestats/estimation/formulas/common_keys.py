@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in, find_interval
 from icestats.iceberg.types import parse_type
 from icestats.plan.filters.value_sets import ValueSet
 from icestats.stats.batch_counts import hash_keys
@@ -31,14 +32,29 @@ class KeyCounts:
     """How many others there are."""
 
     @property
+    def distinct(self) -> float:
+        """How many values are left."""
+        return len(self.counted) + self.rest_distinct
+
+    @property
+    def share_of_rest(self) -> float:
+        """The share of the column's values beside the common ones that is left."""
+        return self.rest_distinct / max(self.column.ndv - len(self.column.values.items), self.rest_distinct, 1.0)
+
+    @property
     def rows_of_another(self) -> float:
         """Rows of a value that is not among the common ones."""
         return self.rest / self.rest_distinct if self.rest_distinct >= 1.0 else 0.0
 
+    def rows_of(self, value: Any) -> float:
+        """Return the rows of a common value before any filter."""
+        item = self.column.by_value[value]
+        return (item.lower + item.upper) / 2.0
+
     def scale_to(self, row_count: float) -> KeyCounts:
         """Return the same with so many rows in all: of each value the same share is left."""
         total = sum(self.counted.values()) + self.rest
-        factor = min(row_count / total, 1.0) if total else 0.0
+        factor = row_count / total if total else 0.0
         counted = {value: rows * factor for value, rows in self.counted.items()}
         return replace(self, counted=counted, rest=max(row_count - sum(counted.values()), 0.0))
 
@@ -56,8 +72,6 @@ class KeyCounts:
         likely : float
             The chance of one of which it does not tell.
         """
-        if not self.rest_distinct:
-            return 0.0
         hashes = _hash(other.column, values)
         is_told = np.full(len(hashes), True) if theta.is_exact else hashes < np.uint64(theta.theta * 2.0**63)
         present = int(np.isin(hashes[is_told], theta.hashes).sum())
@@ -69,13 +83,16 @@ def count_key(column: FrequentColumn, values: ValueSet | None) -> KeyCounts:
     items = column.by_value.items()
     every = {value: (item.lower + item.upper) / 2.0 for value, item in items}
     distinct = max(column.ndv - len(column.values.items), 0.0)
-    if values is None or (values.gaps and len(values.gaps) == 1) or not values.intervals:
+    if values is None:
         return KeyCounts(column, every, float(column.rest), distinct)
     kept = {value: rows for value, rows in every.items() if find_interval(values.intervals, value) is not None}
     if not values.ranges:
         others = min(float(len(values.points) - len(kept)), distinct)
         return KeyCounts(column, kept, column.rows_of_another * others, others)
-    share = len(kept) / len(every) if every else 1.0
+    rows = count_values_in(values, column)[0] - sum(kept.values())
+    share = min(max(rows / column.rest, 0.0), 1.0) if column.rest else 0.0
+    if math.isnan(share):
+        share = len(kept) / len(every) if every else 1.0
     return KeyCounts(column, kept, column.rest * share, distinct * share)
 
 
@@ -93,23 +110,6 @@ class JoinKey:
     counts: KeyCounts
     theta: ThetaSketch
     """Of all of its values."""
-
-
-def build_join_key(column: FrequentColumn, theta: ThetaSketch, row_count: float, values: ValueSet | None) -> JoinKey:
-    """Build the key of one side.
-
-    Parameters
-    ----------
-    column : FrequentColumn
-        The key's column.
-    theta : ThetaSketch
-        Of the column.
-    row_count : float
-        Rows whose key is neither null nor filtered out.
-    values : ValueSet or None
-        What the filter leaves of the key's values; None: all.
-    """
-    return JoinKey(count_key(column, values).scale_to(row_count), theta)
 
 
 def estimate_join_rows(left: JoinKey, right: JoinKey, common_keys: float) -> float:
@@ -130,16 +130,16 @@ def estimate_join_rows(left: JoinKey, right: JoinKey, common_keys: float) -> flo
     """
     one, other = left.counts, right.counts
     both = one.counted.keys() & other.counted.keys()
-    rows, present = sum(one.counted[value] * other.counted[value] for value in both), 0.0
+    rows = sum(one.counted[value] * other.counted[value] for value in both)
+    among_rest = common_keys - len(one.column.by_value.keys() & other.column.by_value.keys())
     for mine, theirs in ((left, right), (right, left)):
-        known = theirs.counts.column.by_value
-        alone = [value for value in mine.counts.counted if value not in known]
-        likely = min(common_keys / max(mine.theta.estimate(), 1.0), 1.0)
-        found = theirs.counts.count_present(alone, mine.counts, theirs.theta, likely) if alone else 0.0
+        known, likely = theirs.counts.column.by_value, min(common_keys / max(mine.theta.estimate(), 1.0), 1.0)
+        alone = [value for value in mine.counts.column.by_value if value not in known]
         if alone:
-            mean = sum(mine.counts.counted[value] for value in alone) / len(alone)
-            rows += found * mean * theirs.counts.rows_of_another
-        present += found
-    tracked = len(one.column.by_value.keys() & other.column.by_value.keys())
-    most = min(one.rest_distinct, other.rest_distinct)
-    return rows + min(max(common_keys - tracked - present, 0.0), most) * one.rows_of_another * other.rows_of_another
+            found = theirs.counts.count_present(alone, mine.counts, theirs.theta, likely)
+            left_of_mine = sum(mine.counts.counted.get(value, 0.0) for value in alone)
+            rows += found / len(alone) * left_of_mine * theirs.counts.rows_of_another
+            among_rest -= found
+    # What is said of a key holds on both sides: as great a share is left of what they have in common.
+    keys = max(among_rest, 0.0) * max(one.share_of_rest, other.share_of_rest)
+    return rows + min(keys, one.rest_distinct, other.rest_distinct) * one.rows_of_another * other.rows_of_another

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from icestats.estimation.formulas.near_values import CLEAR, NumberGrid, build_grid
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, build_unknown
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows, share_between
 from icestats.iceberg.types import decode_value
@@ -48,6 +49,20 @@ class FrequentGroup:
         """Items that may stand for longer values, with what these begin with."""
         return [(value, item) for value, item in self._items() if self._is_cut(value)]
 
+    @cached_property
+    def sampled(self) -> list[Any]:
+        """The values of the sampled rows, as `value_sets.build_item` has them, None: null; empty: no sample is kept."""
+        kind, sample = self.values.type, self.values.sample
+        if sample is None:
+            return []
+        return [None if one is None else build_item(kind, decode_value(kind, one)) for one in sample.values]
+
+    @property
+    def sample_key(self) -> tuple[int, int]:
+        """What samples of the same rows have in common."""
+        sample = self.values.sample
+        return (0, 0) if sample is None else (sample.seed, sample.row_count)
+
     def _items(self) -> Iterator[tuple[Any, FrequentItem]]:
         for item in self.values.items:
             yield build_item(self.values.type, decode_value(self.values.type, item.value)), item
@@ -78,6 +93,18 @@ class FrequentGroup:
             return 0.0
         distinct = max(self.ndv - len(self.values.items), 1.0)
         return min(self.rest / distinct, float(self.values.others_at_most))
+
+    def count_another(self, value: Any) -> float:
+        """Return the rows of a value that is not among the common ones, if it is there: no fewer than those near it."""
+        mean = self.rows_of_another
+        if self._grid is None or isinstance(value, str | bytes):
+            return mean
+        near = self._grid.estimate(value, self.row_count / len(self.sampled))
+        return min(near, float(self.values.others_at_most)) if near > CLEAR * mean else mean
+
+    @cached_property
+    def _grid(self) -> NumberGrid | None:
+        return build_grid(self.by_value, self.sampled)
 
 
 @dataclass(frozen=True)
@@ -124,23 +151,22 @@ def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
         return build_unknown(f"{leaf.text}: {committed}")
     if not found.row_count:
         return build_selectivity(np.zeros(1), np.zeros(1), np.zeros(1))
-    values, others = leaf.values, 0.0
-    if values.has_null:
-        others += found.null_count
-    if values.has_nan:
-        others += found.nan_count
-    gaps = values.gaps
-    rows, lower, upper = _count(ValueSet(gaps) if gaps else values, found)
-    if gaps:
-        total = found.values.value_count
-        rows, lower, upper = total - rows, total - upper, total - lower
-    estimate, least, most = (np.asarray([(part + others) / found.row_count]) for part in (rows, lower, upper))
+    values = leaf.values
+    others = (found.null_count if values.has_null else 0) + (found.nan_count if values.has_nan else 0)
+    estimate, least, most = (np.asarray([(part + others) / found.row_count]) for part in count_values_in(values, found))
     reason = f"{leaf.text}: no KLL sketch of {leaf.column}, and a range may hold other than common values"
     return build_selectivity(estimate, least, most, (reason,))
 
 
+def count_values_in(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]:
+    """Return how many values, neither null nor NaN, are in a set: estimated (NaN: unknown), at least, at most."""
+    if not values.gaps:
+        return _count(values, found)
+    (rows, lower, upper), total = _count(ValueSet(values.gaps), found), found.values.value_count
+    return total - rows, total - upper, total - lower
+
+
 def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]:
-    """Return how many values are in a set: estimated (NaN: unknown), at least, at most."""
     matched = _match(values, found)
     points, ranges = values.points, values.ranges
     total, others = found.values.value_count, found.values.others_at_most
@@ -152,7 +178,8 @@ def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]
     if not ranges:
         upper = min(upper, float(matched.upper + unmatched * others))
     middle = (matched.lower + matched.upper) / 2.0
-    rows = middle + unmatched * found.rows_of_another if unmatched else middle
+    others_rows = [found.count_another(one.low[1]) for one in points if one.low[1] not in found.by_value]
+    rows = middle + sum(others_rows) + (unmatched - len(others_rows)) * found.rows_of_another if unmatched else middle
     if ranges and found.rest:
         rows = np.nan
         if found.distribution is not None:

@@ -13,11 +13,11 @@ import numpy as np
 from icestats.estimation.formulas.frequent_sources import find_interval
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.estimation.formulas.sketch_sources import SketchedRows
-from icestats.estimation.formulas.spanning_trees import list_trees
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Floats
 from icestats.plan.filters.value_sets import Leaf, ValueSet, build_item
 from icestats.stats.joint_statistics import JointItem, JointStatistics
+from icestats.stats.spanning_trees import list_trees
 
 _HALVINGS = 60
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Literal
 
 from pyiceberg import expressions as e
@@ -172,6 +172,44 @@ def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) ->
     expression = parse_row_filter(row_filter, known.schema, known.unreadable)
     condition = build_condition(expression, known.schema)
     return RowFilter(row_filter if isinstance(row_filter, str) else str(condition), expression, condition, known)
+
+
+def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: int) -> RowFilter:
+    """Return a filter, and of a column of its own all that another filter demands of one of its columns.
+
+    Parameters
+    ----------
+    row_filter, other : RowFilter
+        The filters.
+    column : str
+        The column of the first.
+    field_id : int
+        The column of the second, whose values are compared in the same type.
+    """
+    bound = [part for part in _split(other.bound) if _find_columns(part) == {field_id}]
+    if not bound:
+        return row_filter
+    expression = reduce(e.And, [_say_of(column, part) for part in bound], row_filter.expression)
+    return replace(row_filter, expression=expression, condition=build_condition(expression, row_filter.schema))
+
+
+def _split(expression: BooleanExpression) -> list[BooleanExpression]:
+    return [*_split(expression.left), *_split(expression.right)] if isinstance(expression, e.And) else [expression]
+
+
+def _find_columns(expression: Any) -> set[int]:
+    if isinstance(expression, e.And | e.Or):
+        return _find_columns(expression.left) | _find_columns(expression.right)
+    return {expression.term.ref().field.field_id} if isinstance(expression, e.BoundPredicate) else set()
+
+
+def _say_of(column: str, expression: Any) -> BooleanExpression:
+    """Return an unbound expression that says of a column what a bound one says of its own."""
+    if isinstance(expression, e.And | e.Or):
+        return type(expression)(_say_of(column, expression.left), _say_of(column, expression.right))
+    said = [getattr(expression, name) for name in ("literal", "literals") if hasattr(expression, name)]
+    unbound: BooleanExpression = expression.as_unbound(e.Reference(column), *said)
+    return unbound
 
 
 def build_condition(expression: BooleanExpression, schema: IcebergSchema) -> Condition:

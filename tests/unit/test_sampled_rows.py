@@ -1,0 +1,155 @@
+"""What sampled rows add to estimates: ranges that go together, rare numbers, joins whose filters say much of a key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.estimation.formulas.sampled_rows import shrink
+from icestats.estimation.formulas.source_estimates import q_error
+from tests.computed_statistics import compute_here
+
+ROWS = 60_000
+
+
+def build_rows(seed: int, count: int = ROWS) -> pa.Table:
+    """Parcels arrive some days after they are ordered; prices are cents; large shops sell to a few regions."""
+    rng = np.random.default_rng(seed)
+    ordered = rng.permutation(count) // 40
+    shop = np.minimum(rng.zipf(1.3, count), 5_000)
+    return pa.table(
+        {
+            "ordered": ordered,
+            "arrived": ordered + rng.integers(1, 30, count),
+            "late": pa.array([None if one < 1_000 else int(one) for one in ordered], pa.int64()),
+            "price": np.round(rng.lognormal(3, 1, count), 2),
+            "shop": shop,
+            "region": np.where(rng.random(count) < 0.95, shop % 7, rng.integers(0, 7, count)),
+            "weight": np.round(rng.gamma(2, 3, count), 3),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def properties(tmp_path_factory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("sampled")
+    return {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+
+
+@pytest.fixture(scope="module")
+def table(properties) -> icestats.Table:
+    with SqlCatalog("catalog", **properties) as catalog:
+        catalog.create_namespace("db")
+        rows = build_rows(1)
+        made = catalog.create_table("db.t", rows.schema)
+        made.append(rows.slice(0, ROWS // 2))
+        made.append(rows.slice(ROWS // 2))
+    compute_here(icestats.load("db.t", catalog=properties), together=()).commit()
+    return icestats.load("db.t", catalog=properties)
+
+
+@pytest.mark.parametrize(
+    "row_filter",
+    [
+        "ordered < 300 and arrived >= 200 and arrived < 400",
+        "ordered >= 700 and ordered < 750 and arrived >= 720",
+        "ordered < 400 and arrived < 400 and late is null",
+        "shop = 1 and region = 1 and weight < 6",
+        "shop in (2, 3) and region >= 2 and region < 4",
+    ],
+)
+def test_columns_that_go_together_need_no_pairs(table, row_filter):
+    found = table.estimate(row_filter, actual=True)
+    assert found["combined"].q_error <= 1.5
+    assert found["kll"].q_error > 1.5
+    assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
+@pytest.mark.parametrize(
+    "row_filter", ["price < 20 and weight < 5", "region = 2 and price > 50", "shop = 1 and weight > 9"]
+)
+def test_independent_columns_stay_independent(table, row_filter):
+    assert table.estimate(row_filter, actual=True)["combined"].q_error <= 1.25
+
+
+def test_a_rare_number_has_as_many_rows_as_those_next_to_it(table):
+    prices = build_rows(1)["price"].value_counts().to_pylist()
+    common = {one["value"] for one in table.frequent_values("price").to_pylist()}
+    truth = {one["values"]: one["counts"] for one in prices if one["values"] not in common}
+    near = [value for value in sorted(truth) if 25 <= value < 35]
+    errors = [q_error(table.estimate(f"price = {value}")["combined"].rows, truth[value]) for value in near[::5]]
+    tail = [value for value in sorted(truth) if value >= 80]
+    errors += [q_error(table.estimate(f"price = {value}")["combined"].rows, truth[value]) for value in tail[::50]]
+    assert np.median(errors) < 2
+    estimates = [table.estimate(f"price = {one[0]}")["frequent-items"].rows for one in (near, tail)]
+    assert estimates[0] > 2 * estimates[1]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("true", "true"), ("region = 1", "true"), ("region = 1", "region = 2"), ("region = 1", "weight < 3")],
+)
+def test_a_filter_that_says_much_of_the_key_is_no_even_share_of_each_key(table, ours, theirs):
+    found = table.estimate_join(table, "shop", row_filter=ours, other_filter=theirs, actual=True)
+    assert found["join-frequent-items"].q_error <= (3 if theirs == "region = 2" else 1.4)
+    if ours != "true":
+        assert found["join-ndv"].q_error > 2
+
+
+def test_keys_are_thinned_by_common_pairs_where_no_row_is_sampled(properties):
+    with SqlCatalog("catalog", **properties) as catalog:
+        rng = np.random.default_rng(5)
+        city = np.minimum(rng.zipf(1.2, 40_000), 900)
+        made = catalog.create_table("db.cities", pa.schema([("city", pa.int64()), ("state", pa.int64())]))
+        made.append(pa.table({"city": city, "state": city // 3}))
+    compute_here(icestats.load("db.cities", catalog=properties), together="auto").commit()
+    cities = icestats.load("db.cities", catalog=properties)
+    for state in (1, 20, 100):
+        found = cities.estimate_join(cities, "city", row_filter=f"state = {state}", actual=True)
+        assert found["join-frequent-items"].q_error <= 1.3
+
+
+def test_a_group_of_dependent_columns_leaves_room_for_another_pair(properties):
+    rng = np.random.default_rng(3)
+    base, seen = rng.integers(0, 4_000, 20_000), rng.zipf(1.4, 20_000) % 300
+    columns = {f"of_base_{i}": base // 2**i for i in range(9)}
+    blurred = np.where(rng.random(20_000) < 0.02, rng.integers(0, 8, 20_000), seen % 8)
+    with SqlCatalog("catalog", **properties) as catalog:
+        rows = pa.table(columns | {"seen": seen, "of_seen": blurred, "apart": rng.integers(0, 9, 20_000)})
+        catalog.create_table("db.wide", rows.schema).append(rows)
+    compute_here(icestats.load("db.wide", catalog=properties), together="auto").commit()
+    found = icestats.load("db.wide", catalog=properties).columns_together().to_pylist()
+    pairs = {(one["first"], one["second"]) for one in found}
+    assert len(pairs) == 24
+    assert ("seen", "of_seen") in pairs
+    assert not any("apart" in pair for pair in pairs)
+
+
+def test_the_best_estimate_is_never_the_worst(table):
+    """`combined` is at least as good as one of the sources by themselves, on every filter of a workload."""
+    for answer in table.estimate_workload(n=80, seed=11).answers:
+        errors = {one.source: one.q_error for one in answer if one.q_error is not None}
+        assert errors.pop("combined") <= 1.001 * max(errors.values()), answer.row_filter
+
+
+def test_samples_of_different_scans_are_not_compared(properties, table):
+    """Columns that were computed one after the other have no sampled rows in common."""
+    with SqlCatalog("catalog", **properties) as catalog:
+        rows = build_rows(2, 9_000).select(["ordered", "arrived"])
+        catalog.create_table("db.apart", rows.schema).append(rows)
+    for column in ("ordered", "arrived"):
+        made = icestats.load("db.apart", catalog=properties)
+        compute_here(made, columns=[column], together=()).commit()
+    apart = icestats.load("db.apart", catalog=properties)
+    row_filter = "ordered < 50 and arrived > 60"
+    whole = 9_000 * (50 / 225) * (1 - 60 / 240)
+    assert apart.estimate(row_filter)["combined"].rows == pytest.approx(whole, rel=0.1)
+
+
+def test_what_may_be_chance_corrects_nothing():
+    assert shrink(1.3, 1 / 30) == 1.0
+    assert shrink(1.3, 1 / 3_000) == pytest.approx(1.3, rel=0.02)
+    assert shrink(0.01, 0.2) < 0.02
