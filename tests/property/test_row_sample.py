@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
+from icestats.scan.scan_job import ScanJob, Sizes, merge_into
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.frequent_items import merge_frequent_items, read_frequent_values
 from icestats.stats.row_sample import SAMPLED_ROWS, RowSample, draw_numbers
@@ -103,3 +104,22 @@ def test_an_empty_sample_adds_nothing():
     sample = RowSample()
     sample.merge(RowSample())
     assert (sample.row_count, sample.values, sample.seed) == (0, [], 0)
+
+
+def scan_parts(*, is_limited):
+    """Scan 40 parts of 500 rows, each by accumulators of its own, into those of the whole."""
+    job = ScanJob(FIELDS, Sizes(200, 12, 200, 12), None)
+    whole = job.new_accumulators()
+    for start in range(0, 20_000, 500):
+        part = job.new_accumulators(whole if is_limited else None)
+        job.update(
+            part, [pa.array(range(start, start + 500)), pa.array([str(one) for one in range(start, start + 500)])]
+        )
+        merge_into(whole, part)
+    return [read_frequent_values(one.result().frequent_items).sample for one in whole]
+
+
+def test_a_part_leaves_out_the_rows_that_the_whole_does_not_keep():
+    for limited, free in zip(scan_parts(is_limited=True), scan_parts(is_limited=False), strict=True):
+        assert (limited.values, limited.seed, limited.row_count) == (free.values, free.seed, 20_000)
+        assert len(limited.values) == SAMPLED_ROWS
