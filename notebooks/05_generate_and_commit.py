@@ -97,10 +97,12 @@ before
 # ## One scan
 #
 # `compute` reads each row once. For each column it makes a Theta sketch (distinct values), a KLL sketch (distribution),
-# and exact extremes, null counts and lengths. Nothing on the table changes.
+# the most common values, and exact extremes, null counts and lengths; for columns that are named together, the most
+# common pairs. Nothing on the table changes.
 
 # %%
-statistics = table.compute(columns=["carrier", "origin", "tailnum", "dep_delay", "distance"])
+wanted = ["carrier", "origin", "tailnum", "dep_delay", "distance"]
+statistics = table.compute(columns=wanted, together=[("carrier", "origin")])
 statistics
 
 # %%
@@ -156,6 +158,18 @@ icestats.show(pa.table({"filter": filters, **{way: list(rows.values()) for way, 
 # `HA` is a rare carrier. [04 estimates against the truth](04_estimates_against_the_truth.ipynb) shows what a histogram
 # would add, and [07 engines](07_engines.ipynb) gives it to Spark.
 #
+# ## Common values, and columns that go together
+#
+# icestats itself has more to go by: the rows of the most common values, and of the most common pairs. Hawaiian Airlines
+# flies from JFK alone. Who takes carrier and origin for independent expects a third of its flights there.
+
+# %%
+icestats.show(table.frequent_values("carrier").slice(0, 3), "value", "rows_at_least", "rows_at_most", "share")
+
+# %%
+table.estimate("carrier = 'HA' and origin = 'JFK'", sources=["ndv", "frequent-items", "combined"], actual=True)
+
+# %% [markdown]
 # ## New data arrives
 #
 # December arrives. Statistics describe one snapshot, and Spark looks only for those of the snapshot it reads. The new
