@@ -29,6 +29,7 @@ from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch, estimate_common_values
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import blob, commit, register, write_foreign
+from tests.computed_statistics import compute_here
 
 
 def theta(values: range, type_text: str = "long") -> ThetaSketch:
@@ -249,6 +250,25 @@ def test_keys_are_compared_in_the_type_that_both_have_in_common(
         assert connection.execute(query).fetchall() == [(rows,)]
     assert typed.estimate_join(typed, (one, other), actual=True).actual == rows
     assert typed.estimate_join(typed, (other, one), actual=True).actual == rows
+
+
+@pytest.mark.parametrize(
+    ("rare", "common", "rows"), [("int32", "int64", 4_000), ("int64", "int32", 5_000), ("float", "double", 4_000)]
+)
+def test_common_keys_are_looked_for_among_the_others_values_by_its_own_type(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], rare: str, common: str, rows: int
+) -> None:
+    """Of 100 common keys 80 are on the other side, or all; of those that it cannot hold, none."""
+    beyond = 3_000_000_000 if rare == "int32" else 0.1 if rare == "float" else 80
+    keys = [*range(80), *(beyond + place for place in range(20))] * 50
+    for name, values, kind in (("rare", range(3_000), rare), ("common", keys, common)):
+        rows_of = pa.table({"key": pa.array(values, kind)})
+        catalog.create_table(f"db.{name}", rows_of.schema).append(rows_of)
+        compute_here(icestats.load(f"db.{name}", catalog=catalog_properties)).commit()
+    one, other = (icestats.load(f"db.{name}", catalog=catalog_properties) for name in ("rare", "common"))
+    for found in (one.estimate_join(other, "key", actual=True), other.estimate_join(one, "key", actual=True)):
+        assert found.actual == rows
+        assert found["join-frequent-items"].rows == pytest.approx(rows, rel=0.01)
 
 
 def test_a_decimal_key_is_the_double_that_is_nearest(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:

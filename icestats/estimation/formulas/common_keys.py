@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in, find_interval
-from icestats.iceberg.types import parse_type
+from icestats.iceberg.types import decode_value, encode_value, parse_type
 from icestats.plan.filters.value_sets import ValueSet
 from icestats.stats.batch_counts import hash_keys
 from icestats.stats.frequent_items import is_counted_by_word, to_key
@@ -72,10 +73,12 @@ class KeyCounts:
         likely : float
             The chance of one of which it does not tell.
         """
-        hashes = _hash(other.column, values)
+        hashes = _hash(other.column, values, self.column.values.type)
         is_told = np.full(len(hashes), True) if theta.is_exact else hashes < np.uint64(theta.theta * 2.0**63)
         present = int(np.isin(hashes[is_told], theta.hashes).sum())
-        return present + likely * (len(values) - int(is_told.sum()))
+        # An empty text has no hash; a number that this type does not have is not there.
+        possible = len(values) if self.column.values.type == other.column.values.type else len(hashes)
+        return present + likely * (possible - int(is_told.sum()))
 
 
 def count_key(column: FrequentColumn, values: ValueSet | None) -> KeyCounts:
@@ -96,11 +99,21 @@ def count_key(column: FrequentColumn, values: ValueSet | None) -> KeyCounts:
     return KeyCounts(column, kept, column.rest * share, distinct * share)
 
 
-def _hash(column: FrequentColumn, values: list[Any]) -> Hashes:
-    text = column.values.type
-    kind = pa.int64() if is_counted_by_word(parse_type(text)) else pa.large_binary()
-    keys = [to_key(text, column.by_value[value].value) for value in values]
-    return hash_keys(pa.array([key for key in keys if key != b""], kind), text)
+def _hash(column: FrequentColumn, values: list[Any], type_text: str) -> Hashes:
+    """Return the hashes of a column's values as those of another type, without those that it does not have."""
+    kind = pa.int64() if is_counted_by_word(parse_type(type_text)) else pa.large_binary()
+    items = (column.by_value[value].value for value in values)
+    found = items if column.values.type == type_text else filter(None, (_convert(one, type_text) for one in values))
+    keys = [to_key(type_text, item) for item in found]
+    return hash_keys(pa.array([key for key in keys if key != b""], kind), type_text)
+
+
+def _convert(value: Any, type_text: str) -> bytes | None:
+    try:
+        found = encode_value(type_text, value)
+        return found if decode_value(type_text, found) == value else None
+    except (OverflowError, ValueError, struct.error):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
