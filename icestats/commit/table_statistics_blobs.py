@@ -21,7 +21,7 @@ from icestats.read.puffin.statistics_files import (
     THETA,
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
-from icestats.stats.frequent_items import read_frequent_values
+from icestats.stats.frequent_items import drop_sample, read_frequent_values
 from icestats.stats.joint_statistics import JointStatistics, write_joint_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import MAX_SIZE_BYTES, write_partition_sketches
@@ -70,18 +70,22 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     Returns
     -------
     TableStatistics
-        The same figures. Common values are left out first, then sketches. Columns are left out whole, those that take
-        most first, so that what stays answers for any partitions. Where no column fits whole, the partitions with the
-        most rows stay, of the column that takes least.
+        The same figures. The table's sample of rows is left out first, then common values of partitions, then their
+        sketches. Columns are left out whole, those that take most first, so that what stays answers for any partitions.
+        Where no column fits whole, the partitions with the most rows stay, of the column that takes least.
     """
     found = statistics.by_partition
     if found is None:
         return statistics
-    own = len(write_puffin(build_blobs(replace(statistics, by_partition=None))).data)
     complete = _find_sizes(found)
-    needed = own + sum(complete.values())
+    needed = _find_own_size(statistics) + sum(complete.values())
     if needed <= limit_bytes:
         return statistics
+    statistics = without_samples(statistics)
+    own = _find_own_size(statistics)
+    told = f"the sample of rows is left out to stay within {render_bytes(limit_bytes)}"
+    if own + sum(complete.values()) <= limit_bytes:
+        return replace(statistics, by_partition=replace(found, left_out=_join(found.left_out, told)))
     bare = replace(found, columns={name: _without_items(partitions) for name, partitions in found.columns.items()})
     sizes = _find_sizes(bare)
     columns, whole, left = _fit_columns(bare, sizes, limit_bytes - own)
@@ -92,8 +96,24 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     if not whole:
         name = min(sizes, key=lambda name: sizes[name])
         text += f"; all those of {name} alone need max_size_bytes={own + sizes[name]:_}"
-    text = "; ".join(filter(None, (found.left_out, text)))
-    return replace(statistics, by_partition=replace(found, columns=columns, left_out=text))
+    return replace(statistics, by_partition=replace(found, columns=columns, left_out=_join(found.left_out, told, text)))
+
+
+def _join(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
+
+
+def _find_own_size(statistics: TableStatistics) -> int:
+    return len(write_puffin(build_blobs(replace(statistics, by_partition=None))).data)
+
+
+def without_samples(statistics: TableStatistics) -> TableStatistics:
+    """Return statistics without the sample of the table's rows."""
+    columns = {
+        name: replace(one, frequent_items=one.frequent_items and drop_sample(one.frequent_items))
+        for name, one in statistics.columns.items()
+    }
+    return replace(statistics, columns=columns)
 
 
 def _find_sizes(found: ScannedPartitions) -> dict[str, int]:

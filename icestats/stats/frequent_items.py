@@ -280,6 +280,13 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
     return found
 
 
+def drop_sample(payload: bytes) -> bytes:
+    """Return a payload of `FrequentItems.to_bytes` without its sample of rows."""
+    document = json.loads(payload)
+    document.pop("sample", None)
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
 def parse_payload(payload: bytes) -> Any:
     """Return the JSON document of a payload.
 

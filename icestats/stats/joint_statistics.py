@@ -77,8 +77,9 @@ def encode_column(array: pa.Array, type_text: str) -> EncodedColumn:
         The Iceberg type.
     """
     encoded = unify(array).dictionary_encode()
-    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
+    # The dictionary of an array of type null holds a null.
     values = dense_values(encoded.dictionary, type_text)
+    codes = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
     if pa.types.is_floating(values.type):
         # As a filter has it, -0.0 equals 0.0.
         values = pa.array(values.to_numpy(zero_copy_only=False) + 0, values.type)

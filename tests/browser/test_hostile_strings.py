@@ -106,7 +106,7 @@ def test_a_commit_and_its_report_are_text(shown: Page) -> None:
     """From the choice to the commit: manifests' statistics, made without Spark, are committed from the panel."""
     open_tab(shown, "Statistics")
     panel = part(shown, "compute")
-    panel.get_by_label("Theta, KLL, column statistics").uncheck()
+    panel.get_by_label("Theta, KLL, common values, column statistics").uncheck()
     panel.get_by_label("manifest statistics").check()
     for name in ("Compute", "Commit"):
         panel.get_by_role("button", name=name, exact=True).click()

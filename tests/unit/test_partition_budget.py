@@ -14,7 +14,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import icestats
 from icestats.commit.puffin_writer import write_puffin
-from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
+from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches, without_samples
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan
@@ -66,15 +66,19 @@ def kept(found) -> dict[str, int]:
 
 
 def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
-    """First common values, then whole columns, the largest first; then the partitions with the fewest rows."""
+    """First the sample of rows, then common values, then whole columns; at last the partitions with the fewest rows."""
     found, _ = scan(load(), SIZES)
-    own, whole = size_of(replace(found, by_partition=None)), size_of(found)
-    assert fit_partition_sketches(found, whole + 3 * 512) is found
+    assert fit_partition_sketches(found, size_of(found) + 3 * 512) is found
+    bare = without_samples(found)
+    own, whole = size_of(replace(bare, by_partition=None)), size_of(bare)
+    fitted = fit_partition_sketches(found, whole + 3 * 512)
+    assert (fitted.columns, kept(fitted)) == (bare.columns, kept(found))
+    assert "the sample of rows is left out to stay within" in fitted.by_partition.left_out
     seen, with_items = [], set()
     for limit in np.linspace(own, whole, 40).astype(int).tolist():
         fitted = fit_partition_sketches(found, limit)
         assert size_of(fitted) <= limit
-        assert fitted.columns == found.columns
+        assert fitted.columns == bare.columns
         counts = kept(fitted)
         seen.append(counts)
         partial = [name for name, count in counts.items() if 0 < count < DAYS]
@@ -111,7 +115,7 @@ def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
     found, _ = scan(load(), SIZES)
     alone = {"price": found.by_partition.columns["price"]}
     found = replace(found, by_partition=replace(found.by_partition, columns=alone))
-    limits = range(size_of(replace(found, by_partition=None)), size_of(found), 500)
+    limits = range(size_of(replace(without_samples(found), by_partition=None)), size_of(found), 500)
     fitted = next(f for f in (fit_partition_sketches(found, limit) for limit in limits) if kept(f)["price"] == 5)
     Statistics(load()._source, fitted).commit()
     table = load()
