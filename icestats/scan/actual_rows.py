@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import mul
@@ -343,7 +344,8 @@ def _explained_errors(source: Source) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
         raise unreadable(named[1] if named else source.name, error) from error
-    except (NotImplementedError, ValueError, OSError, ResolveError) as error:
+    except (NotImplementedError, ValueError, OSError, ResolveError, struct.error, AttributeError) as error:
+        # The last two are what PyIceberg fails with where dates have become timestamps (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
         ) from error

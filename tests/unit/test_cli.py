@@ -71,6 +71,14 @@ def test_what_libraries_log_does_not_come_between(run, location):
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("pyiceberg").handlers)
 
 
+@pytest.mark.parametrize("verb", [["columns"], ["estimate", "id < 5"], ["show"]])
+def test_an_answer_needs_no_stderr(run, location, monkeypatch, verb):
+    """Whoever starts a process may close it, as `2>&-` of a shell does."""
+    monkeypatch.setattr(sys, "stderr", None)
+    code, out, _ = run(verb[0], location, *verb[1:])
+    assert (code, bool(out)) == (0, True)
+
+
 def test_an_export_is_a_script_and_a_metastore_that_does_not_answer_one_line(run, location):
     code, out, err = run("export", location, "--to", "impala", "--name", "shop.small")
     assert (code, out.splitlines()[-1], err) == (0, b"SHOW COLUMN STATS `shop`.`small`;", "")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as IcebergTable
 
 import icestats
@@ -46,4 +48,24 @@ def test_a_data_file_whose_type_does_not_fit_is_refused_in_one_line(
     table = load()
     with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg: Cannot promote") as caught:
         table.estimate_join(table, "id", actual=True)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("row_filter", ["at >= '1970-01-05T00:00:00'", "at != '1970-01-05T00:00:00'", "id = 3"])
+def test_dates_that_have_become_timestamps_are_said_in_one_line(catalog: SqlCatalog, row_filter: str) -> None:
+    """Format version 3 has such tables, and PyIceberg reads none of their files."""
+    rows = pa.table({"at": pa.array(range(9), pa.int32()).cast(pa.date32()), "id": pa.array(range(9), pa.int64())})
+    made = catalog.create_table("db.days", rows.schema)
+    made.append(rows)
+    path = local_path(made.metadata_location)
+    document = json.loads(path.read_text())
+    document["schemas"][0]["fields"][0]["type"] = "timestamp"
+    promoted = path.with_name("promoted.metadata.json")
+    promoted.write_text(json.dumps(document | {"format-version": 3, "next-row-id": 9}))
+    table = icestats.load(str(promoted))
+    if row_filter == "id = 3":
+        assert table.estimate_groups(["id"], row_filter, actual=True).actual == 1
+        return
+    with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg") as caught:
+        table.estimate_groups(["id"], row_filter, actual=True)
     assert "\n" not in str(caught.value)

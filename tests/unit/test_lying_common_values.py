@@ -35,6 +35,7 @@ ROWS = pa.table(
         "money": pa.array([Decimal(n) for n in (1, 2, 3, 4)] * 50, pa.decimal128(9, 2)),
     }
 )
+MOST = 2**63 - 1
 FILTER = "key = 1 and name = 'a' and money = 1"
 Lie = Callable[..., icestats.Table]
 
@@ -146,10 +147,25 @@ def test_pairs_of_another_number_of_rows_are_left_as_they_are(lie: Lie) -> None:
     assert [one.field_ids for one in refreshed.found.together] == [(2, 3)]
 
 
-def test_items_of_another_number_of_values_are_not_added_to(lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 2**63 - 1
-    items = {"value-count": most, "others-at-most": most, "items": [["01" + "00" * 7, most, 0]]}
-    table, read = lie(ITEMS, (1,), items, later=True), []
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            {"value-count": MOST, "others-at-most": MOST, "items": [["01" + "00" * 7, MOST, 0]]},
+            "its frequent items are of 9,223,372,036,854,775,807 values",
+        ),
+        (
+            {"sample": {"row-count": MOST, "seed": 7, "values": []}},
+            "its sampled rows are of 9,223,372,036,854,775,807 rows, and its column statistics of 200",
+        ),
+        ({"sample": {"row-count": 0, "seed": 0, "values": []}}, "its sampled rows are of 0 rows"),
+    ],
+    ids=["items", "many sampled rows", "no sampled rows"],
+)
+def test_items_of_another_number_of_values_are_not_added_to(
+    lie: Lie, monkeypatch: pytest.MonkeyPatch, change: Any, reason: str
+) -> None:
+    table, read = lie(ITEMS, (1,), change, later=True), []
 
     def scan(refresh: Refresh, names: Sequence[str], *_: Any, **__: Any) -> None:
         read.extend(names)
@@ -158,7 +174,7 @@ def test_items_of_another_number_of_values_are_not_added_to(lie: Lie, monkeypatc
     monkeypatch.setattr(Refresh, "_scan_in_full", scan)
     refreshed = table.refresh_statistics()
     assert read == ["key"]
-    assert "its frequent items are of 9,223,372,036,854,775,807 values" in str(refreshed)
+    assert reason in str(refreshed)
 
 
 def test_a_table_does_not_decide_how_many_pairs_are_computed(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import AlwaysTrue, EqualTo
 
 import icestats
+from icestats.estimation.formulas.group_shares import build_shares
+from icestats.estimation.formulas.near_values import build_grid
 from icestats.estimation.formulas.sampled_rows import shrink
 from icestats.estimation.formulas.source_estimates import q_error
 from tests.computed_statistics import compute_here
@@ -153,3 +160,39 @@ def test_what_may_be_chance_corrects_nothing():
     assert shrink(1.3, 1 / 30) == 1.0
     assert shrink(1.3, 1 / 3_000) == pytest.approx(1.3, rel=0.02)
     assert shrink(0.01, 0.2) < 0.02
+
+
+def test_a_table_whose_rows_are_gone_has_none_that_match(properties):
+    """What was sampled before corrects nothing."""
+    with SqlCatalog("catalog", **properties) as catalog:
+        rows = build_rows(3, 5_000).select(["ordered", "arrived", "shop"])
+        made = catalog.create_table("db.gone", rows.schema)
+        made.append(rows)
+        compute_here(icestats.load("db.gone", catalog=properties), together=()).commit()
+        made.delete(AlwaysTrue())
+    gone = icestats.load("db.gone", catalog=properties)
+    found = gone.estimate("ordered < 50 and arrived > 60 and shop = 1")["combined"]
+    assert (found.rows, found.rows_lower, found.rows_upper) == (0.0, 0.0, 0.0)
+    joined = gone.estimate_join(gone, "shop", row_filter="ordered < 50 and arrived > 60")
+    grouped = gone.estimate_groups(["shop"], "ordered < 50 and arrived > 60")
+    assert [one.rows for one in (*joined, *grouped)] == [0.0] * 5
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1.7e308])
+def test_a_number_beyond_all_others_is_one_that_is_not_there(table, value):
+    found = table.estimate(EqualTo("price", value))
+    assert found["combined"].rows == 0.0
+    assert found["frequent-items"].rows_lower <= found["frequent-items"].rows <= found["frequent-items"].rows_upper
+
+
+@pytest.mark.parametrize("others", [[4e15, 0.123456], [2.0**52, 0.5], [math.inf, 1.0], [math.nan, 1.0], [-(2**63), 0]])
+def test_numbers_too_large_for_a_step_have_none(others: list[Any]):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert build_grid([], [1, 2, *others]) is None
+
+
+def test_no_rows_meet_no_groups():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert build_shares([10.0], 0.0, 0.0).count_met(0.0) == 0.0

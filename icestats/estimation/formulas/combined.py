@@ -163,7 +163,8 @@ def _correct(
     """Return all predicates of an AND as one, as sampled rows correct how far they go together; else its groups."""
     grouped = {leaf for own, _ in groups for leaf in own}
     parts = [*groups, *(((leaf,), estimate_leaf(leaf)) for leaf in every_leaf if leaf not in grouped)]
-    found = sample(every_leaf) if len(every_leaf) > 1 else {}
+    # Of a table without rows there is nothing to correct, though earlier ones may be sampled.
+    found = sample(every_leaf) if len(every_leaf) > 1 and every else {}
     # A predicate that goes with one that has not been sampled is no factor of its own.
     sampled = {leaf: found[leaf] for own, _ in parts if set(own) <= set(found) for leaf in own}
     if len(sampled) < 2 or any(np.isnan(part.estimate).any() for _, part in parts):

@@ -41,7 +41,8 @@ class GroupShares:
         >>> round(build_shares([50.0, 50.0], 0.0, 0.0).count_met(1.0), 2)
         1.0
         """
-        with np.errstate(divide="ignore"):
+        # Of no rows and a share of 1, the power is 0 times infinity.
+        with np.errstate(divide="ignore", invalid="ignore"):
             # 1 - (1 - share)^rows, which is not 0 where a share is too small to be told from 0 beside 1.
             met = np.where(self.shares >= 1.0, 1.0, -np.expm1(row_count * np.log1p(-np.minimum(self.shares, 1.0))))
         return min(float((self.counts * met).sum()), row_count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,11 @@ from icestats.iceberg.value_order import Longs
 
 _MOST_DIGITS = 6
 _NEIGHBOURS = 32
+"""Sampled rows on either side."""
+_LARGEST = 2**52
+"""Beyond it, doubles have no digits behind the point."""
 CLEAR = 1.4
 """How many times another number of rows is beyond what so few sampled ones may show by chance."""
-"""Sampled rows on either side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,10 @@ class NumberGrid:
         rows_a_sample : float
             Rows of the table that each sampled one stands for.
         """
-        whole = round(value * self.scale)
+        scaled = value * self.scale
+        if not math.isfinite(scaled):
+            return 0.0
+        whole = round(scaled)
         if len(self.others) < 2 * _NEIGHBOURS or (whole - self.start) % self.step:
             return 0.0
         place = int(np.searchsorted(self.others, whole))
@@ -65,10 +71,12 @@ def build_grid(common: Iterable[Any], sampled: Iterable[Any]) -> NumberGrid | No
     """
     known, drawn = list(common), [one for one in sampled if one is not None]
     values = np.array([*known, *drawn])
-    if values.dtype.kind not in "if" or not len(drawn) or not np.abs(values.astype(np.float64)).max() <= 2**52:
+    if values.dtype.kind not in "if" or not len(drawn) or not np.abs(values.astype(np.float64)).max() <= _LARGEST:
         return None
     for digits in range(_MOST_DIGITS + 1 if values.dtype.kind == "f" else 1):
         scaled = values * 10**digits
+        if np.abs(scaled).max() > _LARGEST:
+            return None
         if np.allclose(scaled, np.rint(scaled), rtol=1e-12, atol=1e-6):
             whole = np.rint(scaled).astype(np.int64)
             start = int(whole.min())

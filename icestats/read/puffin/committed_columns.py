@@ -12,7 +12,7 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import damage_at, read_blob
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, THETA, CommittedBlob
-from icestats.stats.frequent_items import read_frequent_values
+from icestats.stats.frequent_items import FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.table_statistics import (
@@ -90,11 +90,8 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     if lie := _contradiction(whole[THETA], sketch, figures):
         return lie
     items, counted = _read_sketch(storage, whole[FREQUENT_ITEMS], read_frequent_values)
-    if counted.type != field.type:
-        return f"its frequent items are of type {counted.type}"
-    filled = figures.value_count - figures.null_value_count - figures.nan_value_count
-    if counted.value_count != filled:
-        return f"its frequent items are of {counted.value_count:,} values, and its column statistics of {filled:,}"
+    if lie := _contradicting_items(counted, figures):
+        return lie
     kll = None
     if item_type is not None:
         kll, _ = _read_sketch(storage, whole[KLL], partial(KllSketch.from_bytes, item_type))
@@ -132,6 +129,18 @@ def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStat
     if said in (None, str(theta.ndv), str(figures.count_distinct(theta))):
         return None
     return f"its Theta sketch has {theta.ndv} distinct values, and its ndv says {said}"
+
+
+def _contradicting_items(counted: FrequentValues, figures: ColumnStatistics) -> str | None:
+    if counted.type != figures.type:
+        return f"its frequent items are of type {counted.type}"
+    filled = figures.value_count - figures.null_value_count - figures.nan_value_count
+    if counted.value_count != filled:
+        return f"its frequent items are of {counted.value_count:,} values, and its column statistics of {filled:,}"
+    if counted.sample is None or counted.sample.row_count == figures.value_count:
+        return None
+    sampled = f"its sampled rows are of {counted.sample.row_count:,} rows"
+    return f"{sampled}, and its column statistics of {figures.value_count:,}"
 
 
 def _read_figures(storage: FileReader, found: CommittedBlob, field: Field) -> ColumnStatistics:
