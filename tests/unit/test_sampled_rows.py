@@ -58,6 +58,31 @@ def table(properties) -> icestats.Table:
     return icestats.load("db.t", catalog=properties)
 
 
+@pytest.fixture(scope="module")
+def divided(properties, table) -> icestats.Table:
+    """The same rows in 20 partitions, with the pair of shop and region."""
+    rows = build_rows(1)
+    rows = rows.append_column("day", pa.array(np.arange(ROWS) % 20))
+    with SqlCatalog("catalog", **properties) as catalog:
+        made = catalog.create_table("db.divided", rows.schema)
+        with made.update_spec() as spec:
+            spec.add_identity("day")
+        made.append(rows)
+    compute_here(icestats.load("db.divided", catalog=properties), together=[("shop", "region")]).commit()
+    return icestats.load("db.divided", catalog=properties)
+
+
+@pytest.mark.parametrize("days", ["day = 3", "day >= 10", "day in (1, 2, 19)"])
+@pytest.mark.parametrize(
+    "row_filter",
+    ["shop = 1 and region = 1", "shop = 1 and weight < 6", "price < 20", "ordered < 600 and arrived >= 400"],
+)
+def test_what_goes_together_does_so_in_the_partitions_that_are_left(divided, days, row_filter):
+    found = divided.estimate(f"{days} and {row_filter}", actual=True)
+    assert found["combined"].q_error <= 1.6
+    assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
 @pytest.mark.parametrize(
     "row_filter",
     [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -119,10 +119,11 @@ def estimate_combined(
         return build_selectivity(spread, own.lower, own.upper, found.reasons)
 
     def estimate_together(leaves: Sequence[Leaf]) -> Sequence[tuple[tuple[Leaf, ...], Selectivity]]:
-        every = float(kept.evidence.groups.row_counts.sum())
+        pruning = _find_pruning(leaves, evidence, fine)
         groups = group_in_table(leaves) if len(leaves) > 1 else ()
-        parts = [(one.leaves, _spread_group(one, fine, every, map(estimate_leaf, one.leaves))) for one in groups]
-        return _correct(parts, leaves, sample, estimate_leaf, fine.groups.row_counts, every)
+        parts = [(group.leaves, _spread_group(group, pruning, evidence, fine, estimate_leaf)) for group in groups]
+        others = [leaf for leaf in leaves if leaf not in pruning]
+        return _correct(parts, others, partial(_sample_left, sample, pruning), estimate_leaf, fine.groups.row_counts)
 
     assumes = (
         f"of each predicate what leaves the fewest rows undecided: bounds of each {fine.groups.unit}, or KLL of "
@@ -145,10 +146,36 @@ def _choose_sketch(
     return found, width, partitions.sketched[leaf].notes
 
 
-def _spread_group(group: LeafGroup, fine: KeptGroups, row_count: float, parts: Iterable[Selectivity]) -> Selectivity:
-    """The rows of predicates together, over the table, spread over groups as the predicates by themselves are."""
-    product, lower, upper = bound_all(list(parts))
-    wanted = float(group.selectivity.estimate[0]) * row_count
+def _find_pruning(leaves: Sequence[Leaf], evidence: GroupedEvidence, kept: KeptGroups) -> set[Leaf]:
+    """Return the predicates on columns that partitions are made of, where these leave out rows."""
+    sources = {field.source_id for found in evidence.by_spec for field in found.spec.fields}
+    is_less = kept.groups.row_counts.sum() < evidence.groups.row_counts.sum()
+    return {leaf for leaf in leaves if is_less and leaf.field_id in sources}
+
+
+def _sample_left(
+    sample: Callable[[Sequence[Leaf]], Mapping[Leaf, Mask]], pruning: set[Leaf], others: Sequence[Leaf]
+) -> Mapping[Leaf, Mask]:
+    """Return which sampled rows of the partitions that are left satisfy predicates; empty: unknown."""
+    found = sample([*pruning, *others])
+    if not pruning <= found.keys():
+        return {}
+    is_left = np.logical_and.reduce([found[leaf] for leaf in pruning]) if pruning else slice(None)
+    return {leaf: found[leaf][is_left] for leaf in others if leaf in found}
+
+
+def _spread_group(
+    group: LeafGroup,
+    pruning: set[Leaf],
+    evidence: GroupedEvidence,
+    fine: KeptGroups,
+    estimate_leaf: Callable[[Leaf], Selectivity],
+) -> Selectivity:
+    """The rows of predicates together, spread over groups as the predicates by themselves are."""
+    product, lower, upper = bound_all([estimate_leaf(leaf) for leaf in group.leaves])
+    # Together with what leaves out partitions they are a share of the table, else of the rows that are left.
+    of = evidence.groups if pruning & {*group.leaves} else fine.groups
+    wanted = float(group.selectivity.estimate[0]) * float(of.row_counts.sum())
     return build_selectivity(scale_to(wanted, product, fine.groups.row_counts, lower, upper), lower, upper)
 
 
@@ -158,10 +185,9 @@ def _correct(
     sample: Callable[[Sequence[Leaf]], Mapping[Leaf, Mask]],
     estimate_leaf: Callable[[Leaf], Selectivity],
     rows: Floats,
-    every: float,
 ) -> Sequence[tuple[tuple[Leaf, ...], Selectivity]]:
     """Return all predicates of an AND as one, as sampled rows correct how far they go together; else its groups."""
-    grouped = {leaf for own, _ in groups for leaf in own}
+    every, grouped = float(rows.sum()), {leaf for own, _ in groups for leaf in own}
     parts = [*groups, *(((leaf,), estimate_leaf(leaf)) for leaf in every_leaf if leaf not in grouped)]
     # Of a table without rows there is nothing to correct, though earlier ones may be sampled.
     found = sample(every_leaf) if len(every_leaf) > 1 and every else {}
