@@ -372,9 +372,8 @@ class StatisticsFiles(Contents):
             plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(self._reader.blobs))))
             found = run_scan(find_session(self._source, spark), plan, sizes, progress=progress)
             found = fit_partitions(found, max_size_bytes, lambda: table_size)
-        chosen = None
-        if partitions:
-            chosen = expand_columns(self.schema, columns) if with_column_stats else ()
+        named = expand_columns(self.schema, columns)
+        chosen = None if not partitions else named if with_column_stats else ()
         of_metadata = compute_metadata_statistics(
             self._reader, snapshot, chosen, manifests=manifests, scanned=found.by_partition
         )

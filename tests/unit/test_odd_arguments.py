@@ -183,3 +183,11 @@ def test_true_and_false_within_a_filter_are_refused_in_one_line(
 ) -> None:
     with pytest.raises(icestats.FilterError, match="true and false are whole filters, not parts of one"):
         load().plan(row_filter)
+
+
+@pytest.mark.parametrize("kind", ["partitions", "manifests"])
+def test_a_column_that_is_not_there_is_named_though_it_is_not_scanned(
+    load: Callable[..., icestats.Table], kind: str
+) -> None:
+    with pytest.raises(icestats.ColumnNotFoundError, match="no column 'nope'"):
+        load().compute(columns=["nope"], **{kind: True})
