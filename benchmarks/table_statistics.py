@@ -29,8 +29,8 @@ from benchmarks.tpch_files import generate_table
 FILES = 6
 CASES = {
     "iceberg": "Iceberg's `compute_table_stats`: Theta of all 16 columns",
-    "no-text-kll": "**icestats**: Theta and column statistics of all 16, KLL of the 11 numbers and dates",
-    "all": "**icestats**, as it is: Theta, KLL and column statistics of all 16 columns",
+    "no-text-kll": "**icestats**: all of this, but KLL of the 11 numbers and dates only",
+    "all": "**icestats**, as it is: Theta, KLL, common values and column statistics of all 16 columns",
 }
 """What is measured; every call reads every row."""
 HEAD = ("way", "seconds", "times Iceberg", "CPU seconds", "times Iceberg", "driver's peak MB")
