@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
 
 import numpy as np
 
@@ -95,6 +95,7 @@ def estimate_combined(
             fine, parents = files, np.searchsorted(kept.places, owners)
     fine = replace(fine, deletes=fit_deletes(fine.deletes))
 
+    @cache
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         own = apply_partitions(leaf, estimate_uniform(leaf, fine.groups), fine.leaves[leaf])
         undecided = float((fine.groups.row_counts * (own.upper - own.lower)).sum())
