@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.iceberg.types import encode_value
-from icestats.stats.column_values import byte_ranges
+from icestats.stats.column_values import byte_ranges, encode_dense
 from icestats.stats.frequent_items import VALUE_LENGTH, CountedValues
 from icestats.stats.hashing import Hashes, hash_dense, hash_words
 
@@ -114,13 +113,8 @@ def count_ranges(
 
 def as_counted(values: pa.Array, counts: pa.Array, type_text: str) -> CountedValues:
     """Return what Arrow's `value_counts` found in a batch of values that are wider than a word."""
-    if pa.types.is_decimal(values.type):
-        keys = pa.array([encode_value(type_text, value) for value in values.to_pylist()], pa.large_binary())
-    else:
-        plain = values.cast(pa.binary()) if pa.types.is_fixed_size_binary(values.type) else values
-        keys = plain.cast(pa.large_binary())
     rows = counts.to_numpy(zero_copy_only=False).astype(np.int64)
-    return CountedValues(keys, rows, int(rows.sum()))
+    return CountedValues(encode_dense(values, type_text), rows, int(rows.sum()))
 
 
 def has_few_distinct(dense: pa.Array) -> bool:

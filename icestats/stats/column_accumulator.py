@@ -23,13 +23,13 @@ from icestats.stats.batch_counts import (
     has_few_distinct,
     sort_words,
 )
-from icestats.stats.column_values import byte_ranges, dense_values, fixed_words, unify, unscaled_words
+from icestats.stats.column_values import byte_ranges, dense_values, encode_dense, fixed_words, unify, unscaled_words
 from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
 from icestats.stats.hashing import Hashes, hash_dense, hash_words
-from icestats.stats.joint_statistics import encode_column, single_values
+from icestats.stats.joint_statistics import encode_column
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of, item_value
-from icestats.stats.row_sample import RowSample, cut_value, draw_numbers
+from icestats.stats.row_sample import RowSample, cut_values, draw_numbers
 from icestats.stats.table_statistics import ColumnStatistics
 from icestats.stats.theta import ThetaSketch
 
@@ -150,9 +150,12 @@ class ColumnAccumulator:
 
     def _update_sample(self, array: pa.Array, numbers: npt.NDArray[np.float64]) -> None:
         places, kind = self.sample.choose(numbers), self._field.type
-        encoded = encode_column(unify(array).take(pa.array(places)), kind)
-        values = single_values(encoded, encoded.codes, kind)
-        self.sample.update(len(array), numbers[places], [cut_value(value, kind) for value in values])
+        taken = unify(array).take(pa.array(places))
+        values = cut_values(encode_dense(dense_values(taken, kind), kind), kind)
+        if taken.null_count:
+            is_null = taken.is_null().to_numpy(zero_copy_only=False)
+            values = values.take(pa.array(np.cumsum(~is_null) - 1, mask=is_null))
+        self.sample.update(len(array), numbers[places], values)
 
     def _update_ranges(self, dense: pa.Array) -> None:
         lengths = np.diff(byte_ranges(dense)[1])

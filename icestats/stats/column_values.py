@@ -84,6 +84,38 @@ def fixed_words(dense: pa.Array) -> npt.NDArray[Any]:
     return words
 
 
+def encode_dense(dense: pa.Array, type_text: str) -> pa.Array:
+    """Return dense values as single-value bytes (Iceberg spec, Appendix D), `large_binary`; -0.0 as 0.0.
+
+    Parameters
+    ----------
+    dense : pyarrow.Array
+        Values from `dense_values`.
+    type_text : str
+        The Iceberg type.
+
+    Examples
+    --------
+    >>> encode_dense(pa.array([5], pa.int32()), "int")[0].as_py().hex()
+    '05000000'
+    """
+    kind = parse_type(type_text)
+    if kind.name in ("string", "binary", "fixed", "uuid"):
+        return (dense.cast(pa.binary()) if kind.name == "uuid" else dense).cast(pa.large_binary())
+    if kind.name == "decimal":
+        pairs = zip(*unscaled_words(dense).T.tolist(), strict=True) if len(dense) else ()
+        unscaled = [(high << 64) + low % (1 << 64) for low, high in pairs]
+        return pa.array([_shortest(value) for value in unscaled], pa.large_binary())
+    words = fixed_words(dense)
+    words = np.ascontiguousarray(words + 0 if words.dtype.kind == "f" else words)
+    packed = pa.Array.from_buffers(pa.binary(words.itemsize), len(words), [None, pa.py_buffer(words)])
+    return packed.cast(pa.binary()).cast(pa.large_binary())
+
+
+def _shortest(unscaled: int) -> bytes:
+    return unscaled.to_bytes(((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8, "big", signed=True)
+
+
 def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return the non-null values of an array as 64-bit integers: integers, days, units of time, or unscaled decimals.
 

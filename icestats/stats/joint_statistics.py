@@ -28,9 +28,9 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import encode_value, parse_type
+from icestats.iceberg.types import parse_type
 from icestats.stats.batch_counts import count_words, hash_keys, sort_words
-from icestats.stats.column_values import dense_values, unify
+from icestats.stats.column_values import dense_values, encode_dense, unify
 from icestats.stats.frequent_items import (
     CAPACITY,
     MOST_PAYLOAD_BYTES,
@@ -394,11 +394,5 @@ def single_values(column: EncodedColumn, places: npt.NDArray[np.int64], type_tex
     is_null = places >= len(column.values)
     if is_null.all():
         return [None] * len(places)
-    taken = column.values.take(pa.array(np.where(is_null, 0, places))).to_pylist()
-    return [
-        None if null else _single_value(type_text, value) for null, value in zip(is_null.tolist(), taken, strict=True)
-    ]
-
-
-def _single_value(type_text: str, value: object) -> bytes:
-    return value if isinstance(value, bytes) else encode_value(type_text, value)
+    taken = encode_dense(column.values.take(pa.array(np.where(is_null, 0, places))), type_text).to_pylist()
+    return [None if null else value for null, value in zip(is_null.tolist(), taken, strict=True)]

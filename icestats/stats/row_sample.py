@@ -6,24 +6,26 @@ files; kept are the rows with the smallest. In the payload of frequent items a s
     {"row-count": 10, "seed": 7, "values": ["<hex>", null, ...]}
 
 `row-count` counts all rows. `values` are in the order of their numbers, single-value serialised (Iceberg spec,
-Appendix D), texts and binaries cut to `SAMPLED_LENGTH` bytes; null is null. The numbers are not written: to merge two
-samples, they are drawn anew from the seeds, which all columns of a scan have in common.
+Appendix D), texts, binaries and fixed cut to `SAMPLED_LENGTH` bytes; null is null. The numbers are not written: to
+merge two samples, they are drawn anew from the seeds, which all columns of a scan have in common.
 
 Source: Cohen, Kaplan, "Summarizing data using bottom-k sketches", PODC 2007.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 SAMPLED_ROWS: Final = 4_096
 """How many rows a sample has, where its column's values are not too long."""
 SAMPLED_LENGTH: Final = 64
-"""Longer texts and binaries are cut to so many bytes."""
+"""Longer texts, binaries and fixed are cut to so many bytes."""
 _MOST_BYTES = 128 << 10
 
 _Numbers = npt.NDArray[np.float64]
@@ -47,19 +49,24 @@ class RowSample:
     >>> sample = RowSample()
     >>> numbers = draw_numbers(10_000, seed=7)
     >>> places = sample.choose(numbers)
-    >>> sample.update(10_000, numbers[places], [b"x"] * len(places))
+    >>> sample.update(10_000, numbers[places], pa.array([b"x"] * len(places), pa.binary()))
     >>> sample.row_count, len(sample.values)
     (10000, 4096)
     """
 
-    __slots__ = ("_limit", "_numbers", "row_count", "values")
+    __slots__ = ("_limit", "_numbers", "_values", "row_count")
 
     def __init__(self, limit: float = 1.0) -> None:
         self.row_count = 0
         self._limit = limit
         self._numbers: _Numbers = np.zeros(0)
-        self.values: list[bytes | None] = []
+        self._values = pa.array([], pa.binary())
+
+    @property
+    def values(self) -> list[bytes | None]:
         """Single-value bytes; None: null."""
+        found: list[bytes | None] = self._values.to_pylist()
+        return found
 
     @property
     def seed(self) -> int:
@@ -78,20 +85,19 @@ class RowSample:
             places = places[np.argpartition(numbers[places], SAMPLED_ROWS)[:SAMPLED_ROWS]]
         return places
 
-    def update(self, row_count: int, numbers: _Numbers, values: Sequence[bytes | None]) -> None:
-        """Add a batch: how many rows it has, and numbers and values of those that `choose` gives."""
+    def update(self, row_count: int, numbers: _Numbers, values: pa.Array) -> None:
+        """Add a batch: how many rows it has; of those that `choose` gives, numbers and values, as of `cut_values`."""
         self.row_count += row_count
         joined = np.append(self._numbers, numbers)
         order = np.argsort(joined, kind="stable")[:SAMPLED_ROWS]
-        every = [*self.values, *values]
-        self._numbers, self.values = joined[order], [every[place] for place in order.tolist()]
+        self._numbers, self._values = joined[order], pa.concat_arrays([self._values, values]).take(pa.array(order))
 
     def merge(self, other: RowSample) -> None:
         """Add the sample of other rows, which does not change."""
         self._limit = min(self._limit, other._limit)
-        self.update(other.row_count, other._numbers, other.values)
+        self.update(other.row_count, other._numbers, other._values)
         kept = int(np.searchsorted(self._numbers, self._limit, side="right"))
-        self._numbers, self.values = self._numbers[:kept], self.values[:kept]
+        self._numbers, self._values = self._numbers[:kept], self._values[:kept]
 
     def to_document(self) -> dict[str, Any]:
         """Return it as JSON has it, cut to the first rows where values are long."""
@@ -111,28 +117,31 @@ class RowSample:
         """
         made, seed = cls(), int(document["seed"])
         made.row_count = int(document["row-count"])
-        made.values = [None if text is None else bytes.fromhex(text) for text in document["values"]]
+        values = [None if text is None else bytes.fromhex(text) for text in document["values"]]
+        made._values = pa.array(values, pa.binary())
         whole = min(made.row_count, SAMPLED_ROWS)
-        if not 0 <= len(made.values) <= whole or not made.row_count < 1 << 63 or not 0 <= seed < 1 << 63:
-            raise ValueError(f"a sample of {len(made.values)} of {made.row_count} rows, from seed {seed}")
+        if not 0 <= len(values) <= whole or not made.row_count < 1 << 63 or not 0 <= seed < 1 << 63:
+            raise ValueError(f"a sample of {len(values)} of {made.row_count} rows, from seed {seed}")
         # The smallest of so many numbers by chance, each from the one before it.
-        steps = np.random.default_rng(seed).standard_exponential(len(made.values))
+        steps = np.random.default_rng(seed).standard_exponential(len(values))
         left = made.row_count - np.arange(len(steps), dtype=np.float64)
         made._numbers = -np.expm1(-np.cumsum(steps / left))
-        if len(made.values) < whole:
-            made._limit = float(made._numbers[-1]) if made.values else 0.0
+        if len(values) < whole:
+            made._limit = float(made._numbers[-1]) if values else 0.0
         return made
 
 
-def cut_value(value: bytes | None, type_text: str) -> bytes | None:
-    """Return single-value bytes as a sample keeps them.
+def cut_values(values: pa.Array, type_text: str) -> pa.Array:
+    """Return single-value bytes as a sample keeps them: `binary`.
 
     Examples
     --------
-    >>> cut_value("é".encode() * 40, "string") == "é".encode() * 32
+    >>> cut_values(pa.array(["é".encode() * 40], pa.large_binary()), "string")[0].as_py() == "é".encode() * 32
     True
     """
-    if value is None or len(value) <= SAMPLED_LENGTH or type_text not in ("string", "binary"):
-        return value
-    short = value[:SAMPLED_LENGTH]
-    return short.decode(errors="ignore").encode() if type_text == "string" else short
+    short = pc.binary_slice(values, 0, SAMPLED_LENGTH).cast(pa.binary())
+    if type_text == "string" and (pc.max(pc.binary_length(values)).as_py() or 0) > SAMPLED_LENGTH:
+        # A character may be cut in two.
+        whole = [None if value is None else value.decode(errors="ignore").encode() for value in short.to_pylist()]
+        return pa.array(whole, pa.binary())
+    return short

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -123,3 +124,31 @@ def test_a_part_leaves_out_the_rows_that_the_whole_does_not_keep():
     for limited, free in zip(scan_parts(is_limited=True), scan_parts(is_limited=False), strict=True):
         assert (limited.values, limited.seed, limited.row_count) == (free.values, free.seed, 20_000)
         assert len(limited.values) == SAMPLED_ROWS
+
+
+@pytest.mark.parametrize(
+    ("type_text", "array", "kept"),
+    [
+        ("boolean", pa.array([True, None, False]), ["01", None, "00"]),
+        ("int", pa.array([-5, None], pa.int16()), ["fbffffff", None]),
+        ("date", pa.array([None, -1], pa.date32()), [None, "ffffffff"]),
+        ("long", pa.array([None, None], pa.null()), [None, None]),
+        ("timestamptz_ns", pa.array([-2, None], pa.timestamp("ns", "UTC")), ["feffffffffffffff", None]),
+        ("float", pa.array([-0.0, None, 1.5], pa.float32()), ["00000000", None, "0000c03f"]),
+        ("double", pa.array([float("-inf"), -0.0, None]), ["000000000000f0ff", "0000000000000000", None]),
+        ("decimal(9, 2)", pa.array([Decimal("-1.29"), None, Decimal("1.28")]), ["ff7f", None, "0080"]),
+        ("decimal(38, 0)", pa.array([-(2**64), 2**64 - 1], pa.decimal128(38)), ["ff" + "00" * 8, "00" + "ff" * 8]),
+        ("string", pa.array(["é" * 40, None, ""]).dictionary_encode(), ["c3a9" * 32, None, ""]),
+        ("string", pa.array(["x" + "é" * 32]), ["78" + "c3a9" * 31]),
+        ("binary", pa.array([b"\xff" * 65, b"", None]), ["ff" * 64, "", None]),
+        ("fixed[2000]", pa.array([b"a" * 2_000], pa.binary(2_000)), ["61" * 64]),
+        ("fixed[2]", pa.array([b"ab", None], pa.binary(2)), ["6162", None]),
+        ("uuid", pa.array([bytes(range(16)), None], pa.binary(16)), [bytes(range(16)).hex(), None]),
+    ],
+)
+def test_values_of_each_type_are_kept_as_their_single_value_bytes(type_text, array, kept):
+    accumulator = ColumnAccumulator(Field(1, "c", type_text, required=False, top_level=True))
+    accumulator.update(array, np.linspace(0.1, 0.2, len(array)))
+    accumulator.update(array, np.linspace(0.3, 0.4, len(array)))
+    values = read_frequent_values(accumulator.result().frequent_items).sample.values
+    assert [None if value is None else value.hex() for value in values] == kept * 2
