@@ -16,6 +16,7 @@ from icestats.answers.arrays import combine_chunks, to_doubles
 from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
+from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
@@ -101,7 +102,7 @@ def _excludes(expression: Any) -> bool:
 
     if isinstance(expression, e.And | e.Or):
         return _excludes(expression.left) or _excludes(expression.right)
-    return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith)
+    return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith | e.BoundNotNaN)
 
 
 _REAL = frozenset({"float", "double"})
@@ -344,8 +345,8 @@ def _explained_errors(source: Source) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
         raise unreadable(named[1] if named else source.name, error) from error
-    except (NotImplementedError, ValueError, OSError, ResolveError, struct.error, AttributeError) as error:
-        # The last two are what PyIceberg fails with where dates have become timestamps (format version 3).
+    except (*UNREAD_SCHEMA, OSError, ResolveError, struct.error) as error:
+        # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
         ) from error
