@@ -27,11 +27,13 @@ from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.metadata import inflate, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local
+from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
 
 # Whatever opens PyIceberg's tables imports this module first.
 accept_any_blob_type()
+read_whole_doubles()
 
 
 class ConfinedFileIO(FileIO):

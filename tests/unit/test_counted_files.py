@@ -87,6 +87,18 @@ def test_rows_without_a_value_are_no_numbers(catalog: SqlCatalog) -> None:
         assert table.estimate(f"price {row_filter}", actual=True).actual == count
 
 
+def test_partitions_of_doubles_are_planned_by_all_of_their_digits(catalog: SqlCatalog) -> None:
+    """PyIceberg reads doubles in manifests as floats, by which no file would have a price of 0.1."""
+    by_price = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "price"))
+    made = catalog.create_table(
+        "db.doubles", Schema(NestedField(1, "price", DoubleType(), required=False)), partition_spec=by_price
+    )
+    made.append(pa.table({"price": [0.1, 0.1, 16777217.0, 1e300]}))
+    table = icestats.load(made.metadata_location)
+    for row_filter, count in {"= 0.1": 2, ">= 16777217": 2, "> 16777217": 1, "< 0.1": 0}.items():
+        assert table.estimate(f"price {row_filter}", actual=True).actual == count
+
+
 @pytest.mark.parametrize(
     ("kind", "default"),
     [("timestamp_ns", "2026-01-01T00:00:00.000000001"), ("decimal(5, 2)", "two"), ("long", 1 << 70), ("string", 5)],
