@@ -17,6 +17,8 @@ from pyiceberg.types import DoubleType, NestedField
 
 import icestats
 from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from tests.written_deletes import list_data_files
 
 ASK = {
@@ -73,6 +75,9 @@ def test_dates_that_have_become_timestamps_are_said_in_one_line(catalog: SqlCata
     with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg") as caught:
         table.estimate_groups(["id"], row_filter, actual=True)
     assert "\n" not in str(caught.value)
+    with pytest.raises(icestats.IcestatsError, match="cannot be read: ") as refused:
+        scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    assert "\n" not in str(refused.value)
 
 
 def test_rows_without_a_value_are_no_numbers(catalog: SqlCatalog) -> None:
