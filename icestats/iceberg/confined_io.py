@@ -27,11 +27,13 @@ from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.metadata import inflate, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local
+from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
 
 # Whatever opens PyIceberg's tables imports this module first.
 accept_any_blob_type()
+read_whole_doubles()
 
 
 class ConfinedFileIO(FileIO):
@@ -83,21 +85,35 @@ def open_static_table(location: str, storage: Storage) -> StaticTable:
     io = ConfinedFileIO(load_file_io(dict(storage.properties), location), location)
     try:
         metadata = FromInputFile.table_metadata(io.new_input(location))
-    except (ValidationError, ValueError):
+    except (ValidationError, *UNREAD_SCHEMA):
         document = read_document(storage, location)
         schemas = [leave_out_unknown(schema) for schema in document.get("schemas") or ()]
         metadata = TableMetadataUtil.parse_obj({**document, "schemas": schemas})
     return StaticTable(("static-table", location), metadata, location, io, NoopCatalog("static-table"))
 
 
+UNREAD_SCHEMA = (ValueError, TypeError, ArithmeticError, AttributeError, NotImplementedError)
+"""What PyIceberg raises over a column that it does not know: pydantic passes on what a default's conversion raises."""
+
+
 def leave_out_unknown(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema's JSON without the columns whose types PyIceberg does not know: variant."""
+    """Return a schema's JSON without the columns that PyIceberg does not know by their type or default: variant."""
     known = []
     for field in schema["fields"]:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(*UNREAD_SCHEMA):
             NestedField.model_validate(field)
             known.append(field)
     return {**schema, "fields": known}
+
+
+def leave_out_defaults(document: Any) -> Any:
+    """Return a schema's JSON without defaults, which filters do not need: PyIceberg knows none of nanoseconds."""
+    if isinstance(document, list):
+        return [leave_out_defaults(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    kept = (name for name in document if name not in ("initial-default", "write-default"))
+    return {name: leave_out_defaults(document[name]) for name in kept}
 
 
 def confine(catalog: Catalog) -> Catalog:

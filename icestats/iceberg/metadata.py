@@ -397,7 +397,8 @@ def inflate(data: bytes, location: str) -> bytes:
     return inflated
 
 
-_FIRST_TIME_MS, _LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
+FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, which Python knows."""
 
 
 def build_metadata(document: Mapping[str, Any], path: str) -> TableMetadata:
@@ -614,6 +615,6 @@ def _whole(value: Any, bits: int) -> int:
 
 def _time(value: Any) -> int:
     number = int(value)
-    if not _FIRST_TIME_MS <= number <= _LAST_TIME_MS:
+    if not FIRST_TIME_MS <= number <= LAST_TIME_MS:
         raise ValueError(f"{number:.6g} where milliseconds since 1970 belong, of the years 1 to 9999")
     return number

@@ -16,10 +16,12 @@ from icestats.answers.arrays import combine_chunks, to_doubles
 from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
+from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.plan.filters.row_filter import RowFilter
+from icestats.scan.position_deletes import read_position_deletes
 from icestats.scan.scan_job import gather
 from icestats.scan.scan_plan import open_scan
 from icestats.stats.column_accumulator import can_sketch
@@ -88,7 +90,8 @@ def count_rows_of_many(
     conditions = [_build_condition(one, projection) for one in row_filters]
     counts = [0] * len(conditions)
     with _explained_errors(source):
-        for table in gather(scan.select(*_columns(row_filters, projection)).to_arrow_batch_reader()):
+        chosen = scan.select(*_columns(row_filters, projection))
+        for table in gather(_read_batches(chosen, list(chosen.plan_files()))):
             comparable = _with_plain_uuids(table)
             for place, condition in enumerate(conditions):
                 counts[place] += comparable.filter(condition).num_rows
@@ -101,7 +104,7 @@ def _excludes(expression: Any) -> bool:
 
     if isinstance(expression, e.And | e.Or):
         return _excludes(expression.left) or _excludes(expression.right)
-    return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith)
+    return isinstance(expression, e.BoundNotEqualTo | e.BoundNotIn | e.BoundNotStartsWith | e.BoundNotNaN)
 
 
 _REAL = frozenset({"float", "double"})
@@ -254,13 +257,25 @@ def _read_files(scan: Any, tasks: Sequence[FileScanTask], row_filter: RowFilter)
 
     Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
     """
+    condition = _build_condition(row_filter, scan.projection())
+    for table in gather(_read_batches(scan, tasks)):
+        yield _with_plain_uuids(table).filter(condition)
+
+
+def _read_batches(scan: Any, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of files, several of which are read at a time."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
+    from pyiceberg.utils.concurrent import ExecutorFactory
 
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
-    condition = _build_condition(row_filter, scan.projection())
-    for table in gather(reader.to_record_batches(tasks)) if tasks else ():
-        yield _with_plain_uuids(table).filter(condition)
+    deletes = read_position_deletes(scan.io, tasks)
+
+    def read(task: FileScanTask) -> list[pa.RecordBatch]:
+        return list(reader._record_batches_from_scan_tasks_and_deletes([task], deletes))
+
+    for batches in ExecutorFactory.get_or_create().map(read, tasks):
+        yield from batches
 
 
 def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
@@ -344,8 +359,8 @@ def _explained_errors(source: Source) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
         raise unreadable(named[1] if named else source.name, error) from error
-    except (NotImplementedError, ValueError, OSError, ResolveError, struct.error, AttributeError) as error:
-        # The last two are what PyIceberg fails with where dates have become timestamps (format version 3).
+    except (*UNREAD_SCHEMA, OSError, ResolveError, struct.error) as error:
+        # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
         ) from error

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
+from icestats.scan.position_deletes import read_position_deletes
 from icestats.stats.column_accumulator import ColumnAccumulator, number_rows
 from icestats.stats.frequent_items import find_size_limit
 from icestats.stats.joint_statistics import PairAccumulator, encode_column
@@ -244,11 +245,11 @@ def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.Recor
 def read_live_rows(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of files, as PyIceberg reads them."""
     from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
+    from pyiceberg.io.pyarrow import ArrowScan
 
     # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
     scan = ArrowScan(reading.metadata, reading.io, reading.schema, AlwaysTrue())
-    deletes = _read_all_delete_files(reading.io, tasks)
+    deletes = read_position_deletes(reading.io, tasks)
     yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
 
 

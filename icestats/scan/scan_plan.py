@@ -23,6 +23,7 @@ from icestats.errors import (
     check_names,
 )
 from icestats.iceberg.catalog import Source, load_iceberg_table
+from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
@@ -433,6 +434,6 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
     try:
         found, partitions = read_here(job, plan.reading, plan.tasks)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (*UNREAD_SCHEMA, OSError, pa.ArrowException) as error:
         raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {one_line(error)}") from error
     return build_statistics(plan, sizes, found, partitions, started)

@@ -9,10 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, NestedField
 
 import icestats
 from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
 from tests.written_deletes import list_data_files
 
 ASK = {
@@ -68,4 +74,52 @@ def test_dates_that_have_become_timestamps_are_said_in_one_line(catalog: SqlCata
         return
     with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg") as caught:
         table.estimate_groups(["id"], row_filter, actual=True)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(icestats.IcestatsError, match="cannot be read: ") as refused:
+        scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    assert "\n" not in str(refused.value)
+
+
+def test_rows_without_a_value_are_no_numbers(catalog: SqlCatalog) -> None:
+    """PyIceberg holds `is not nan` for true of a partition whose value is null."""
+    by_price = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "price"))
+    made = catalog.create_table(
+        "db.prices", Schema(NestedField(1, "price", DoubleType(), required=False)), partition_spec=by_price
+    )
+    made.append(pa.table({"price": [1.5, 2.5, None]}))
+    table = icestats.load(made.metadata_location)
+    for row_filter, count in {"is not nan": 2, "is nan": 0, "is null": 1, "is not null": 2}.items():
+        assert table.estimate(f"price {row_filter}", actual=True).actual == count
+
+
+def test_partitions_of_doubles_are_planned_by_all_of_their_digits(catalog: SqlCatalog) -> None:
+    """PyIceberg reads doubles in manifests as floats, by which no file would have a price of 0.1."""
+    by_price = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "price"))
+    made = catalog.create_table(
+        "db.doubles", Schema(NestedField(1, "price", DoubleType(), required=False)), partition_spec=by_price
+    )
+    made.append(pa.table({"price": [0.1, 0.1, 16777217.0, 1e300]}))
+    table = icestats.load(made.metadata_location)
+    for row_filter, count in {"= 0.1": 2, ">= 16777217": 2, "> 16777217": 1, "< 0.1": 0}.items():
+        assert table.estimate(f"price {row_filter}", actual=True).actual == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [("timestamp_ns", "2026-01-01T00:00:00.000000001"), ("decimal(5, 2)", "two"), ("long", 1 << 70), ("string", 5)],
+)
+def test_a_default_that_pyiceberg_does_not_read_is_in_no_way_of_other_columns(
+    small_table: IcebergTable, kind: str, default: object
+) -> None:
+    path = local_path(small_table.metadata_location)
+    document = json.loads(path.read_text())
+    added = {"id": 99, "name": "late", "required": False, "type": kind, "initial-default": default}
+    document["schemas"][0]["fields"].append(added)
+    changed = path.with_name("default.metadata.json")
+    changed.write_text(json.dumps(document | {"format-version": 3, "next-row-id": 0}))
+    table = icestats.load(str(changed))
+    assert table.plan("late is null").steps[-1].kept == len(list_data_files(small_table))
+    assert table.estimate("id < 100", actual=True).actual == 100
+    with pytest.raises(icestats.IcestatsError) as caught:
+        table.estimate_groups(["late"], actual=True)
     assert "\n" not in str(caught.value)

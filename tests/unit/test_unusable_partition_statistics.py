@@ -90,6 +90,29 @@ def test_counts_of_no_partition_take_no_answer_with_them(small_table, load, name
     assert str(load().estimate("id < 100")["combined"].rows) == expected
 
 
+@pytest.mark.parametrize("spec_id", [99, -1])
+def test_partitions_of_a_spec_that_the_table_does_not_have_add_nothing(small_table, load, spec_id):
+    expected = load().partitions()
+    make(load()).commit()
+    set_column(stored_path(load()), "spec_id", pa.int32(), spec_id)
+    assert load().partitions().equals(expected)
+
+
+@pytest.mark.parametrize("moment", [2**62, -(2**63)])
+def test_times_beyond_all_years_are_refused(small_table, load, moment):
+    make(load(), with_column_stats=False).commit()
+    set_column(stored_path(load()), "last_updated_at", pa.int64(), moment)
+    with pytest.raises(MetadataError, match="last_updated_at is no time of the years 1 to 9999"):
+        load().partition_statistics()
+
+
+def set_column(path: Path, name: str, kind: pa.DataType, value: int) -> None:
+    table = pq.read_table(path)
+    place = table.column_names.index(name)
+    changed = table.set_column(place, table.schema.field(place), pa.array([value] * len(table), kind))
+    pq.write_table(changed, path, store_schema=False)
+
+
 def test_a_count_with_a_fraction_is_refused(small_table, load):
     with small_table.transaction() as change:
         change.set_properties({"write.format.default": "avro"})

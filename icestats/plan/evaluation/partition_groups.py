@@ -151,11 +151,14 @@ def find_partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[in
 def build_partition_keys(
     partitions: pa.StructArray, spec_ids: Longs, metadata: TableMetadata, schema: Schema
 ) -> list[PartitionKey | None]:
-    """Build the keys that sketches by partition are found by; None where a partition field's column is gone."""
+    """Build the keys that sketches by partition are found by; None where the spec or a field's column is gone."""
     places = find_partition_places(metadata, schema)
     columns: dict[tuple[int, str], list[bytes | None]] = {}
     keys: list[PartitionKey | None] = []
     for row, spec_id in enumerate(spec_ids.tolist()):
+        if spec_id not in metadata.specs:
+            keys.append(None)
+            continue
         values: list[tuple[int, bytes | None]] = []
         fields = list(_typed(metadata.specs[spec_id], schema))
         for field, type_text in fields:

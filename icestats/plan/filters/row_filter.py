@@ -18,7 +18,7 @@ from pyiceberg.types import NestedField
 from icestats.answers.text import one_line
 from icestats.errors import FilterError, UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.confined_io import leave_out_unknown
+from icestats.iceberg.confined_io import UNREAD_SCHEMA, leave_out_defaults, leave_out_unknown
 from icestats.iceberg.metadata import read_document
 from icestats.plan.filters.filter_parser import parse_row_filter
 from icestats.plan.filters.predicates import (
@@ -148,9 +148,10 @@ def _name_type(document: Any) -> str:
 
 def _read_schema(document: dict[str, Any]) -> IcebergSchema:
     """Read a schema, without the columns whose types PyIceberg does not know (variant, geometry and the like)."""
+    document = leave_out_defaults(document)
     try:
         return IcebergSchema.model_validate(document)
-    except ValueError:
+    except UNREAD_SCHEMA:
         return IcebergSchema.model_validate(leave_out_unknown(document))
 
 

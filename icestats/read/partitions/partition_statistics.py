@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import COUNTS, ROLLUP_CELLS, STATISTICS, partition_groups_schema
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.iceberg.metadata import Field
+from icestats.iceberg.metadata import FIRST_TIME_MS, LAST_TIME_MS, Field
 from icestats.iceberg.partition_columns import PartitionColumn, avro_value_type, struct_type
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.avro.avro_file import read_header
@@ -209,6 +209,10 @@ def _build_groups(by_id: dict[int | None, pa.Array], partition: Sequence[Partiti
                 raise ValueError(f"{name} is negative (apache/iceberg#17915)")
             if count and pc.max(numbers).as_py() > 2**53:
                 raise ValueError(f"{name} is above 2**53")
+        if name.endswith("_at") and numbers.null_count < count:
+            least, most = pc.min_max(numbers).values()
+            if least.as_py() < FIRST_TIME_MS or most.as_py() > LAST_TIME_MS:
+                raise ValueError(f"{name} is no time of the years 1 to 9999")
         arrays[name] = numbers.cast(_TIME) if name.endswith("_at") else numbers
     for name in ADDED:
         schema = schema.append(pa.field(name, arrays[name].type))

@@ -1,0 +1,101 @@
+"""Deletes by position: those that apply to a data file, and no others; deletion vectors within limits."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyroaring import BitMap
+
+import icestats
+from icestats.scan.position_deletes import read_vectors
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from tests.written_deletes import delete_positions, list_data_files
+
+PATH = "d.puffin"
+
+
+def vector(*bitmaps: tuple[int, bytes], count: int | None = None) -> bytes:
+    """A vector of bitmaps by their keys, as Iceberg stores it."""
+    number = len(bitmaps) if count is None else count
+    body = bytes.fromhex("d1d33964") + number.to_bytes(8, "little")
+    body += b"".join(key.to_bytes(4, "little") + bitmap for key, bitmap in bitmaps)
+    return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def bits(positions: Sequence[int]) -> bytes:
+    bitmap = BitMap(positions)
+    bitmap.run_optimize()
+    stored: bytes = bitmap.serialize()
+    return stored
+
+
+def puffin(vectors: dict[str, bytes], **more: str) -> bytes:
+    data, blobs = b"PFA1", []
+    for path, stored in vectors.items():
+        blob = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1}
+        place = {"offset": len(data), "length": len(stored), "properties": {"referenced-data-file": path}}
+        blobs.append(blob | place | more)
+        data += stored
+    footer = json.dumps({"blobs": blobs}).encode()
+    return data + b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
+
+
+def test_the_vectors_of_the_files_that_are_asked_for_are_read() -> None:
+    """Positions beyond 2**32, an empty bitmap, and a vector of another file, which may be of any size."""
+    large = vector((0, bits([0, 7])), (1, bits([])), (2, bits([3])))
+    data = puffin({"a": vector((0, bits(range(5)))), "b": large, "c": vector((2**31, b""))})
+    found = dict(read_vectors(data, PATH, {"a": 5, "b": 2**33 + 4, "other": 1}))
+    assert {path: positions.to_pylist() for path, positions in found.items()} == {
+        "a": [0, 1, 2, 3, 4],
+        "b": [0, 7, 2**33 + 3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        (vector((2**31 - 2, bits([0]))), "beyond the rows of the file"),
+        (vector((0, bits([1])), (0, bits([2]))), "its keys are out of order"),
+        (vector((0, bits([5]))), "it deletes 1 rows, some beyond the 5 of the file"),
+        (vector((0, bits(range(1 << 28)))), "it deletes 268,435,456 rows"),
+        (vector((0, bits([1])), count=2**60), "its keys are out of order, or beyond|deserialize"),
+        (vector((0, bits([1])[:3])), "deserialize"),
+        (b"\x00\x00\x00\x04abcdefgh", "not a deletion vector"),
+        (b"", "not a deletion vector"),
+    ],
+)
+def test_a_damaged_vector_is_refused_with_its_place(stored: bytes, message: str) -> None:
+    with pytest.raises(icestats.MetadataError, match=message) as caught:
+        dict(read_vectors(puffin({"a": stored}), PATH, {"a": 5}))
+    assert str(caught.value).startswith(f"{PATH} at byte 4: ")
+
+
+def test_a_compressed_vector_is_refused() -> None:
+    """The spec has none, and it may expand without end."""
+    data = puffin({"a": vector((0, bits([1])))}, **{"compression-codec": "zstd"})
+    with pytest.raises(icestats.MetadataError, match="not a deletion vector"):
+        dict(read_vectors(data, PATH, {"a": 5}))
+
+
+def test_deletes_of_a_file_that_was_added_again_do_not_apply(catalog: SqlCatalog) -> None:
+    """The delete file is read for another data file; by its sequence number it is not about the newer one."""
+    made = catalog.create_table("db.again", pa.schema([("id", pa.int64())]), properties={"format-version": "2"})
+    for first in (0, 10):
+        made.append(pa.table({"id": pa.array(range(first, first + 10), pa.int64())}))
+    again, other = list_data_files(made)
+    delete_positions(made, [(again, 0), (again, 1), (other, 2)])
+    with made.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+        overwrite.delete_data_file(again)
+    with made.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(again)
+    table = icestats.load(made.metadata_location)
+    assert table.estimate("id >= 0", actual=True).actual == 19
+    assert table.estimate_workload(["id >= 0"]).answers[0].actual == 19
+    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    assert found.row_count == 19
