@@ -33,7 +33,7 @@ from icestats.plan.pruning.funnel import (
     judge_tuples,
     select_live_data,
 )
-from icestats.plan.pruning.plan import Plan
+from icestats.plan.pruning.plan import Plan, PlanOutlook
 from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.manifests.manifests import RollUps, find_repeated_files, manifests_to_read, read_file_metrics
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -88,6 +88,16 @@ def read_plan(
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
     kept = take_rows(files.select(["content", "file_path"]), funnel.kept_files)
     return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes, find_repeated_files(kept))
+
+
+def read_outlook(reader: SnapshotReader, row_filter: RowFilter, *, manifests: pa.Table | None = None) -> PlanOutlook:
+    """Foresee what `read_plan` of the same reads and keeps at most, from the manifest list."""
+    manifests = select_live_data(reader.manifest_files if manifests is None else manifests)
+    found = judge_summaries(row_filter, manifests, reader.source.metadata, reader.schema)
+    left = manifests.take(pa.array(found.kept))
+    counts = pc.add(left["added_files_count"], left["existing_files_count"])
+    missing = reader.planned_files.find_missing(left, row_filter.field_ids)
+    return PlanOutlook(len(missing), None if counts.null_count else pc.sum(counts).as_py() or 0)
 
 
 def _read_rollups(

@@ -326,6 +326,36 @@ def test_the_newest_filter_wins_and_none_pile_up(hostile_table: icestats.Table) 
     assert not asked.state.loading
 
 
+@pytest.mark.parametrize(("is_read", "most"), [(False, 6), (True, 4)])
+def test_while_manifests_are_read_the_bar_says_the_most_files(
+    hostile_table: icestats.Table, is_read: bool, most: int
+) -> None:
+    """The manifest list tells, and the partitions as far as they are known; a plan whose files are known is not told."""
+    asked = Asked(Gated(hostile_table))
+    if is_read:
+        asked.read()
+    is_told, is_part_read = threading.Event(), threading.Event()
+    asked.state.observe(lambda change: is_told.set() if change.new else None, "outlook")
+    asked.state.observe(lambda change: is_part_read.set() if "asked_part" in change.old - change.new else None, "loading")
+    asked.bar.act("type", {"text": "at >= '2025-09-04T00:00:00+00:00' and id = 110"})
+    assert asked.state.table.has_begun.wait(60)
+    assert is_told.wait(60)
+    assert not is_read or is_part_read.wait(60)
+    said = asked.bar.document()
+    assert said["busy"]
+    assert said["summary"] == f"at most {most} of 12 files: reading the files of 1 manifest"
+    asked.state.table.gate.set()
+    asked.wait()
+    assert asked.bar.document()["summary"].startswith("2 of 12 files, ")
+    asked.state.table.gate.clear()
+    is_told.clear()
+    asked.bar.act("type", {"text": "at >= '2025-09-04T00:00:00+00:00' and id = 111"})
+    assert is_told.wait(60)
+    assert asked.bar.document()["summary"].startswith("2 of 12 files, ")
+    asked.state.table.gate.set()
+    asked.wait()
+
+
 class Gated:
     """A table whose plans wait for a gate."""
 

@@ -270,6 +270,16 @@ class Plan:
         return pa.Table.from_pydict(columns, plan_files_schema(files.schema.field("partition").type))
 
 
+@dataclass(frozen=True, slots=True)
+class PlanOutlook:
+    """What the manifest list alone says of a plan; judging files, and manifests by their columns, leaves no more."""
+
+    manifest_count: int
+    """Manifests that the plan reads at most; 0 if their files are known already."""
+    file_count: int | None
+    """Data files that it keeps at most; None where the manifest list does not count them."""
+
+
 def _find(rows: Longs, row: int) -> int | None:
     """Return the place of a row among ascending ones."""
     place = int(np.searchsorted(rows, row))
