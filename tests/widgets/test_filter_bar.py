@@ -336,7 +336,9 @@ def test_while_manifests_are_read_the_bar_says_the_most_files(
         asked.read()
     is_told, is_part_read = threading.Event(), threading.Event()
     asked.state.observe(lambda change: is_told.set() if change.new else None, "outlook")
-    asked.state.observe(lambda change: is_part_read.set() if "asked_part" in change.old - change.new else None, "loading")
+    asked.state.observe(
+        lambda change: is_part_read.set() if "asked_part" in change.old - change.new else None, "loading"
+    )
     asked.bar.act("type", {"text": "at >= '2025-09-04T00:00:00+00:00' and id = 110"})
     assert asked.state.table.has_begun.wait(60)
     assert is_told.wait(60)
@@ -447,6 +449,17 @@ def test_a_selection_plans_what_it_selects(hostile_table: icestats.Table) -> Non
         ("at between '2025-09-01' and '2025-09-02'", "ends at the first moment of 2025-09-02",
          "at >= '2025-09-01' and at < '2025-09-03'"),
         ("at <= '2024-12-31' or at >= '2025-09-03'", "ends at", "at < '2025-01-01' or at >= '2025-09-03'"),
+        ("at != '2025-09-02'", "leaves out the first moment of that day alone",
+         "at < '2025-09-02' or at >= '2025-09-03'"),
+        ("id > 3 and at <> '2025-09-02'", "Without the day: ",
+         "id > 3 and (at < '2025-09-02' or at >= '2025-09-03')"),
+        ("at in ('2025-09-02')", "has the first moment of each day alone",
+         "at >= '2025-09-02' and at < '2025-09-03'"),
+        ("id > 3 and at in ('2025-09-02', '2025-09-04T10:00:00+00:00', '2025-09-04')", "'2025-09-03') or at = '2025-0",
+         "id > 3 and ((at >= '2025-09-02' and at < '2025-09-03') or at = '2025-09-04T10:00:00+00:00' or "
+         "(at >= '2025-09-04' and at < '2025-09-05'))"),
+        ("at not in ('2025-09-02', '2025-09-04')", "Without the days: ",
+         "(at < '2025-09-02' or at >= '2025-09-03') and (at < '2025-09-04' or at >= '2025-09-05')"),
     ],
 )  # fmt: skip
 def test_a_date_that_cuts_into_its_day_is_said_and_the_whole_day_offered(
@@ -463,7 +476,7 @@ def test_a_date_that_cuts_into_its_day_is_said_and_the_whole_day_offered(
 @pytest.mark.parametrize(
     "typed",
     ["at < '2025-09-02'", "at >= '2025-09-02'", "at <= '2025-09-02T23:59:59+00:00'", "id <= 3", "at <= '2025-",
-     "at is null", "at in ('2025-09-02')", "at <= '9999-12-31'", ""],
+     "at is null", "at in ('2025-09-02T01:00:00+00:00')", "at != '9999-12-31'", "at in ('9999-12-31')", "at <= '9999-12-31'", ""],
 )  # fmt: skip
 def test_of_other_filters_no_date_is_explained(hostile_table: icestats.Table, typed: str) -> None:
     assert Asked(hostile_table).type(typed)["tip"] is None

@@ -164,7 +164,9 @@ def read_selected_part(
     paths = frozenset(marked["manifest_path"].to_pylist())
     if selection.ranges:
         read = partial(_read_partitions, table, selection)
-        return replace(_part(selection, paths, drop_statistics(read()), read, table.schema), where=_say(selection, table))
+        return replace(
+            _part(selection, paths, drop_statistics(read()), read, table.schema), where=_say(selection, table)
+        )
     rows = sum_partitions(table.files(manifest_paths=sorted(paths)))
     data = marked.filter(pc.equal(marked["content"], "data"))
     return _part(selection, paths, rows, lambda: data, table.schema)
