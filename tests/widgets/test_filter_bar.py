@@ -330,7 +330,7 @@ def test_the_newest_filter_wins_and_none_pile_up(hostile_table: icestats.Table) 
 def test_while_manifests_are_read_the_bar_says_the_most_files(
     hostile_table: icestats.Table, is_read: bool, most: int
 ) -> None:
-    """The manifest list tells, and the partitions as far as they are known; a plan whose files are known is not told."""
+    """The manifest list tells, and the partitions as far as they are known; of known files nothing is told."""
     asked = Asked(Gated(hostile_table))
     if is_read:
         asked.read()
@@ -476,7 +476,8 @@ def test_a_date_that_cuts_into_its_day_is_said_and_the_whole_day_offered(
 @pytest.mark.parametrize(
     "typed",
     ["at < '2025-09-02'", "at >= '2025-09-02'", "at <= '2025-09-02T23:59:59+00:00'", "id <= 3", "at <= '2025-",
-     "at is null", "at in ('2025-09-02T01:00:00+00:00')", "at != '9999-12-31'", "at in ('9999-12-31')", "at <= '9999-12-31'", ""],
+     "at is null", "at in ('2025-09-02T01:00:00+00:00')", "at != '9999-12-31'", "at in ('9999-12-31')",
+     "at <= '9999-12-31'", ""],
 )  # fmt: skip
 def test_of_other_filters_no_date_is_explained(hostile_table: icestats.Table, typed: str) -> None:
     assert Asked(hostile_table).type(typed)["tip"] is None

@@ -35,7 +35,8 @@ class FilterBar:
     """
 
     follows: ClassVar = (
-        "row_filter", "selection", "clauses", "plan", "outlook", "estimates", "ideas", "loading", "notes", "overview", "table",
+        "row_filter", "selection", "clauses", "plan", "outlook", "estimates", "ideas", "loading", "notes", "overview",
+        "table", "asked_part",
     )  # fmt: skip
     """Traits of the state that the bar shows."""
 
@@ -140,7 +141,7 @@ class FilterBar:
 
 def describe_outlook(state: ExplorerState) -> str:
     """Return what is known of a plan while manifests are read for it: the most files; empty if none are read."""
-    row_filter, manifest_paths, outlook = state.outlook or (None, None, None)
+    row_filter, manifest_paths, outlook = state.outlook or ("", None, None)
     is_asked = (row_filter, manifest_paths) == (effective_filter(state), asked_manifests(state))
     if "plan" not in state.loading or outlook is None or not is_asked or not outlook.manifest_count:
         return ""

@@ -25,8 +25,8 @@ from icestats_widgets.page.blocks import (
     text_block,
 )
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
-from icestats_widgets.page.grid import BuiltRows, Grid
 from icestats_widgets.page.filter_bar import describe_outlook
+from icestats_widgets.page.grid import BuiltRows, Grid
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.plan_rows import (
     FILE_COLUMNS,

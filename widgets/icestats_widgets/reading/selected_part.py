@@ -220,6 +220,8 @@ def _part(
 ) -> SelectedPart:
     """Build a part; its groups are read again for its columns, as their statistics take most of the memory."""
     totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
-    return SelectedPart(
-        selection, paths, partitions, *totals, lambda: build_part_columns(read_groups(), schema, totals[1])
-    )
+
+    def build() -> pa.Table:
+        return build_part_columns(read_groups(), schema, totals[1])
+
+    return SelectedPart(selection, paths, partitions, totals[0], totals[1], totals[2], build)
