@@ -39,6 +39,7 @@ from pyiceberg.types import (
 import icestats
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.metadata import Schema as IcestatsSchema
+from icestats_widgets.page.filter_bar import describe_outlook
 from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, effective_filter
 from icestats_widgets.reading.filters.filter_completion import complete_filter
 from icestats_widgets.reading.selection import FieldRange, Selection
@@ -339,13 +340,15 @@ def test_while_manifests_are_read_the_bar_says_the_most_files(
     asked.state.observe(
         lambda change: is_part_read.set() if "asked_part" in change.old - change.new else None, "loading"
     )
+    seen: list[str] = []
+    asked.state.observe(lambda _: seen.append(describe_outlook(asked.state)), ["outlook", "asked_part"])
     asked.bar.act("type", {"text": "at >= '2025-09-04T00:00:00+00:00' and id = 110"})
     assert asked.state.table.has_begun.wait(60)
     assert is_told.wait(60)
     assert not is_read or is_part_read.wait(60)
     said = asked.bar.document()
     assert said["busy"]
-    assert said["summary"] == f"at most {most} of 12 files: reading the files of 1 manifest"
+    assert said["summary"] == seen[-1] == f"at most {most} of 12 files: reading the files of 1 manifest"
     asked.state.table.gate.set()
     asked.wait()
     assert asked.bar.document()["summary"].startswith("2 of 12 files, ")

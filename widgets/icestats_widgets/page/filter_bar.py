@@ -146,7 +146,7 @@ def describe_outlook(state: ExplorerState) -> str:
     if "plan" not in state.loading or outlook is None or not is_asked or not outlook.manifest_count:
         return ""
     most = [outlook.file_count] if outlook.file_count is not None else []
-    part: SelectedPart | None = None if state.loading & {"partitions", "asked_part"} else state.asked_part
+    part: SelectedPart | None = None if "partitions" in state.loading else state.asked_part
     if part is not None and part.selection is None and part.answers(state.selection, row_filter):
         most.append(part.file_count)
     total = None if state.overview is None else state.overview.data_file_count

@@ -118,6 +118,7 @@ class Coordinator:
 
     def _read_table(self) -> None:
         self._fields, self._known_part = [], ()
+        self._state.asked_part = None
         self.read_overview()
         self.read_rollups()
 
