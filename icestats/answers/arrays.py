@@ -127,12 +127,15 @@ def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
 
     Examples
     --------
-    >>> take_rows(pa.table({"path": pa.chunked_array([["a", "b"], ["c"]])}), np.array([2, 0, 2]))["path"].to_pylist()
-    ['c', 'a', 'c']
+    >>> table = pa.table({"path": pa.chunked_array([["a", "b"], ["c"]])})
+    >>> [take_rows(table, np.array(rows))["path"].to_pylist() for rows in ([0, 2], [2, 0, 2])]
+    [['a', 'c'], ['c', 'a', 'c']]
     """
     is_taken = np.zeros(table.num_rows, np.bool_)
     is_taken[rows] = True
-    return table.filter(pa.array(is_taken)).take(pa.array((np.cumsum(is_taken) - 1)[rows]))
+    found = table.filter(pa.array(is_taken))
+    is_ascending = bool((np.diff(rows) > 0).all())
+    return found if is_ascending else found.take(pa.array((np.cumsum(is_taken) - 1)[rows]))
 
 
 def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:
