@@ -89,10 +89,19 @@ def _parts(name: str, rest: str) -> str:
 
 _TURN = "window.n = (window.n ?? 0) + 1;"
 _BAR = "document.querySelector('.icestats-query').textContent"
-_TYPE = f"""{_TURN}
+_SAID = "document.querySelector('.icestats-query .icestats-said').textContent"
+_COUNTED = f"/^[\\d,]+ of /.test({_SAID}) ? {_SAID} : null"
+"""What the bar says of a plan that is made; null while it says the most that there can be."""
+
+
+def _type(text: str) -> str:
+    return f"""{_TURN}
 const box = document.querySelector('.icestats-explorer [role=combobox]');
-Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(box, 'device_id = ' + (70 + window.n));
+Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(box, {text});
 box.dispatchEvent(new Event('input', {{ bubbles: true }}));"""
+
+
+_OTHER = "'device_id = ' + (70 + window.n)"
 _MARK = "dispatchEvent(new MouseEvent('click', {bubbles: true, clientX: 1, clientY: 1}))"
 CLICKS = (
     Click("a partition is clicked: until it stands in the filter", "Overview",
@@ -105,8 +114,11 @@ CLICKS = (
           ".filter((row) => row.getAttribute('aria-selected') !== 'true')[window.n % 5]"
           ".querySelector('[role=rowheader]').click();",
           f"{_part('histogram')}?.textContent"),
-    Click("a filter is typed: until its plan is said (150 ms of it are the pause after the last key)", "Query",
-          _TYPE, _BAR),
+    Click("the first filter on a column: until the bar says the most that it leaves*", "Query",
+          _type("'device_id = 70'"), _SAID, 1),
+    Click("another filter on that column: until its plan is said*", "Query", _type(_OTHER), _COUNTED),
+    Click("the first filter on another column: until its plan is said*", "Query",
+          _type("'event_id = 70'"), _COUNTED, 1),
     Click("a tab is opened", "Layout",
           "(document.querySelector('.icestats-explorer [role=tab][aria-selected=true]').nextElementSibling"
           " ?? document.querySelector('.icestats-explorer [role=tab]')).click();",

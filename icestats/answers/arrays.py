@@ -120,6 +120,24 @@ def binary_places(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     return np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1].astype(np.int64), content
 
 
+def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """Return some rows of a table, in the order in which they are named.
+
+    pyarrow's own `take` copies all strings of a table of several chunks, to take some of them.
+
+    Examples
+    --------
+    >>> table = pa.table({"path": pa.chunked_array([["a", "b"], ["c"]])})
+    >>> [take_rows(table, np.array(rows))["path"].to_pylist() for rows in ([0, 2], [2, 0, 2])]
+    [['a', 'c'], ['c', 'a', 'c']]
+    """
+    is_taken = np.zeros(table.num_rows, np.bool_)
+    is_taken[rows] = True
+    found = table.filter(pa.array(is_taken))
+    is_ascending = bool((np.diff(rows) > 0).all())
+    return found if is_ascending else found.take(pa.array((np.cumsum(is_taken) - 1)[rows]))
+
+
 def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return an array's chunks as one array, as pyarrow's `combine_chunks` does, but without copying a single chunk."""
     if not isinstance(array, pa.ChunkedArray):

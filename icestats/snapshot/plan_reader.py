@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import take_rows
 from icestats.iceberg.catalog import reopen_source
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.row_filter import RowFilter
@@ -32,7 +33,7 @@ from icestats.plan.pruning.funnel import (
     judge_tuples,
     select_live_data,
 )
-from icestats.plan.pruning.plan import Plan
+from icestats.plan.pruning.plan import Plan, PlanOutlook
 from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.manifests.manifests import RollUps, find_repeated_files, manifests_to_read, read_file_metrics
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -85,8 +86,18 @@ def read_plan(
         return index_deletes().find(chosen)
 
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
-    kept = files.select(["content", "file_path"]).take(pa.array(funnel.kept_files))
+    kept = take_rows(files.select(["content", "file_path"]), funnel.kept_files)
     return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes, find_repeated_files(kept))
+
+
+def read_outlook(reader: SnapshotReader, row_filter: RowFilter, *, manifests: pa.Table | None = None) -> PlanOutlook:
+    """Foresee what `read_plan` of the same reads and keeps at most, from the manifest list."""
+    manifests = select_live_data(reader.manifest_files if manifests is None else manifests)
+    found = judge_summaries(row_filter, manifests, reader.source.metadata, reader.schema)
+    left = manifests.take(pa.array(found.kept))
+    counts = pc.add(left["added_files_count"], left["existing_files_count"])
+    missing = reader.planned_files.find_missing(left, row_filter.field_ids)
+    return PlanOutlook(len(missing), None if counts.null_count else pc.sum(counts).as_py() or 0)
 
 
 def _read_rollups(
@@ -108,7 +119,7 @@ def _total(table: pa.Table, name: str) -> int:
 
 def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, columns: Sequence[Field]) -> Funnel:
     started = time.perf_counter()
-    files = funnel.files.take(pa.array(funnel.kept_files))
+    files = take_rows(funnel.files, funnel.kept_files)
     groups, bytes_read = read_row_groups(reader.source.storage, files, columns)
     found = judge_row_groups(row_filter, groups, columns, started, bytes_read)
     return replace(funnel, row_groups=groups, by_row_group=found)

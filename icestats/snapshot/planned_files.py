@@ -54,6 +54,12 @@ class PlannedFiles:
             self._known = known
         return known.select(wanted, field_ids)
 
+    def find_missing(self, manifests: pa.Table, field_ids: Sequence[int]) -> list[ManifestToRead]:
+        """Return the manifests that `read` has to read for the same."""
+        wanted, known = manifests_to_read(manifests), self._known
+        is_known = known is not None and set(field_ids) <= set(known.field_ids)
+        return [one for one in wanted if known is None or not is_known or one not in known.places]
+
     def _read(self, manifests: Sequence[ManifestToRead], field_ids: tuple[int, ...]) -> _Known:
         files = read_file_metrics(manifests, self._source.metadata, self._source.storage, field_ids)
         counts = np.bincount(files["manifest_index"].to_numpy(), minlength=len(manifests))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from icestats.plan.filters.row_filter import FilterSchema, RowFilter
     from icestats.plan.layout.layout import Layout
     from icestats.plan.layout.what_if import ManifestRewrite
-    from icestats.plan.pruning.plan import Plan
+    from icestats.plan.pruning.plan import Plan, PlanOutlook
 
 
 class Contents:
@@ -376,6 +376,41 @@ class Contents:
             manifest_statistics=manifest_statistics,
             manifests=self._find_manifests(manifest_paths),
         )
+
+    def plan_outlook(
+        self, row_filter: str | BooleanExpression, *, manifest_paths: Collection[str] | None = None
+    ) -> PlanOutlook:
+        """Return what the manifest list alone says of a plan, in milliseconds: what is shown while `plan` reads.
+
+        Parameters
+        ----------
+        row_filter, manifest_paths
+            As for `plan`.
+
+        Returns
+        -------
+        PlanOutlook
+            `.manifest_count`, the number of manifests that `plan` reads at most: none that it has read before;
+            `.file_count`, the number of data files that it keeps at most, None if the manifest list has no counts.
+
+        Raises
+        ------
+        FilterError, CallError, MetadataError
+            As by `plan`.
+
+        Examples
+        --------
+        >>> import icestats
+        >>> table = icestats.load("demo.flights")
+        >>> most = table.plan_outlook("carrier = 'UA' and month = 7").file_count
+        >>> len(table.plan("carrier = 'UA' and month = 7").kept_file_paths()) <= most
+        True
+        """
+        from icestats.snapshot.plan_reader import read_outlook
+
+        bound = self.bind(row_filter)
+        check_names("manifest_paths", manifest_paths, or_none=True)
+        return read_outlook(self._reader, bound, manifests=self._find_manifests(manifest_paths))
 
     def layout(self, *, columns: Sequence[str] | None = None) -> Layout:
         """Measure how well the metadata of this snapshot is clustered: what a lookup of one key opens.

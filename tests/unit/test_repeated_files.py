@@ -11,6 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats.answers.text import printable
+from icestats.read.manifests.manifests import find_repeated_files
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
@@ -44,6 +45,26 @@ def test_a_plan_names_a_file_that_is_in_the_table_twice(table: icestats.Table, p
     assert TITLE in plan._repr_html_()
     assert plan.to_json()["findings"][0]["title"] == TITLE
     assert table.plan("id > 40").findings == (), "it is not read"
+
+
+@pytest.mark.parametrize(
+    ("data", "deletes", "repeated"),
+    [
+        ([], [], 0),
+        (["a", "b"], ["a", "c", "c"], 0),
+        (["a", "b", "a", "a"], [], 2),
+        (["a", "", ""], [], 1),
+        (["a", ""], [""], 0),
+    ],
+)
+def test_only_data_files_are_compared_and_by_their_whole_path(
+    data: list[str], deletes: list[str], repeated: int
+) -> None:
+    contents = ["data"] * len(data) + ["position_deletes"] * len(deletes)
+    kind = pa.schema([("content", pa.string()), ("file_path", pa.string())])
+    files = pa.table({"content": contents, "file_path": [*data, *deletes]}, schema=kind)
+    found = find_repeated_files(pa.concat_tables([files.slice(0, 2), files.slice(2)]))
+    assert [one.evidence.split()[0] for one in found] == ([str(repeated)] if repeated else [])
 
 
 def test_statistics_count_its_rows_twice_and_say_so(table: icestats.Table, path: str) -> None:

@@ -16,6 +16,7 @@ from icestats.scan.scan_job import Sizes
 from icestats.table.statistics import Statistics
 from icestats_widgets import Explorer, FieldRange, Selection, read_part
 from tests.scanned_partitions import scan
+from tests.widgets.asked import Asked
 
 DAY = "at >= '2025-09-02T00:00:00+00:00' and at < '2025-09-03T00:00:00+00:00'"
 MARKED = Selection(0, (FieldRange("at_day", 2, "day", "date", dt.date(2025, 9, 2), dt.date(2025, 9, 2)),))
@@ -143,3 +144,33 @@ def test_what_is_said_to_be_of_exactly_the_filter_has_its_rows(hostile_table: ic
         assert part.record_count == counted if not part.holds_more else part.record_count >= counted
 
     check()
+
+
+class Counting:
+    """A table that counts how often its partitions are read."""
+
+    def __init__(self, table: icestats.Table) -> None:
+        self._table = table
+        self.count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def partitions(self) -> Any:
+        self.count += 1
+        return self._table.partitions()
+
+
+def test_columns_sketches_and_distribution_share_the_partitions_of_a_filter(sketched: icestats.Table) -> None:
+    """Partitions with their statistics take much memory: they are read once a filter, and once more for the columns."""
+    table: Any = Counting(sketched)
+    found = Asked(table).read()
+    found.state.column = "price"
+    found.wait()
+    before = table.count
+    found.type(DAY)
+    assert found.state.part_sketches.part is found.state.asked_part
+    assert found.state.histogram.where == DAY
+    assert table.count == before + 1
+    assert found.state.asked_part.columns["value_count"].to_pylist() == [24] * 4
+    assert table.count == before + 2

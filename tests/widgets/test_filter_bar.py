@@ -39,6 +39,7 @@ from pyiceberg.types import (
 import icestats
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.metadata import Schema as IcestatsSchema
+from icestats_widgets.page.filter_bar import describe_outlook
 from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, effective_filter
 from icestats_widgets.reading.filters.filter_completion import complete_filter
 from icestats_widgets.reading.selection import FieldRange, Selection
@@ -326,6 +327,40 @@ def test_the_newest_filter_wins_and_none_pile_up(hostile_table: icestats.Table) 
     assert not asked.state.loading
 
 
+@pytest.mark.parametrize(("is_read", "most"), [(False, 6), (True, 4)])
+def test_while_manifests_are_read_the_bar_says_the_most_files(
+    hostile_table: icestats.Table, is_read: bool, most: int
+) -> None:
+    """The manifest list tells, and the partitions as far as they are known; of known files nothing is told."""
+    asked = Asked(Gated(hostile_table))
+    if is_read:
+        asked.read()
+    is_told, is_part_read = threading.Event(), threading.Event()
+    asked.state.observe(lambda change: is_told.set() if change.new else None, "outlook")
+    asked.state.observe(
+        lambda change: is_part_read.set() if "asked_part" in change.old - change.new else None, "loading"
+    )
+    seen: list[str] = []
+    asked.state.observe(lambda _: seen.append(describe_outlook(asked.state)), ["outlook", "asked_part"])
+    asked.bar.act("type", {"text": "at >= '2025-09-04T00:00:00+00:00' and id = 110"})
+    assert asked.state.table.has_begun.wait(60)
+    assert is_told.wait(60)
+    assert not is_read or is_part_read.wait(60)
+    said = asked.bar.document()
+    assert said["busy"]
+    assert said["summary"] == seen[-1] == f"at most {most} of 12 files: reading the files of 1 manifest"
+    asked.state.table.gate.set()
+    asked.wait()
+    assert asked.bar.document()["summary"].startswith("2 of 12 files, ")
+    asked.state.table.gate.clear()
+    is_told.clear()
+    asked.bar.act("type", {"text": "at >= '2025-09-04T00:00:00+00:00' and id = 111"})
+    assert is_told.wait(60)
+    assert asked.bar.document()["summary"].startswith("2 of 12 files, ")
+    asked.state.table.gate.set()
+    asked.wait()
+
+
 class Gated:
     """A table whose plans wait for a gate."""
 
@@ -417,6 +452,17 @@ def test_a_selection_plans_what_it_selects(hostile_table: icestats.Table) -> Non
         ("at between '2025-09-01' and '2025-09-02'", "ends at the first moment of 2025-09-02",
          "at >= '2025-09-01' and at < '2025-09-03'"),
         ("at <= '2024-12-31' or at >= '2025-09-03'", "ends at", "at < '2025-01-01' or at >= '2025-09-03'"),
+        ("at != '2025-09-02'", "leaves out the first moment of that day alone",
+         "at < '2025-09-02' or at >= '2025-09-03'"),
+        ("id > 3 and at <> '2025-09-02'", "Without the day: ",
+         "id > 3 and (at < '2025-09-02' or at >= '2025-09-03')"),
+        ("at in ('2025-09-02')", "has the first moment of each day alone",
+         "at >= '2025-09-02' and at < '2025-09-03'"),
+        ("id > 3 and at in ('2025-09-02', '2025-09-04T10:00:00+00:00', '2025-09-04')", "'2025-09-03') or at = '2025-0",
+         "id > 3 and ((at >= '2025-09-02' and at < '2025-09-03') or at = '2025-09-04T10:00:00+00:00' or "
+         "(at >= '2025-09-04' and at < '2025-09-05'))"),
+        ("at not in ('2025-09-02', '2025-09-04')", "Without the days: ",
+         "(at < '2025-09-02' or at >= '2025-09-03') and (at < '2025-09-04' or at >= '2025-09-05')"),
     ],
 )  # fmt: skip
 def test_a_date_that_cuts_into_its_day_is_said_and_the_whole_day_offered(
@@ -433,7 +479,8 @@ def test_a_date_that_cuts_into_its_day_is_said_and_the_whole_day_offered(
 @pytest.mark.parametrize(
     "typed",
     ["at < '2025-09-02'", "at >= '2025-09-02'", "at <= '2025-09-02T23:59:59+00:00'", "id <= 3", "at <= '2025-",
-     "at is null", "at in ('2025-09-02')", "at <= '9999-12-31'", ""],
+     "at is null", "at in ('2025-09-02T01:00:00+00:00')", "at != '9999-12-31'", "at in ('9999-12-31')",
+     "at <= '9999-12-31'", ""],
 )  # fmt: skip
 def test_of_other_filters_no_date_is_explained(hostile_table: icestats.Table, typed: str) -> None:
     assert Asked(hostile_table).type(typed)["tip"] is None

@@ -163,6 +163,13 @@ class ExplorerState(HasTraits):
     Type: `Plan`, of `Table.plan`, or None. Default: None.
     """
 
+    outlook = Any(None)
+    """What the manifest list says of the plan that is being made.
+
+    Type: tuple of the filter, the selected manifests' paths or None, and a `PlanOutlook`, of `Table.plan_outlook`; or
+    None. Default: None.
+    """
+
     estimates = Any(None)
     """`Table.estimate` of the filter.
 

@@ -192,6 +192,10 @@ def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Map
     if match:
         value, type_text = match.groups()
         message = f"{value!r:.60} is no {type_text}; give {_EXAMPLES.get(type_text, 'another value')}"
+    match = re.fullmatch(r"Invalid timestamp with(out)? zone: (.*) \(must be ISO-8601\)", message, re.DOTALL)
+    if match:
+        example = _EXAMPLES["timestamp" if match.group(1) else "timestamptz"]
+        message = f"{match.group(2)!r:.60} is no time; give {example}"
     if isinstance(error, InvalidOperation):
         message = "a decimal column is compared with text that is no number"
     elif message.startswith("Could not find accessor"):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import cell_metrics, table_metrics
@@ -232,7 +233,8 @@ def judge_tuples(
 def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, columns: Sequence[Field]) -> StepResult:
     """Judge the files that are left by the bounds of the filter's columns."""
     started = time.perf_counter()
-    taken = files.take(pa.array(rows))
+    names = [f"{name}_{field.field_id}" for field in columns for name in PLANNING_STATISTICS]
+    taken = files.select(["record_count", *names]).take(pa.array(rows))
     metrics = table_metrics(taken, columns)
     evaluation = evaluate(row_filter.condition, metrics, len(rows))
     # A file without records holds no row that matches.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks
+from icestats.answers.arrays import combine_chunks, take_rows
 from icestats.answers.findings import Finding
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
@@ -177,7 +177,7 @@ class Plan:
         if groups is None or found is None:
             raise CallError("the plan was made without row groups: make it with row_groups=True")
         evaluation = found.judgements[0].evaluation
-        paths = combine_chunks(self.funnel.files["file_path"].take(pa.array(self.funnel.kept_files)))
+        paths = pa.array(self.kept_file_paths(), pa.string())
         columns = {
             "file_path": paths.take(groups["file_index"]),
             "row_group": groups["row_group"],
@@ -191,7 +191,7 @@ class Plan:
 
     def kept_file_paths(self) -> list[str]:
         """Return the paths of the data files that are read."""
-        paths: list[str] = self.funnel.files["file_path"].take(pa.array(self.funnel.kept_files)).to_pylist()
+        paths: list[str] = take_rows(self.funnel.files.select(["file_path"]), self.funnel.kept_files)[0].to_pylist()
         return paths
 
     def to_json(self, files: Which = "kept") -> dict[str, Any]:
@@ -254,7 +254,7 @@ class Plan:
 
     def _build_files(self, rows: Longs, found: list[tuple[str, Explanation]]) -> pa.Table:
         funnel, kept = self.funnel, self._kept_mask()[rows]
-        files = funnel.files.take(pa.array(rows))
+        files = take_rows(funnel.files, rows)
         deletes = iter(self._find_deletes(files.filter(pa.array(kept))))
         paths = combine_chunks(funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests)))
         columns = {
@@ -268,6 +268,16 @@ class Plan:
             "delete_files": [next(deletes) if keep else [] for keep in kept],
         }
         return pa.Table.from_pydict(columns, plan_files_schema(files.schema.field("partition").type))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOutlook:
+    """What the manifest list alone says of a plan; judging files, and manifests by their columns, leaves no more."""
+
+    manifest_count: int
+    """Manifests that the plan reads at most; 0 if their files are known already."""
+    file_count: int | None
+    """Data files that it keeps at most; None where the manifest list does not count them."""
 
 
 def _find(rows: Longs, row: int) -> int | None:

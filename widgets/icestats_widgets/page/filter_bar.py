@@ -14,6 +14,7 @@ from icestats_widgets.reading.filters.asked_filter import asked_manifests, drop_
 from icestats_widgets.reading.filters.date_literals import find_date_hint
 from icestats_widgets.reading.filters.filter_check import check_filter
 from icestats_widgets.reading.filters.filter_completion import complete_filter
+from icestats_widgets.reading.selected_part import SelectedPart
 from icestats_widgets.state import ExplorerState
 
 _MOST_CHARACTERS = 100_000
@@ -34,7 +35,8 @@ class FilterBar:
     """
 
     follows: ClassVar = (
-        "row_filter", "selection", "clauses", "plan", "estimates", "ideas", "loading", "notes", "overview", "table",
+        "row_filter", "selection", "clauses", "plan", "outlook", "estimates", "ideas", "loading", "notes", "overview",
+        "table", "asked_part",
     )  # fmt: skip
     """Traits of the state that the bar shows."""
 
@@ -104,6 +106,8 @@ class FilterBar:
 
     def summary(self) -> str:
         """Return the answer in a line; empty if nothing is asked."""
+        if outlook := describe_outlook(self.state):
+            return outlook
         plan: Plan | None = self.state.plan
         if plan is None or effective_filter(self.state) is None:
             return ""
@@ -133,6 +137,22 @@ class FilterBar:
         if self.text.strip() != row_filter:
             self.text, self._is_entered = row_filter, False
         self.redraw()
+
+
+def describe_outlook(state: ExplorerState) -> str:
+    """Return what is known of a plan while manifests are read for it: the most files; empty if none are read."""
+    row_filter, manifest_paths, outlook = state.outlook or ("", None, None)
+    is_asked = (row_filter, manifest_paths) == (effective_filter(state), asked_manifests(state))
+    if "plan" not in state.loading or outlook is None or not is_asked or not outlook.manifest_count:
+        return ""
+    most = [outlook.file_count] if outlook.file_count is not None else []
+    part: SelectedPart | None = None if "partitions" in state.loading else state.asked_part
+    if part is not None and part.selection is None and part.answers(state.selection, row_filter):
+        most.append(part.file_count)
+    total = None if state.overview is None else state.overview.data_file_count
+    of_total = "" if total is None else f" of {total:,}"
+    said = f"at most {min(most):,}{of_total} {'file' if (total or min(most)) == 1 else 'files'}: " if most else ""
+    return f"{said}reading the files of {counted(outlook.manifest_count, 'manifest')}"
 
 
 def summarize_plan(plan: Plan, state: ExplorerState) -> str:

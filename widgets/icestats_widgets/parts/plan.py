@@ -25,6 +25,7 @@ from icestats_widgets.page.blocks import (
     text_block,
 )
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
+from icestats_widgets.page.filter_bar import describe_outlook
 from icestats_widgets.page.grid import BuiltRows, Grid
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.plan_rows import (
@@ -59,7 +60,7 @@ class PlanPart(Part):
     name = "plan"
     title = "Plan: what a scan reads, and why"
     tab = "query"
-    follows = ("plan", "row_groups", "table")
+    follows = ("plan", "outlook", "asked_part", "row_groups", "table")
     hears = ("plan", "row_groups")
 
     def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
@@ -105,6 +106,9 @@ class PlanPart(Part):
     def caption(self) -> str:
         """Return what is left to read, or why there is no plan."""
         plan: Plan | None = self.state.plan
+        outlook = describe_outlook(self.state)
+        if outlook:
+            return f"{outlook[0].upper()}{outlook[1:]}. Below is the plan of an earlier filter." if plan else outlook
         if plan is None:
             return self.note or "No filter yet: type one above, or mark a part of a picture."
         last = plan.steps[-1]

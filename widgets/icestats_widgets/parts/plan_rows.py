@@ -165,7 +165,7 @@ class FileRows:
         shown = np.unique(self._groups[rows])
         is_kept = np.zeros(self.count, np.bool_)
         is_kept[self._groups[kept]] = True
-        within = self._files.take(pa.array(rows))
+        within = self._files.select(["record_count", "file_size_in_bytes"]).take(pa.array(rows))
         groups = self._groups[rows]
         counts = np.bincount(groups, minlength=self.count)
         sums = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,6 +49,8 @@ class Coordinator:
         self._state = state
         self._background = background
         self._fields: list[dict[str, Any]] = []
+        self._reading_part = threading.Lock()
+        self._known_part: tuple[Any, ...] = ()
         state.observe(lambda _: self._read_histogram(), _DISTRIBUTED)
         state.observe(lambda _: self._choose_column(), "column")
         state.observe(lambda _: self._read_part(), ["selection", "manifests", "partitions"])
@@ -114,7 +117,8 @@ class Coordinator:
             self._excuse(part, error)
 
     def _read_table(self) -> None:
-        self._fields = []
+        self._fields, self._known_part = [], ()
+        self._state.asked_part = None
         self.read_overview()
         self.read_rollups()
 
@@ -146,8 +150,10 @@ class Coordinator:
         kind: Kind = "equi-height" if state.kind == "equi-height" else "equi-width"
         row_filter = filter_beside_selection(state, without=f"histogram:{state.column}")
         shown = (state.column, state.bins, kind, state.whole_range, state.window)
-        read = partial(_read_histogram, state.table, *shown, state.selection, row_filter)
-        self._start("histogram", read)
+        find = None
+        if state.selection is not None or row_filter:
+            find = partial(self._read_asked_part, state.table, state.selection, row_filter)
+        self._start("histogram", partial(_read_histogram, state.table, *shown, find))
 
     def _read_part(self) -> None:
         state = self._state
@@ -163,9 +169,18 @@ class Coordinator:
             for part in ("asked_part", "part_sketches"):
                 self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
         elif state.manifests is not None and state.partitions is not None:
-            read = partial(read_part, state.table, selection, row_filter)
+            read = partial(self._read_asked_part, state.table, selection, row_filter)
             self._start("asked_part", read)
             self._start("part_sketches", lambda: read_part_sketches(state.table, read()))
+
+    def _read_asked_part(self, table: Table, selection: Selection | None, row_filter: str) -> SelectedPart:
+        """Read a part, once for all who ask for the same one: partitions of a large table take much memory."""
+        asked = (table, selection, row_filter)
+        with self._reading_part:
+            if self._known_part[:3] != asked:
+                self._known_part = (*asked, read_part(*asked))
+            found: SelectedPart = self._known_part[3]
+            return found
 
     def _compare(self) -> None:
         state = self._state
@@ -205,14 +220,13 @@ def _read_histogram(
     kind: Kind,
     whole_range: bool,
     window: tuple[float, float] | None,
-    selection: Selection | None,
-    row_filter: str,
+    find_part: Callable[[], SelectedPart] | None,
 ) -> HistogramPart:
     def read(count: int, how: Kind, where: str | None, how_partial: Literal["refuse", "include"]) -> Histogram:
         return table.histogram(column, bins=count, kind=how, where=where, partial=how_partial)
 
     make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range, window=window)
-    part = read_part(table, selection, row_filter) if selection is not None or row_filter else None
+    part = None if find_part is None else find_part()
     where = None if part is None else _say(table, part)
     if part is not None and where is not None:
         # Without sketches by partition the whole table's is drawn, and said so.

@@ -140,7 +140,7 @@ class RowGroup:
 def read_row_groups(table: Table, plan: Plan, row: int) -> list[RowGroup]:
     """Read the footer of a row of `plan.funnel.files`, and judge each of its row groups by the plan's filter."""
     fields = table.schema.select(plan.bound.field_ids)
-    file = plan.funnel.files.take(pa.array([row]))
+    file = plan.funnel.files.slice(row, 1)
     groups = table.row_groups(file, columns=[field.name for field in fields])
     (judgement,) = judge_row_groups(plan.bound, groups, fields, time.perf_counter(), 0).judgements
     return [

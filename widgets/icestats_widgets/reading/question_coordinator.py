@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 
 from icestats.estimation.sources import SOURCES
+from icestats.plan.pruning.plan import PlanOutlook
+from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, effective_filter
 from icestats_widgets.reading.filters.filter_check import check_filter
@@ -52,9 +54,18 @@ class QuestionCoordinator:
             return
         for part in ("plan", "estimates"):
             state.set_loading(part, loading=True)
+        self._foresee(table, row_filter, manifest_paths)
         plan = partial(table.plan, row_filter, manifest_paths=manifest_paths)
         estimate = partial(table.estimate, row_filter, sources=affordable_sources(state))
         self._answer(partial(self._answer_both, plan, estimate))
+
+    def _foresee(self, table: Table, row_filter: str, manifest_paths: tuple[str, ...] | None) -> None:
+        # Not in the queue of plans: the manifests of a large table are read for seconds, while a person types on.
+        def read() -> tuple[str, tuple[str, ...] | None, PlanOutlook]:
+            return row_filter, manifest_paths, table.plan_outlook(row_filter, manifest_paths=manifest_paths)
+
+        self._state.outlook = None
+        self._background.run("outlook", read, partial(setattr, self._state, "outlook"), lambda _: None)
 
     def count(self) -> None:
         """Count the rows that match the filter, to give each estimate its q-error."""

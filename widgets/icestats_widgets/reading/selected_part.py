@@ -93,7 +93,8 @@ def read_part(table: Table, selection: Selection | None = None, row_filter: str 
         The filter cannot be read.
     """
     if selection is None:
-        whole = _part(None, frozenset(), table.partitions(), table.partitions(), table.schema)
+        partitions = drop_statistics(_read_partitions(table, None))
+        whole = _part(None, frozenset(), partitions, table.partitions, table.schema)
         return narrow_part(table, replace(whole, build_columns=table.columns), row_filter)
     manifests = table.manifests()
     fields = manifest_fields(manifests, table.metadata, table.schema)
@@ -116,8 +117,7 @@ def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPa
     selection = part.selection
     if not row_filter or (selection is not None and not selection.ranges):
         return replace(part, row_filter=row_filter, holds_more=bool(row_filter))
-    groups = table.partitions()
-    groups = groups if selection is None else groups.filter(selection.mask(groups))
+    groups = part.partitions
     values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
     by_spec = group_values(values, spec_ids, table.metadata, table.schema)
     may, must = judge_partitions(table.bind(row_filter), by_spec, len(groups))
@@ -125,8 +125,12 @@ def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPa
     holds_more = bool((may & ~must & holds_rows).any())
     if may[holds_rows].all():
         return replace(part, row_filter=row_filter, holds_more=holds_more)
-    rows = groups.filter(pa.array(may))
-    found = _part(selection, part.manifest_paths, drop_statistics(rows), rows, table.schema)
+    chosen = pa.array(may)
+
+    def read() -> pa.Table:
+        return _read_partitions(table, selection).filter(chosen)
+
+    found = _part(selection, part.manifest_paths, groups.filter(chosen), read, table.schema)
     where = None
     if selection is None:
         where = row_filter
@@ -159,12 +163,18 @@ def read_selected_part(
     marked = manifests.filter(pa.array(is_marked, pa.bool_()))
     paths = frozenset(marked["manifest_path"].to_pylist())
     if selection.ranges:
-        partitions = table.partitions()
-        rows = partitions.filter(selection.mask(partitions))
-        found = _part(selection, paths, drop_statistics(rows), rows, table.schema)
-        return replace(found, where=_say(selection, table))
+        read = partial(_read_partitions, table, selection)
+        return replace(
+            _part(selection, paths, drop_statistics(read()), read, table.schema), where=_say(selection, table)
+        )
     rows = sum_partitions(table.files(manifest_paths=sorted(paths)))
-    return _part(selection, paths, rows, marked.filter(pc.equal(marked["content"], "data")), table.schema)
+    data = marked.filter(pc.equal(marked["content"], "data"))
+    return _part(selection, paths, rows, lambda: data, table.schema)
+
+
+def _read_partitions(table: Table, selection: Selection | None) -> pa.Table:
+    groups = table.partitions()
+    return groups if selection is None else groups.filter(selection.mask(groups))
 
 
 def _say(selection: Selection, table: Table) -> str | None:
@@ -202,8 +212,16 @@ def sum_partitions(files: pa.Table) -> pa.Table:
 
 
 def _part(
-    selection: Selection | None, paths: frozenset[str], partitions: pa.Table, groups: pa.Table, schema: Schema
+    selection: Selection | None,
+    paths: frozenset[str],
+    partitions: pa.Table,
+    read_groups: Callable[[], pa.Table],
+    schema: Schema,
 ) -> SelectedPart:
+    """Build a part; its groups are read again for its columns, as their statistics take most of the memory."""
     totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
-    build = partial(build_part_columns, groups, schema, totals[1])
+
+    def build() -> pa.Table:
+        return build_part_columns(read_groups(), schema, totals[1])
+
     return SelectedPart(selection, paths, partitions, totals[0], totals[1], totals[2], build)
