@@ -31,6 +31,8 @@ _OWN_BYTES = 4
 """The length in front of a deletion vector, and the checksum behind it."""
 _MOST_POSITIONS = 1 << 27
 """Of one key: 1 GiB as numbers."""
+_MOST_KEYS = 64
+"""Of 2^32 rows each."""
 
 
 def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, list[pa.ChunkedArray]]:
@@ -110,6 +112,8 @@ def _read_positions(vector: bytes, row_count: int) -> list[Any]:
     from pyroaring import BitMap
 
     count, at, last, found = int.from_bytes(vector[:8], "little"), 8, -1, []
+    if count > _MOST_KEYS:
+        raise ValueError(f"it has {count:,} keys, expected {_MOST_KEYS} at most")
     for _ in range(count):
         key = int.from_bytes(vector[at : at + 4], "little")
         if key <= last or key << 32 >= max(row_count, 1):

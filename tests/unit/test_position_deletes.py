@@ -64,7 +64,7 @@ def test_the_vectors_of_the_files_that_are_asked_for_are_read() -> None:
         (vector((0, bits([1])), (0, bits([2]))), "its keys are out of order"),
         (vector((0, bits([5]))), "it deletes 1 rows, some beyond the 5 of the file"),
         (vector((0, bits(range(1 << 28)))), "it deletes 268,435,456 rows"),
-        (vector((0, bits([1])), count=2**60), "its keys are out of order, or beyond|deserialize"),
+        (vector((0, bits([1])), count=2**60), "it has 1,152,921,504,606,846,976 keys, expected 64 at most"),
         (vector((0, bits([1])[:3])), "deserialize"),
         (b"\x00\x00\x00\x04abcdefgh", "not a deletion vector"),
         (b"", "not a deletion vector"),
