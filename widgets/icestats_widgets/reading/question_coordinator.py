@@ -139,7 +139,11 @@ class QuestionCoordinator:
 
     def _rolled_up(self) -> None:
         self._state.layout_report = None
-        if self._state.manifests is not None and is_small(self._state):
+        if self._state.manifests is None:
+            return
+        # Modules that planning needs are imported before a person has typed a filter.
+        self._background.run("warm", partial(self._state.table.plan_outlook, "true"), lambda _: None, lambda _: None)
+        if is_small(self._state):
             self.read_layout()
 
     def _suggest(self) -> None:
