@@ -61,6 +61,12 @@ class JointColumns:
         alone = sum(count * (ones[one] - 1) * (others[other] - 1) for (one, other), count in pairs.items())
         return max(alike * (len(rows) - 1) / alone, 1.0) if alone else 1.0
 
+    @cached_property
+    def decider(self) -> tuple[int, float]:
+        """Which of the columns decides the other, whichever does more, and how far."""
+        side = max((0, 1), key=self.statistics.strength)
+        return side, self.statistics.strength(side)
+
     def count_values(self, side: int, values: ValueSet) -> float:
         """Return how many values a predicate leaves of a column: an estimate."""
         column = self.columns[side]
@@ -119,9 +125,13 @@ def estimate_pair(found: JointColumns, leaves: tuple[Leaf, Leaf], shares: tuple[
     statistics, one, other = found.statistics, leaves[0].values, leaves[1].values
     lower = upper = tracked = matched_points = 0
     beside: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
+    of_one, of_other = (
+        {value: holds(values, value) for value in {pair[side] for pair, _ in found.items}}
+        for side, values in enumerate((one, other))
+    )
     for (first, second), item in found.items:
         tracked += item.lower
-        in_first, in_second = holds(one, first), holds(other, second)
+        in_first, in_second = of_one[first], of_other[second]
         beside[0][first] += item.lower * in_first
         beside[1][second] += item.lower * in_second
         if in_first and in_second:
@@ -147,8 +157,8 @@ def _estimate_rest(
     Of a value that has its partner among the common pairs (`beside`), others are noise; of another, the one that is
     asked for may be it, as far as one column decides the other.
     """
-    side = max((0, 1), key=found.statistics.strength)
-    strength, other = found.statistics.strength(side), left[1 - side]
+    side, strength = found.decider
+    other = left[1 - side]
     known = {value: rows for value, rows in beside[side].items() if rows}
     noise = sum(max(found.rows_of(side, value, rows) - rows, 0.0) for value, rows in known.items())
     noise = min(noise, left[side])
