@@ -305,11 +305,13 @@ class Evidence:
             self._committed[key] = None
             if found is not None:
                 age = self._find_age(found.snapshot_id, found.commits_behind)
-                names = " and ".join(field.name for field in self.reader.schema.select(pair))
+                fields = self.reader.schema.select(pair)
+                names = " and ".join(field.name for field in fields)
                 counts = found.statistics.row_count, age.added, age.removed
                 count, added, removed = (np.array([float(n)]) for n in counts)
                 rows = SketchedRows(count, added, removed, age.describe(names))
-                self._committed[key] = JointColumns(found.statistics, rows, found.size_bytes)
+                one, other = (self.spare(self.read_frequent, field) for field in fields)
+                self._committed[key] = JointColumns(found.statistics, rows, found.size_bytes, (one, other))
         joint: JointColumns | None = self._committed[key]
         return joint
 

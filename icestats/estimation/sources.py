@@ -165,7 +165,7 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
     independent = "columns that have no statistics together independent" if joints else "columns independent"
     basis = Basis(
         assumes="rows of common values as counted; the other values have as many rows as one another; "
-        f"ranges by KLL; {independent}",
+        f"ranges by KLL and sampled rows; {independent}",
         bound=f"certain: rows of common values as counted, Fréchet's inequalities{WIDENED if notes else ''}",
         values_read=sum(len(one.values.items) for one in known) + sum(len(one.items) for one in joints.values()),
         bytes_read=sum(one.size_bytes for one in read),

@@ -13,10 +13,20 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import AlwaysTrue, EqualTo
 
 import icestats
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in
 from icestats.estimation.formulas.group_shares import build_shares
+from icestats.estimation.formulas.joint_sources import JointColumns, estimate_pair
 from icestats.estimation.formulas.near_values import build_grid
 from icestats.estimation.formulas.sampled_rows import shrink
+from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows
 from icestats.estimation.formulas.source_estimates import q_error
+from icestats.iceberg.types import encode_value
+from icestats.plan.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_points, build_prefix
+from icestats.stats.frequent_items import FrequentItem, FrequentValues
+from icestats.stats.joint_statistics import JointItem, JointStatistics
+from icestats.stats.kll import KllSketch
+from icestats.stats.row_sample import RowSample
+from icestats.stats.theta import ThetaSketch
 from tests.computed_statistics import compute_here
 
 ROWS = 60_000
@@ -221,3 +231,86 @@ def test_no_rows_meet_no_groups():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert build_shares([10.0], 0.0, 0.0).count_met(0.0) == 0.0
+
+
+def build_column(
+    kind: str, values: list[Any], common: dict[Any, int], others_at_most: int, step: int
+) -> FrequentColumn:
+    """Build what is committed of a column; of the rows, in their order, one of so many is sampled."""
+    sample = [encode_value(kind, value).hex() for value in values[::step]]
+    sketch, count = KllSketch(kind), float(len(values))
+    sketch.update(pa.array(values))
+    return FrequentColumn(
+        values=FrequentValues(
+            kind,
+            len(values),
+            others_at_most,
+            tuple(FrequentItem(encode_value(kind, value), rows, rows) for value, rows in common.items()),
+            sample=RowSample.from_document({"row-count": len(values), "seed": 7, "values": sample}),
+        ),
+        null_count=0,
+        nan_count=0,
+        ndv=float(len(set(values))),
+        distribution=Distribution(sketch, 0.0, 0.0, 0),
+        size_bytes=0,
+        ends=(min(values), max(values)),
+        rows=SketchedRows(np.array([count]), np.zeros(1), np.zeros(1)),
+    )
+
+
+def test_a_prefix_narrower_than_the_error_of_ranks_has_the_rows_that_are_sampled_of_it():
+    """A sketch keeps one value of some 200, so that it has none or two of a prefix of a hundred."""
+    texts = build_column("string", [f"{number:06}" for number in range(110_000)], {}, 200, 27)
+    for start in range(0, 1_100, 57):
+        rows, lower, upper = count_values_in(build_prefix(f"{start:04}"), texts)
+        assert q_error(rows, 100) <= 1.4
+        assert lower <= 100 <= upper
+
+
+@pytest.mark.parametrize(("low", "actual"), [(5_000, 10_100), (20_000, 100)])
+def test_few_numbers_have_as_many_rows_as_others_unless_sampled_rows_contradict(low, actual):
+    crowd = np.repeat(np.arange(5_000, 5_100), 100)
+    numbers = build_column("long", np.sort(np.append(np.arange(100_000), crowd)).tolist(), {}, 200, 27)
+    rows, lower, upper = count_values_in(ValueSet((Interval(below(low), above(low + 99)),)), numbers)
+    assert q_error(rows, actual) <= 1.15
+    assert lower <= actual <= upper
+
+
+def build_pairs(rows: dict[tuple[int, int], int], least: int) -> JointColumns:
+    """Build what is committed of two columns: as common those pairs that have so many rows."""
+    every = [pair for pair, count in rows.items() for _ in range(count)]
+    sides = [[pair[side] for pair in every] for side in (0, 1)]
+    counts = [{value: values.count(value) for value in set(values)} for values in sides]
+    columns = [build_column("long", *one, 0, 25) for one in zip(sides, counts, strict=True)]
+    common = {pair: count for pair, count in rows.items() if count >= least}
+    items = [JointItem(tuple(encode_value("long", value) for value in pair), n, n) for pair, n in common.items()]
+    others = max(count for count in rows.values() if count < least)
+    ndvs, theta = tuple(map(len, counts)), ThetaSketch().to_bytes()
+    found = JointStatistics((1, 2), ("long", "long"), len(every), others, ndvs, theta, tuple(items))
+    return JointColumns(found, columns[0].rows, 0, (columns[0], columns[1]))
+
+
+def estimate_rows(found: JointColumns, pair: tuple[int, int]) -> float:
+    leaves = [Leaf(side + 1, "ab"[side], "long", build_points([pair[side]]), "") for side in (0, 1)]
+    shares = [count_values_in(leaf.values, column)[0] for leaf, column in zip(leaves, found.columns, strict=True)]
+    count = found.statistics.row_count
+    return float(estimate_pair(found, tuple(leaves), (shares[0] / count, shares[1] / count)).estimate[0]) * count
+
+
+def test_a_pair_that_is_there_has_more_rows_than_two_independent_values():
+    """Few of the pairs that could be are there, and none of them is common."""
+    crowd = {(one, other): 200 for one in range(10) for other in range(10)}
+    others = {(number, number): 150 for number in range(100, 200)}
+    found = build_pairs(crowd | others, 160)
+    assert q_error(estimate_rows(found, (150, 150)), 150) <= 1.1
+    assert estimate_rows(found, (3, 4)) == pytest.approx(200)
+
+
+def test_beside_its_common_partner_a_value_has_noise():
+    """Of a value that has no partner among the common pairs, the one that is asked for may be it."""
+    decided = {(number, number % 20): 100 for number in range(200)}
+    noise = {(number, (number + 1) % 20): 10 for number in range(200)}
+    rare = {(number, number % 20): 40 for number in range(200, 400)}
+    found = build_pairs(decided | noise | rare, 50)
+    assert estimate_rows(found, (7, 8)) < 10
+    assert q_error(estimate_rows(found, (300, 0)), 40) <= 1.1

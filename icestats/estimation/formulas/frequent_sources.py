@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +15,23 @@ from icestats.estimation.formulas.near_values import CLEAR, NumberGrid, build_gr
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, build_unknown
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows, share_between
 from icestats.iceberg.types import decode_value
-from icestats.plan.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_item, close, is_discrete
+from icestats.plan.filters.value_sets import (
+    Cut,
+    Interval,
+    Leaf,
+    ValueSet,
+    above,
+    below,
+    build_item,
+    close,
+    is_discrete,
+)
 from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, FrequentValues
+from icestats.stats.kll import KllSketch
+from icestats.stats.row_sample import SAMPLED_LENGTH, cut_value
+
+_CHANCE = 4.0
+"""Squares of the standard deviation that so many sampled rows may be off by chance."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,15 @@ class FrequentGroup:
         if sample is None:
             return []
         return [None if one is None else build_item(kind, decode_value(kind, one)) for one in sample.values]
+
+    @cached_property
+    def sampled_others(self) -> list[Any]:
+        """Those of them that are not among the common values, in order; neither null nor NaN."""
+        if self.values.sample is None:
+            return []
+        common = {cut_value(item.value, self.values.type) for item in self.values.items}
+        pairs = zip(self.values.sample.values, self.sampled, strict=True)
+        return sorted(one for stored, one in pairs if one is not None and one == one and stored not in common)
 
     @property
     def sample_key(self) -> tuple[int, int]:
@@ -143,8 +168,8 @@ def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
     -------
     Selectivity
         One group. Bounds hold for certain, of the rows that were counted. A value that is not among the common ones
-        is taken for one of the rest, which have as many rows as one another; a range for what its ranks say, within
-        what its common values leave possible.
+        is taken for one of the rest, which have as many rows as one another; a range for what its ranks and sampled
+        rows say, within what its common values leave possible.
     """
     if found is None:
         committed = f"no frequent items of {leaf.column} are committed for this snapshot or an ancestor of it"
@@ -169,24 +194,58 @@ def count_values_in(values: ValueSet, found: FrequentGroup) -> tuple[float, floa
 def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]:
     matched = _match(values, found)
     points, ranges = values.points, values.ranges
-    total, others = found.values.value_count, found.values.others_at_most
-    unmatched = len(points) - matched.points
-    upper = float(total - matched.beside)
-    if ranges and (width := found.count_possible(ranges)) is not None:
-        # So few whole numbers are asked for one by one.
-        unmatched, ranges = len(points) + width - matched.points - matched.in_ranges, ()
-    if not ranges:
+    others, upper = found.values.others_at_most, float(found.values.value_count - matched.beside)
+    width = found.count_possible(ranges) if ranges else 0
+    unmatched = math.inf if width is None else len(points) + width - matched.points - matched.in_ranges
+    if unmatched < math.inf:
         upper = min(upper, float(matched.upper + unmatched * others))
-    middle = (matched.lower + matched.upper) / 2.0
-    others_rows = [found.count_another(one.low[1]) for one in points if one.low[1] not in found.by_value]
-    rows = middle + sum(others_rows) + (unmatched - len(others_rows)) * found.rows_of_another if unmatched else middle
-    if ranges and found.rest:
-        rows = np.nan
-        if found.distribution is not None:
-            closed = (close(one) if is_discrete(found.values.type) else one for one in values.intervals)
-            share = sum(share_between(interval, found.distribution.sketch)[0] for interval in closed)
-            rows = max(share * total, middle)
+    rows, middle = 0.0, (matched.lower + matched.upper) / 2.0
+    if found.rest:
+        others_rows = [found.count_another(one.low[1]) for one in points if one.low[1] not in found.by_value]
+        rows = sum(others_rows)
+        if unmatched > len(others_rows):
+            rows += (unmatched - len(others_rows)) * found.rows_of_another
+        if ranges and found.distribution is not None:
+            rows = _weigh(values.intervals, found, found.distribution.sketch, middle, rows)
+    rows = middle + rows if rows < math.inf else np.nan
     return float(np.clip(rows, matched.lower, upper)), float(matched.lower), upper
+
+
+def _weigh(
+    intervals: Sequence[Interval], found: FrequentGroup, sketch: KllSketch, common: float, expected: float
+) -> float:
+    """Return the values in intervals that are not common: what is expected, unless sampled rows contradict.
+
+    Then, or where nothing is (infinite), it is the mean of what ranks and sampled rows say, by inverse variances.
+    """
+    closed = (close(one) if is_discrete(found.values.type) else one for one in intervals)
+    parts = [share_between(one, sketch) for one in closed]
+    ranked = max(sum(share for share, _ in parts) * found.values.value_count - common, 0.0)
+    if not any(error for _, error in parts):
+        return ranked
+    sampled, cuts = found.sampled_others, (cut for one in intervals for cut in (one.low, one.high))
+    if not sampled or any(map(_is_longer_than_sampled, cuts)):
+        return expected if math.isfinite(expected) else ranked
+    met = sum(bisect_left(sampled, one.high, key=below) - bisect_left(sampled, one.low, key=below) for one in intervals)
+    known = len([one for one in found.sampled if one is not None and one == one])
+    rest = min(float(found.rest), found.values.value_count * len(sampled) / known)
+    chance = expected / rest * len(sampled)
+    if (met - chance) ** 2 <= _CHANCE * chance < math.inf:
+        return expected
+    unseen, share = max(rest - len(sampled), 0.0), (met + 0.5) / (len(sampled) + 1.0)
+    of_sample = unseen**2 * share * (1.0 - share) / len(sampled)
+    # Where none is met, there are between one row and those that a sampled one stands for.
+    by_sample = met + unseen * (share if met else 1.0 / math.sqrt(len(sampled) * rest))
+    # A sketch tells no more ranks apart than it keeps values.
+    of_ranks = (found.values.value_count / sketch.retained_count) ** 2
+    weight = of_ranks / (of_ranks + of_sample)
+    return weight * by_sample + (1.0 - weight) * ranked
+
+
+def _is_longer_than_sampled(cut: Cut) -> bool:
+    value = cut[1] if len(cut) == 3 else None
+    start = value.encode(errors="replace") if isinstance(value, str) else value
+    return isinstance(start, bytes) and len(start) > SAMPLED_LENGTH
 
 
 def _match(values: ValueSet, found: FrequentGroup) -> _Matched:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -10,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from icestats.estimation.formulas.frequent_sources import find_interval
+from icestats.estimation.formulas.common_keys import count_key
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.estimation.formulas.sketch_sources import SketchedRows
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Floats
 from icestats.plan.filters.value_sets import Leaf, ValueSet, build_item
 from icestats.stats.joint_statistics import JointItem, JointStatistics
+from icestats.stats.row_sample import cut_value
 from icestats.stats.spanning_trees import list_trees
 
 _HALVINGS = 60
@@ -31,6 +34,8 @@ class JointColumns:
     """The live rows as they were counted, one group, and what has changed since."""
     size_bytes: int
     """Of the committed blob."""
+    columns: tuple[FrequentColumn | None, FrequentColumn | None]
+    """Their common values, and the sampled rows; None: none are committed."""
 
     @cached_property
     def items(self) -> list[tuple[tuple[Any, Any], JointItem]]:
@@ -38,10 +43,42 @@ class JointColumns:
         types = self.statistics.types
         return [((_item(types[0], i.pair[0]), _item(types[1], i.pair[1])), i) for i in self.statistics.items]
 
-    @property
-    def strength(self) -> float:
-        """How far one of the columns decides the other, whichever does more."""
-        return max(self.statistics.strength(0), self.statistics.strength(1))
+    @cached_property
+    def clustering(self) -> float:
+        """How many times more often than by chance sampled rows agree in both columns, without those of common pairs.
+
+        So many times the rows that two independent values would have, has a pair that is there; 1: nothing is known.
+        """
+        samples = [column.values.sample for column in self.columns if column is not None and column.values.sample]
+        if len(samples) < 2 or len({column.sample_key for column in self.columns if column is not None}) > 1:
+            return 1.0
+        types = self.statistics.types
+        common = {tuple(map(cut_value, item.pair, types)) for item in self.statistics.items}
+        rows = [pair for pair in zip(samples[0].values, samples[1].values, strict=False) if pair not in common]
+        ones, others = Counter(one for one, _ in rows), Counter(other for _, other in rows)
+        pairs = Counter(rows)
+        alike = sum(count * (count - 1) for count in pairs.values())
+        alone = sum(count * (ones[one] - 1) * (others[other] - 1) for (one, other), count in pairs.items())
+        return max(alike * (len(rows) - 1) / alone, 1.0) if alone else 1.0
+
+    @cached_property
+    def decider(self) -> tuple[int, float]:
+        """Which of the columns decides the other, whichever does more, and how far."""
+        side = max((0, 1), key=self.statistics.strength)
+        return side, self.statistics.strength(side)
+
+    def count_values(self, side: int, values: ValueSet) -> float:
+        """Return how many values a predicate leaves of a column: an estimate."""
+        column = self.columns[side]
+        return _count_points(values) if column is None else count_key(column, values).distinct + values.has_null
+
+    def rows_of(self, side: int, value: Any, least: int) -> float:
+        """Return the rows of a value of a column, common pairs or not; `least`: where it is not a common value."""
+        column = self.columns[side]
+        if column is not None and value is None:
+            return float(column.null_count)
+        item = None if column is None else column.by_value.get(value)
+        return float(least) if item is None else (item.lower + item.upper) / 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,38 +118,60 @@ def estimate_pair(found: JointColumns, leaves: tuple[Leaf, Leaf], shares: tuple[
     Returns
     -------
     Selectivity
-        One group. Bounds hold for certain, of the rows that were counted. Pairs that are not among the common ones are
-        taken to be between independent and decided by one column, by its strength.
+        One group. Bounds hold for certain, of the rows that were counted. A pair that is not among the common ones is
+        taken for one that is there: it has as many more rows than two independent values as sampled rows show, or those
+        that one column decides.
     """
     statistics, one, other = found.statistics, leaves[0].values, leaves[1].values
     lower = upper = tracked = matched_points = 0
-    of_one = of_other = 0
+    beside: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
+    of_one, of_other = (
+        {value: holds(values, value) for value in {pair[side] for pair, _ in found.items}}
+        for side, values in enumerate((one, other))
+    )
     for (first, second), item in found.items:
         tracked += item.lower
-        in_first, in_second = holds(one, first), holds(other, second)
-        of_one += item.lower * in_first
-        of_other += item.lower * in_second
+        in_first, in_second = of_one[first], of_other[second]
+        beside[0][first] += item.lower * in_first
+        beside[1][second] += item.lower * in_second
         if in_first and in_second:
             lower, upper, matched_points = lower + item.lower, upper + item.upper, matched_points + 1
     total = max(statistics.row_count, 1)
     rest = max(total - tracked, 0)
     pairs = _count_points(one) * _count_points(other)
     most = min(float(rest), max(pairs - matched_points, 0) * float(statistics.others_at_most))
-    share_of_rest = _share_of_rest(found.strength, rest, (shares[0] * total - of_one, shares[1] * total - of_other))
-    rows = (lower + upper) / 2.0 + min(share_of_rest * rest, most)
+    rows = (lower + upper) / 2.0
+    if rest:
+        left = [max(share * total - known.total(), 0.0) for share, known in zip(shares, beside, strict=True)]
+        values = [found.count_values(side, leaf.values) for side, leaf in enumerate(leaves)]
+        rows += min(_estimate_rest(found, rest, left, values, beside), most)
     bounds = np.asarray([lower / total]), np.asarray([min(upper + most, total) / total])
     return build_selectivity(np.asarray([rows / total]), *bounds)
 
 
+def _estimate_rest(
+    found: JointColumns, rest: int, left: Sequence[float], values: Sequence[float], beside: Sequence[Counter[Any]]
+) -> float:
+    """Return the rows of two predicates that are of no common pair, of those that `left` has of each.
+
+    Of a value that has its partner among the common pairs (`beside`), others are noise; of another, the one that is
+    asked for may be it, as far as one column decides the other.
+    """
+    side, strength = found.decider
+    other = left[1 - side]
+    known = {value: rows for value, rows in beside[side].items() if rows}
+    noise = sum(max(found.rows_of(side, value, rows) - rows, 0.0) for value, rows in known.items())
+    noise = min(noise, left[side])
+    open_rows, open_values = left[side] - noise, max(values[side] - len(known), 1.0)
+    # What is asked for is there: of the pairs of all values one at least.
+    times = max(found.clustering / max(math.prod(values), 1.0), 1.0)
+    rows = noise * other / rest * (strength + (1.0 - strength) * times)
+    rows += max(open_rows * other / rest * times, strength * min(open_rows / open_values, other))
+    return min(rows, left[side], other)
+
+
 def _count_points(values: ValueSet) -> float:
     return math.inf if values.ranges else float(len(values.points) + values.has_null + values.has_nan)
-
-
-def _share_of_rest(strength: float, rest: int, rows: tuple[float, float]) -> float:
-    if not rest:
-        return 0.0
-    one, other = (min(max(part / rest, 0.0), 1.0) for part in rows)
-    return strength * min(one, other) + (1.0 - strength) * one * other
 
 
 def group_leaves(

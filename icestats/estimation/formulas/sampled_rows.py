@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,12 @@ def read_sampled(columns: Mapping[Leaf, FrequentColumn | None]) -> dict[Leaf, Ma
     keys = [column.sample_key for column in known.values()]
     alike = [leaf for leaf, key in zip(known, keys, strict=True) if key == keys[0]]
     count = min((len(known[leaf].sampled) for leaf in alike), default=0)
-    return {leaf: np.array([holds(leaf.values, one) for one in known[leaf].sampled[:count]]) for leaf in alike}
+    return {leaf: _find_met(leaf, known[leaf].sampled[:count]) for leaf in alike}
+
+
+def _find_met(leaf: Leaf, sampled: Sequence[Any]) -> Mask:
+    met = {value: holds(leaf.values, value) for value in set(sampled)}
+    return np.array([met[value] for value in sampled])
 
 
 def correct_all(leaves: Sequence[SampledLeaf], share: float, expect: Callable[[int, int], float]) -> float:
