@@ -132,16 +132,20 @@ class RowSample:
 
 
 def cut_values(values: pa.Array, type_text: str) -> pa.Array:
-    """Return single-value bytes as a sample keeps them: `binary`.
+    """Return single-value bytes, `large_binary`, as a sample keeps them: `binary`."""
+    if type_text == "string" and (pc.max(pc.binary_length(values)).as_py() or 0) > SAMPLED_LENGTH:
+        return pa.array([cut_value(value, type_text) for value in values.to_pylist()], pa.binary())
+    return pc.binary_slice(values, 0, SAMPLED_LENGTH).cast(pa.binary())
+
+
+def cut_value(value: bytes | None, type_text: str) -> bytes | None:
+    """Return single-value bytes as a sample keeps them.
 
     Examples
     --------
-    >>> cut_values(pa.array(["é".encode() * 40], pa.large_binary()), "string")[0].as_py() == "é".encode() * 32
+    >>> cut_value("é".encode() * 40, "string") == "é".encode() * 32
     True
     """
-    short = pc.binary_slice(values, 0, SAMPLED_LENGTH).cast(pa.binary())
-    if type_text == "string" and (pc.max(pc.binary_length(values)).as_py() or 0) > SAMPLED_LENGTH:
-        # A character may be cut in two.
-        whole = [None if value is None else value.decode(errors="ignore").encode() for value in short.to_pylist()]
-        return pa.array(whole, pa.binary())
-    return short
+    short = None if value is None else value[:SAMPLED_LENGTH]
+    # A character may be cut in two.
+    return short.decode(errors="ignore").encode() if short and type_text == "string" else short
