@@ -234,8 +234,8 @@ def _weigh(
         return expected
     unseen, share = max(rest - len(sampled), 0.0), (met + 0.5) / (len(sampled) + 1.0)
     of_sample = unseen**2 * share * (1.0 - share) / len(sampled)
-    # Where none is met, there are between one row and those that a sampled one stands for.
-    by_sample = met + unseen * (share if met else 1.0 / math.sqrt(len(sampled) * rest))
+    # What is asked for is there: where none is met, one value.
+    by_sample = met + unseen * share if met else max(1.0, found.rows_of_another)
     # A sketch tells no more ranks apart than it keeps values.
     of_ranks = (found.values.value_count / sketch.retained_count) ** 2
     weight = of_ranks / (of_ranks + of_sample)
