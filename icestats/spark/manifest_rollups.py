@@ -22,6 +22,7 @@ from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_roll
 from icestats.read.rollups.rollup_cache import Reader
 from icestats.read.rollups.rollup_merge import merge_rollups
 from icestats.spark.jobs import cancel_jobs, cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
+from icestats.spark.python_workers import map_in_workers
 from icestats.spark.shipping import ship_package
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def read_rollups_with_spark(
         ship_package(spark)
         bundles = bundle_manifests(manifests, 2 * find_parallelism(spark))
         work = spread(spark, [pickle.dumps(bundle) for bundle in bundles])
-        answers = work.mapInArrow(functools.partial(_read_bundles, job), columns)
+        answers = map_in_workers(work, functools.partial(_read_bundles, job), columns)
         found = _collect(spark, job_group(metadata), answers, progress)
     parts = [_unpack(row) for row in found]
     return merge_rollups(parts, schema.columns, [manifest.path for manifest in manifests])

@@ -34,6 +34,7 @@ from icestats.scan.scan_plan import ScanPlan, build_statistics
 from icestats.scan.scan_progress import SaidProgress
 from icestats.spark.connect import is_connect
 from icestats.spark.jobs import cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
+from icestats.spark.python_workers import map_in_workers
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, select_rows
 from icestats.spark.versions import find_version
@@ -121,7 +122,7 @@ def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[Pa
     version = find_version(plan.source.metadata, plan.snapshot, plan.read_schema)
     with open_in_spark(spark, plan.source, plan.fallback, version) as (session, identifier):
         rows = select_rows(session, f"{identifier} {version.clause}", plan)
-        partials = rows.mapInArrow(functools.partial(scan_rows, job), PARTIAL)
+        partials = map_in_workers(rows, functools.partial(scan_rows, job), PARTIAL)
         # By Spark Connect the number of tasks is not known: they are merged as if they were many.
         count = PARTIALS_MERGED_BY_THE_DRIVER**2 if is_connect(spark) else rows.rdd.getNumPartitions()
         yield from _collect(partials, count, job)
@@ -131,7 +132,7 @@ def _scan_with_pyiceberg(
     spark: SparkSession, plan: ScanPlan, job: ScanJob, bundles: Sequence[Sequence[FileScanTask]]
 ) -> DataFrame:
     work = spread(spark, [pickle.dumps(bundle) for bundle in bundles])
-    return work.mapInArrow(functools.partial(scan_files, job, plan.reading), PARTIAL)
+    return map_in_workers(work, functools.partial(scan_files, job, plan.reading), PARTIAL)
 
 
 def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:
@@ -139,10 +140,10 @@ def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[Pa
     if job.partitions is not None and (job.divided is None or count > PARTIALS_MERGED_BY_THE_DRIVER):
         tasks = min(count, PARTIALS_MERGED_BY_THE_DRIVER)
         grouped = partials.repartition(tasks, "partition").sortWithinPartitions("partition")
-        partials = grouped.mapInArrow(functools.partial(finish_partitions, job.sizes), PARTIAL)
+        partials = map_in_workers(grouped, functools.partial(finish_partitions, job.sizes), PARTIAL)
     while job.partitions is None and count > PARTIALS_MERGED_BY_THE_DRIVER:
         count //= PARTIALS_MERGED_BY_THE_DRIVER
-        partials = partials.repartition(count).mapInArrow(merge_partials, PARTIAL)
+        partials = map_in_workers(partials.repartition(count), merge_partials, PARTIAL)
     for row in partials.collect():
         key = None if row[0] is None else pickle.loads(bytes(row[0]))  # noqa: S301 - of this job's own executors
         yield key, row[1], pickle.loads(bytes(row[2]))  # noqa: S301 - as above
