@@ -229,9 +229,7 @@ def encode_value(type_text: str, value: Any) -> bytes:
     if name in ("float", "double"):
         return _encode_float("<f" if name == "float" else "<d", value)
     if name == "decimal":
-        unscaled = int(Decimal(value).scaleb(kind.scale, _UNSCALED))
-        length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-        return unscaled.to_bytes(length, "big", signed=True)
+        return encode_unscaled(int(Decimal(value).scaleb(kind.scale, _UNSCALED)))
     if name == "string":
         return str(value).encode("utf-8")
     if name == "uuid":
@@ -239,6 +237,18 @@ def encode_value(type_text: str, value: Any) -> bytes:
     if name in ("fixed", "binary"):
         return bytes(value)
     return to_integer(value).to_bytes(4 if name in ("int", "date") else 8, "little", signed=True)
+
+
+def encode_unscaled(unscaled: int) -> bytes:
+    """Return the unscaled value of a decimal as single-value bytes: as few as hold it.
+
+    Examples
+    --------
+    >>> encode_unscaled(-200).hex()
+    'ff38'
+    """
+    length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+    return unscaled.to_bytes(length, "big", signed=True)
 
 
 def _encode_float(code: str, value: float) -> bytes:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import binary_places
 from icestats.answers.text import one_line
-from icestats.iceberg.types import MAX_LONG_PRECISION, parse_type, to_arrow_type
+from icestats.iceberg.types import MAX_LONG_PRECISION, encode_unscaled, parse_type, to_arrow_type
 
 _UUID_GROUPS = (0, 8, 12, 16, 20, 32)
 _HEX_PAIRS = np.frombuffer(bytes(range(256)).hex().encode(), dtype="<u2")
@@ -105,15 +105,11 @@ def encode_dense(dense: pa.Array, type_text: str) -> pa.Array:
     if kind.name == "decimal":
         pairs = zip(*unscaled_words(dense).T.tolist(), strict=True) if len(dense) else ()
         unscaled = [(high << 64) + low % (1 << 64) for low, high in pairs]
-        return pa.array([_shortest(value) for value in unscaled], pa.large_binary())
+        return pa.array([encode_unscaled(value) for value in unscaled], pa.large_binary())
     words = fixed_words(dense)
     words = np.ascontiguousarray(words + 0 if words.dtype.kind == "f" else words)
     packed = pa.Array.from_buffers(pa.binary(words.itemsize), len(words), [None, pa.py_buffer(words)])
     return packed.cast(pa.binary()).cast(pa.large_binary())
-
-
-def _shortest(unscaled: int) -> bytes:
-    return unscaled.to_bytes(((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8, "big", signed=True)
 
 
 def integer_values(array: pa.Array) -> npt.NDArray[np.int64]:

@@ -28,7 +28,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_json, decode_value, parse_type
+from icestats.iceberg.types import (
+    MAX_LONG_PRECISION,
+    PrimitiveType,
+    decode_json,
+    decode_value,
+    encode_unscaled,
+    parse_type,
+)
 from icestats.stats.row_sample import RowSample
 
 CAPACITY: Final = 1_024
@@ -404,8 +411,7 @@ def from_key(type_text: str, key: int | bytes) -> bytes:
         return key
     kind = parse_type(type_text)
     if kind.name == "decimal":
-        length = ((key if key >= 0 else ~key).bit_length() + 8) // 8
-        return key.to_bytes(length, "big", signed=True)
+        return encode_unscaled(key)
     return key.to_bytes(_WORD_BYTES.get(kind.name, 8), "little", signed=True)
 
 
