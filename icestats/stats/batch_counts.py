@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 
 from icestats.stats.column_values import byte_ranges, encode_dense
 from icestats.stats.frequent_items import VALUE_LENGTH, CountedValues
-from icestats.stats.hashing import Hashes, hash_dense, hash_words
+from icestats.stats.hashing import Hashes, hash_keys
 
 _Words = npt.NDArray[Any]
 _SLOTS: Final = 1 << 18
 """Hashes are looked up by their lowest bits: a value too many that is found so is only counted."""
-_DTYPES = {"boolean": np.uint8, "int": np.int32, "date": np.int32, "float": np.int32}
 _SAMPLE = 1_024
 FEW_DISTINCT: Final = 512
 """So few distinct values are counted one by one."""
@@ -129,13 +128,3 @@ def cut_long(dense: pa.Array) -> tuple[pa.Array, bool]:
     is_text = pa.types.is_string(dense.type) or pa.types.is_large_string(dense.type)
     cut = (pc.utf8_slice_codeunits if is_text else pc.binary_slice)(dense, 0, VALUE_LENGTH)
     return cut, not cut.equals(dense)
-
-
-def hash_keys(keys: pa.Array, type_text: str) -> Hashes:
-    """Return Theta's hashes of values as a sketch keeps them (`frequent_items.to_key`), none of them empty."""
-    if pa.types.is_integer(keys.type):
-        return hash_words(keys.to_numpy(zero_copy_only=False).astype(_DTYPES.get(type_text, np.int64)), type_text)
-    if type_text == "uuid":
-        return hash_dense(keys.cast(pa.binary()).cast(pa.binary(16)), "uuid")
-    # A decimal is hashed as its single-value bytes.
-    return hash_dense(keys, "binary")

@@ -24,8 +24,9 @@ from icestats.stats.batch_counts import (
     sort_words,
 )
 from icestats.stats.column_values import byte_ranges, dense_values, encode_dense, fixed_words, unify, unscaled_words
+from icestats.stats.count_min import HashCounter
 from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
-from icestats.stats.hashing import Hashes, hash_dense, hash_words
+from icestats.stats.hashing import EMPTY_HASH, Hashes, hash_all, hash_dense, hash_words
 from icestats.stats.joint_statistics import encode_column
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of, item_value
@@ -93,7 +94,7 @@ class ColumnAccumulator:
     Notes
     -----
     Merging is associative. This is exact for everything but the KLL sketch, whose random choices may differ within its
-    error, and the sample. A pickle has at most about 150 kilobytes for numbers, and 500 for long texts.
+    error, and the sample. A pickle has at most about 300 kilobytes for numbers, and 700 for long texts.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class ColumnAccumulator:
         self._kll = None if item_type is None else KllSketch(item_type, k)
         self._value_count = self._null_count = self._nan_count = 0
         self._length = self._max_length = 0
-        self._items = FrequentItems()
+        self._items, self._counter = FrequentItems(), HashCounter()
         self.sample = RowSample(sample_limit)
         # Smallest and largest value as single-value bytes.
         self._extremes: tuple[bytes, bytes] | None = None
@@ -174,13 +175,16 @@ class ColumnAccumulator:
     def _update_counted(self, dense: pa.Array) -> None:
         counted = dense.value_counts()
         distinct, counts = counted.field("values"), counted.field("counts")
-        self._theta.update(hash_dense(distinct, self._field.type))
+        hashes = hash_all(distinct, self._field.type)
+        self._theta.update(hashes[hashes != EMPTY_HASH])
         self._bound(*_arrow_extremes(distinct))
         if self._kll is not None and len(counts) <= FEW_DISTINCT:
             self._kll.update_counted(distinct.to_pylist(), counts.to_pylist())
         else:
             self._distribute(dense)
-        self._items.update(as_counted(distinct, counts, self._field.type))
+        counted = as_counted(distinct, counts, self._field.type)
+        self._items.update(counted)
+        self._counter.update(hashes, counted.counts)
 
     def _update_wide(self, dense: pa.Array) -> None:
         hashes = hash_dense(dense, self._field.type)
@@ -193,6 +197,7 @@ class ColumnAccumulator:
         items = self._items
         found = count_ranges(dense, self._field.type, hashes, items.values, items.capacity)
         items.update(replace(found, is_cut=is_cut))
+        self._counter.update(np.append(hashes, np.full(len(dense) - len(hashes), EMPTY_HASH)))
 
     def _update_words(self, dense: pa.Array, kind: PrimitiveType) -> None:
         if kind.name in ("float", "double"):
@@ -200,7 +205,8 @@ class ColumnAccumulator:
             return
         words = np.ascontiguousarray(unscaled_words(dense)[:, 0]) if kind.name == "decimal" else fixed_words(dense)
         distinct, counts = sort_words(words)
-        self._theta.update(hash_words(distinct, self._field.type))
+        hashes = hash_words(distinct, self._field.type)
+        self._theta.update(hashes)
         ends = int(distinct[0]), int(distinct[-1])
         self._bound(*(item_value(self._field.type, end) if kind.name == "decimal" else end for end in ends))
         if kind.name == "boolean" and self._kll is not None:
@@ -208,15 +214,18 @@ class ColumnAccumulator:
         else:
             self._distribute(words)
         self._count_words(distinct, counts)
+        self._counter.update(hashes, counts)
 
     def _update_floats(self, words: npt.NDArray[np.floating[Any]]) -> None:
         bits, counts = sort_words(words.view(f"i{words.itemsize}"))
-        self._theta.update(hash_words(bits, self._field.type))
+        hashes = hash_words(bits, self._field.type)
+        self._theta.update(hashes)
         distinct = bits.view(words.dtype)
         is_nan = np.isnan(distinct)
         if is_nan.any():
             self._nan_count += int(counts[is_nan].sum())
             distinct, counts, words = distinct[~is_nan], counts[~is_nan], words[~np.isnan(words)]
+            hashes = hashes[~is_nan]
         if len(distinct) == 0:
             return
         low, high = float(distinct.min()), float(distinct.max())
@@ -228,6 +237,8 @@ class ColumnAccumulator:
         self._bound(low, high)
         self._distribute(words)
         self._count_floats(distinct, counts)
+        hashes[distinct == 0] = hash_words(np.zeros(1, bits.dtype), self._field.type)
+        self._counter.update(hashes, counts)
 
     def _count_floats(self, distinct: npt.NDArray[np.floating[Any]], counts: npt.NDArray[np.int64]) -> None:
         # As a filter has it, -0.0 equals 0.0.
@@ -274,6 +285,7 @@ class ColumnAccumulator:
             self._bound(*other._extremes)
         self._theta.merge(other._theta)
         self._items.merge(other._items)
+        self._counter.merge(other._counter)
         self.sample.merge(other.sample)
         if self._kll is not None and other._kll is not None:
             self._kll.merge(other._kll)
@@ -300,7 +312,8 @@ class ColumnAccumulator:
             smaller.merge(kll)
             kll = smaller
         if items_size_bytes is None:
-            items = self._items.to_bytes(self._field.type, sample=self.sample)
+            counter, ndv = self._counter, float(self._theta.ndv)
+            items = self._items.to_bytes(self._field.type, sample=self.sample, counter=counter, ndv=ndv)
         else:
             items = self._items.to_bytes(self._field.type, items_size_bytes)
         filled = self._value_count - self._null_count

@@ -5,13 +5,14 @@ many rows may have gone uncounted before. Of all values that are not kept, it kn
 The payload of an `icestats-frequent-items-v1` blob:
 
     {"type": "string", "value-count": 10, "others-at-most": 2, "items": [["<hex>", 5, 0], ["<hex>", 3, 1], ...],
-     "sample": {...}}
+     "sample": {...}, "others": {...}}
 
 `value-count` is the number of values that are neither null nor NaN. An item is a value, single-value serialised
 (Iceberg spec, Appendix D), the rows that it has at least, and how many more it may have; most common first. -0.0 is
 counted as 0.0. Strings and binaries that are longer than `VALUE_LENGTH` are cut to that; `"is-cut": true` says that
 there are some, and then the rows of a value of that length are those of all values that begin so. `sample` is of the
-column's rows, as `row_sample` has it.
+column's rows, as `row_sample` has it. `others` has the rows of all values without those that items have at least, by
+Theta's hashes, as `count_min` has it: -0.0 is hashed as 0.0, a cut value as what is left of it, the empty one as 2.
 
 Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams" (Space
 Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, for merging.
@@ -20,6 +21,7 @@ Saving); Cafaro, Pulimeno, Tempesta, "A parallel space saving algorithm", 2016, 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,6 +38,8 @@ from icestats.iceberg.types import (
     encode_unscaled,
     parse_type,
 )
+from icestats.stats.count_min import CountMin, HashCounter
+from icestats.stats.hashing import NULL_HASH, Hashes, hash_keys
 from icestats.stats.row_sample import RowSample
 
 CAPACITY: Final = 1_024
@@ -167,7 +171,13 @@ class FrequentItems:
         self.values, self.counts, self.slacks = values, counts, slacks
 
     def to_bytes(
-        self, type_text: str, size_bytes: int = MOST_PAYLOAD_BYTES, *, sample: RowSample | None = None
+        self,
+        type_text: str,
+        size_bytes: int = MOST_PAYLOAD_BYTES,
+        *,
+        sample: RowSample | None = None,
+        counter: HashCounter | None = None,
+        ndv: float = 0.0,
     ) -> bytes:
         """Return the payload of a blob.
 
@@ -180,24 +190,34 @@ class FrequentItems:
             certain as many rows as another one may have, or more of them where some were left out.
         sample : RowSample, optional
             Of the column's rows.
+        counter : HashCounter, optional
+            Of the column's values.
+        ndv : float
+            How many distinct ones there are, for the counter.
         """
         values = [] if self.values is None else self.values.to_pylist()
         most, others, left = (self.counts + self.slacks).tolist(), self.others_at_most, size_bytes - _HEAD_BYTES
-        items: list[tuple[str, int, int]] = []
+        items: list[tuple[bytes, int, int]] = []
         is_even = int(self.counts.max(initial=0)) < others
         counted = zip(values, self.counts.tolist(), self.slacks.tolist(), most, strict=True)
-        found = [(from_key(type_text, value).hex(), count, slack, rows) for value, count, slack, rows in counted]
-        for text, count, slack, rows in sorted(found, key=lambda item: (-item[1], item[0])):
-            left -= len(text) + _ITEM_BYTES
+        found = [(from_key(type_text, value), count, slack, rows) for value, count, slack, rows in counted]
+        for value, count, slack, rows in sorted(found, key=lambda item: (-item[1], item[0])):
+            left -= 2 * len(value) + _ITEM_BYTES
             if left < 0 or is_even:
                 others = max(others, rows)
             else:
-                items.append((text, count, slack))
+                items.append((value, count, slack))
         if left < 0 and items and items[0][1] <= others:
             others, items = max(others, *most), []
         document = {"type": type_text, "value-count": self.value_count, "others-at-most": others}
         document |= {"is-cut": True} if self.is_cut else {}
-        document |= {"items": items} | ({} if sample is None else {"sample": sample.to_document()})
+        document |= {"items": [(value.hex(), count, slack) for value, count, slack in items]}
+        document |= {} if sample is None else {"sample": sample.to_document()}
+        if counter is not None and others:
+            hashes = hash_stored([value for value, _, _ in items], type_text)
+            rows = np.array([count for _, count, _ in items], np.int64)
+            left_over = counter.count_others(hashes, rows, ndv - len(items))
+            document |= {} if left_over is None else {"others": left_over.to_document()}
         return json.dumps(document, separators=(",", ":")).encode()
 
     @classmethod
@@ -241,11 +261,20 @@ class FrequentValues:
     """Whether an item of `VALUE_LENGTH` may stand for longer values that begin so."""
     sample: RowSample | None = field(default=None, compare=False)
     """Of the column's rows; None: none is kept, as of a partition."""
+    others: CountMin | None = field(default=None, compare=False)
+    """Rows of all values but those that items have at least, by hash; None: unknown, or there are none."""
 
     @property
     def is_complete(self) -> bool:
         """Whether every value of the column is an item."""
         return self.others_at_most == 0
+
+    def restore_counter(self) -> HashCounter | None:
+        """Return the counter of all values; None: it is not known."""
+        if self.others is None and not self.is_complete:
+            return None
+        hashes = hash_stored([item.value for item in self.items], self.type)
+        return HashCounter.restore(self.others, hashes, np.array([item.lower for item in self.items], np.int64))
 
 
 def read_frequent_values(payload: bytes) -> FrequentValues:
@@ -264,13 +293,16 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
             FrequentItem(bytes.fromhex(value), int(lower), int(lower) + int(more))
             for value, lower, more in document["items"]
         )
+        value_count = int(document["value-count"])
+        rest = value_count - sum(item.lower for item in items)
         found = FrequentValues(
             type_text,
-            int(document["value-count"]),
+            value_count,
             int(document["others-at-most"]),
             items,
             bool(document.get("is-cut", False)),
             RowSample.from_document(document["sample"]) if "sample" in document else None,
+            CountMin.from_document(document["others"], rest) if "others" in document else None,
         )
         sampled = () if found.sample is None else found.sample.values
         for value in (*(item.value for item in items), *sampled):
@@ -288,9 +320,10 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
 
 
 def drop_sample(payload: bytes) -> bytes:
-    """Return a payload of `FrequentItems.to_bytes` without its sample of rows."""
+    """Return a payload of `FrequentItems.to_bytes` without its sample of rows and the counters of others."""
     document = json.loads(payload)
     document.pop("sample", None)
+    document.pop("others", None)
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -379,8 +412,12 @@ def estimate_stored_size(count: int, value_bytes: int, size_bytes: int) -> int:
     return _HEAD_BYTES + kept * (value_bytes + _STORED_BYTES)
 
 
-def merge_frequent_items(first: bytes, second: bytes, size_bytes: int = MOST_PAYLOAD_BYTES) -> bytes:
+def merge_frequent_items(
+    first: bytes, second: bytes, size_bytes: int = MOST_PAYLOAD_BYTES, *, ndv: float = 0.0
+) -> bytes:
     """Merge two payloads of the same column, of which no row is in both, into one of no more than `size_bytes`.
+
+    `ndv` is the number of distinct values in both together.
 
     Raises
     ------
@@ -395,7 +432,21 @@ def merge_frequent_items(first: bytes, second: bytes, size_bytes: int = MOST_PAY
     if one.sample is None or other.sample is None:
         return merged.to_bytes(one.type, size_bytes)
     one.sample.merge(other.sample)
-    return merged.to_bytes(one.type, size_bytes, sample=one.sample)
+    counter, added = one.restore_counter(), other.restore_counter()
+    if counter is not None and added is not None:
+        counter.merge(added)
+    known = None if added is None else counter
+    return merged.to_bytes(one.type, size_bytes, sample=one.sample, counter=known, ndv=ndv)
+
+
+def hash_stored(values: Sequence[bytes | None], type_text: str) -> Hashes:
+    """Return the hashes of single-value bytes; None: null."""
+    is_value = np.array([value is not None for value in values], np.bool_)
+    kind = pa.int64() if is_counted_by_word(parse_type(type_text)) else pa.large_binary()
+    hashes = np.full(len(values), NULL_HASH)
+    keys = pa.array([to_key(type_text, value) for value in values if value is not None], kind)
+    hashes[is_value] = hash_keys(keys, type_text)
+    return hashes
 
 
 def is_counted_by_word(kind: PrimitiveType) -> bool:

@@ -27,6 +27,11 @@ _FINAL_1 = 0xFF51AFD7ED558CCD
 _FINAL_2 = 0xC4CEB9FE1A85EC53
 _CHUNK = 16_384
 _FEW = 24
+_DTYPES = {"boolean": np.uint8, "int": np.int32, "date": np.int32, "float": np.int32}
+EMPTY_HASH = np.uint64(2)
+"""Of an empty string or binary where each value needs a hash: Theta leaves these out."""
+NULL_HASH = np.uint64(1)
+"""Of null, where it is a value like others."""
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -104,6 +109,26 @@ def hash_words(words: npt.NDArray[Any], type_text: str) -> Hashes:
         return np.take(both, words)
     unsigned: npt.NDArray[Any] = words.view(np.uint32 if words.itemsize == 4 else np.uint64)
     return _hash_words(unsigned, words.itemsize)
+
+
+def hash_all(dense: pa.Array, type_text: str) -> Hashes:
+    """Return a hash for each dense value: that of `hash_values`, `EMPTY_HASH` for an empty string."""
+    hashes = hash_dense(dense, type_text)
+    if len(hashes) == len(dense):
+        return hashes
+    every = np.full(len(dense), EMPTY_HASH)
+    every[np.diff(values.byte_ranges(dense)[1]) > 0] = hashes
+    return every
+
+
+def hash_keys(keys: pa.Array, type_text: str) -> Hashes:
+    """Return Theta's hashes of values as a sketch keeps them (`frequent_items.to_key`)."""
+    if pa.types.is_integer(keys.type):
+        return hash_words(keys.to_numpy(zero_copy_only=False).astype(_DTYPES.get(type_text, np.int64)), type_text)
+    if type_text == "uuid":
+        return hash_dense(keys.cast(pa.binary()).cast(pa.binary(16)), "uuid")
+    # A decimal is hashed as its single-value bytes.
+    return hash_all(keys, "binary")
 
 
 def hash_for_hive(dense: pa.Array, type_text: str) -> Hashes:

@@ -3,12 +3,13 @@
 The payload of an `icestats-joint-stats-v1` blob, of two fields:
 
     {"types": ["string", "string"], "row-count": 10, "others-at-most": 2, "ndvs": [7, 3], "theta": "<base64>",
-     "items": [["<hex>", "<hex>", 5, 0], [null, "<hex>", 3, 1], ...]}
+     "items": [["<hex>", "<hex>", 5, 0], [null, "<hex>", 3, 1], ...], "others": {...}}
 
 `row-count` counts all rows, and a null is a value like others. `theta` is a Theta sketch of the pairs, `ndvs` are the
 numbers of distinct values of each column then, nulls left out. An item is a pair of values, single-value serialised
 (Iceberg spec, Appendix D), the rows that it has at least, and how many more it may have; most common first. Values that
-are longer than `frequent_items.VALUE_LENGTH` are left out of the items.
+are longer than `frequent_items.VALUE_LENGTH` are left out of the items. `others` has the rows of all pairs without
+those that items have at least, by the hashes of `hash_pairs`, as `count_min` has it.
 
 Source: Ilyas et al., "CORDS: automatic discovery of correlations and soft functional dependencies", SIGMOD 2004.
 """
@@ -18,8 +19,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -28,24 +28,21 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import parse_type
-from icestats.stats.batch_counts import count_words, hash_keys, sort_words
+from icestats.stats.batch_counts import count_words, sort_words
 from icestats.stats.column_values import dense_values, encode_dense, unify
+from icestats.stats.count_min import CountMin, HashCounter
 from icestats.stats.frequent_items import (
     CAPACITY,
     MOST_PAYLOAD_BYTES,
     VALUE_LENGTH,
     FrequentItems,
     check_value,
-    is_counted_by_word,
+    hash_stored,
     parse_payload,
-    to_key,
 )
-from icestats.stats.hashing import Hashes, hash_dense
+from icestats.stats.hashing import NULL_HASH, Hashes, hash_all
 from icestats.stats.theta import ThetaSketch
 
-_NULL_HASH: Final = np.uint64(1)
-_EMPTY_HASH: Final = np.uint64(2)
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS: Final = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 _ITEM_BYTES = 60
@@ -83,17 +80,7 @@ def encode_column(array: pa.Array, type_text: str) -> EncodedColumn:
     if pa.types.is_floating(values.type):
         # As a filter has it, -0.0 equals 0.0.
         values = pa.array(values.to_numpy(zero_copy_only=False) + 0, values.type)
-    return EncodedColumn(codes, values, np.append(hash_all(values, type_text), _NULL_HASH))
-
-
-def hash_all(values: pa.Array, type_text: str) -> Hashes:
-    """Return a hash for each dense value: Theta's; 2 for an empty string, which Theta leaves out."""
-    hashes = hash_dense(values, type_text)
-    if len(hashes) == len(values):
-        return hashes
-    every = np.full(len(values), _EMPTY_HASH)
-    every[[bool(value) for value in values.to_pylist()]] = hashes
-    return every
+    return EncodedColumn(codes, values, np.append(hash_all(values, type_text), NULL_HASH))
 
 
 def hash_pairs(first: Hashes, second: Hashes) -> Hashes:
@@ -130,6 +117,7 @@ class PairAccumulator:
         self.row_count = 0
         self._theta = ThetaSketch(lg_k)
         self._items = FrequentItems()
+        self._counter: HashCounter | None = HashCounter()
         self._pairs: dict[int, Pair] = {}
 
     def update(self, first: EncodedColumn, second: EncodedColumn) -> None:
@@ -146,6 +134,8 @@ class PairAccumulator:
         words, places, ranks = np.unique(hashes.view(np.int64), return_index=True, return_inverse=True)
         rows = np.bincount(ranks, counts).astype(np.int64)
         self._items.update(count_words(words, rows, self._items.values, CAPACITY))
+        if self._counter is not None:
+            self._counter.update(words.view(np.uint64), rows)
         new = np.array([word for word in self._kept() if word not in self._pairs], np.int64)
         chosen = places[np.searchsorted(words, new)]
         one = single_values(first, left[chosen], self.fields[0].type)
@@ -164,6 +154,10 @@ class PairAccumulator:
         self.row_count += other.row_count
         self._theta.merge(other._theta)
         self._items.merge(other._items)
+        if self._counter is not None and other._counter is not None:
+            self._counter.merge(other._counter)
+        else:
+            self._counter = None
         self._name(other._pairs)
 
     def result(self, ndvs: tuple[int, int]) -> JointStatistics:
@@ -171,7 +165,7 @@ class PairAccumulator:
         counted = zip(self._kept(), self._items.counts.tolist(), self._items.slacks.tolist(), strict=True)
         items = [JointItem(self._pairs[word], lower, lower + slack) for word, lower, slack in counted]
         one, other = self.fields
-        return _fit(
+        found = _fit(
             JointStatistics(
                 (one.field_id, other.field_id),
                 (one.type, other.type),
@@ -182,6 +176,10 @@ class PairAccumulator:
                 tuple(sorted(items, key=_rank)),
             )
         )
+        if self._counter is None or not found.others_at_most:
+            return found
+        rows = np.array([item.lower for item in found.items], np.int64)
+        return replace(found, others=self._counter.count_others(found.hash_items(), rows, found.ndv - len(rows)))
 
     @classmethod
     def from_statistics(cls, found: JointStatistics, fields: tuple[Field, Field], lg_k: int = 12) -> PairAccumulator:
@@ -189,8 +187,8 @@ class PairAccumulator:
         made = cls(*fields, lg_k=lg_k)
         made.row_count = found.row_count
         made._theta.merge(ThetaSketch.from_bytes(found.theta, lg_k))
-        sides = [_hash_values([item.pair[side] for item in found.items], found.types[side]) for side in (0, 1)]
-        words = hash_pairs(*sides).view(np.int64)
+        hashes = found.hash_items()
+        words = hashes.view(np.int64)
         made._items = FrequentItems.restore(
             pa.array(words),
             np.array([item.lower for item in found.items], np.int64),
@@ -199,6 +197,9 @@ class PairAccumulator:
             found.others_at_most,
         )
         made._pairs = {word: item.pair for word, item in zip(words.tolist(), found.items, strict=True)}
+        is_known = found.others is not None or found.others_at_most == 0
+        rows = np.array([item.lower for item in found.items], np.int64)
+        made._counter = HashCounter.restore(found.others, hashes, rows) if is_known else None
         return made
 
 
@@ -229,11 +230,17 @@ class JointStatistics:
     """Theta sketch of the pairs."""
     items: tuple[JointItem, ...]
     """Most common first."""
+    others: CountMin | None = field(default=None, compare=False)
+    """Rows of all pairs but those that items have at least, by hash; None: unknown, or there are none."""
 
     @property
     def ndv(self) -> int:
         """The number of distinct pairs, an estimate within Theta's error."""
         return ThetaSketch.from_bytes(self.theta).ndv
+
+    def hash_items(self) -> Hashes:
+        """Return the hashes of the items."""
+        return hash_pairs(*(hash_stored([item.pair[side] for item in self.items], self.types[side]) for side in (0, 1)))
 
     def strength(self, side: int) -> float:
         """Return how far one column decides the other: the share of rows that have the most common partner.
@@ -290,7 +297,7 @@ def write_joint_statistics(found: JointStatistics) -> bytes:
         "ndvs": found.ndvs,
         "theta": base64.b64encode(found.theta).decode(),
         "items": items,
-    }
+    } | ({} if found.others is None else {"others": found.others.to_document()})
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -328,6 +335,9 @@ def read_joint_statistics(payload: bytes, field_ids: tuple[int, int]) -> JointSt
             (int(document["ndvs"][0]), int(document["ndvs"][1])),
             base64.b64decode(document["theta"], validate=True),
             items,
+            CountMin.from_document(document["others"], int(document["row-count"]) - sum(item.lower for item in items))
+            if "others" in document
+            else None,
         )
         ThetaSketch.from_bytes(found.theta)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError) as error:
@@ -360,20 +370,6 @@ def _fit(found: JointStatistics) -> JointStatistics:
         else:
             items.append(item)
     return replace(found, items=tuple(items), others_at_most=others)
-
-
-def _hash_values(values: Sequence[bytes | None], type_text: str) -> Hashes:
-    filled = np.array([value is not None for value in values], np.bool_)
-    keys = [to_key(type_text, value) for value in values if value is not None]
-    hashes = np.full(len(values), _NULL_HASH)
-    is_word = is_counted_by_word(parse_type(type_text))
-    own = np.full(len(keys), _EMPTY_HASH)
-    has_hash = np.array([is_word or key != b"" for key in keys], np.bool_)
-    kept = [key for key, has in zip(keys, has_hash, strict=True) if has]
-    if kept:
-        own[has_hash] = hash_keys(pa.array(kept, pa.int64() if is_word else pa.large_binary()), type_text)
-    hashes[filled] = own
-    return hashes
 
 
 def _rank(item: JointItem) -> tuple[int, list[tuple[bool, bytes]]]:

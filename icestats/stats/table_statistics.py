@@ -183,6 +183,7 @@ def merge_column_statistics(
         base, added = _without_values(base), _without_values(added)
     if (base.field_id, base.type, base.item_type) != (added.field_id, added.type, added.item_type):
         raise ValueError(f"statistics of field {added.field_id} ({added.type}) and of {base.field_id} ({base.type})")
+    theta = _merge_theta(base.theta, added.theta, lg_k)
     return ColumnStatistics(
         field_id=base.field_id,
         type=base.type,
@@ -193,10 +194,10 @@ def merge_column_statistics(
         max_value=_extreme(base.type, base.max_value, added.max_value, highest=True),
         avg_length=_average_length(base, added),
         max_length=max((n for n in (base.max_length, added.max_length) if n is not None), default=None),
-        theta=_merge_theta(base.theta, added.theta, lg_k),
+        theta=theta,
         kll=_merge_kll(base, added),
         item_type=base.item_type,
-        frequent_items=_merge_items(base.frequent_items, added.frequent_items, items_size_bytes),
+        frequent_items=_merge_items(base.frequent_items, added.frequent_items, items_size_bytes, theta),
     )
 
 
@@ -309,8 +310,10 @@ def _merge_theta(base: bytes, added: bytes, lg_k: int) -> bytes:
     return merged.to_bytes()
 
 
-def _merge_items(base: bytes, added: bytes, size_bytes: int) -> bytes:
-    return merge_frequent_items(base, added, size_bytes) if base and added else b""
+def _merge_items(base: bytes, added: bytes, size_bytes: int, theta: bytes) -> bytes:
+    if not base or not added:
+        return b""
+    return merge_frequent_items(base, added, size_bytes, ndv=ThetaSketch.from_bytes(theta).ndv if theta else 0.0)
 
 
 def _merge_kll(base: ColumnStatistics, added: ColumnStatistics) -> bytes | None:

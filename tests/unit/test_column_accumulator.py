@@ -202,7 +202,7 @@ def test_an_accumulator_stays_small() -> None:
     accumulator = ColumnAccumulator(column("string"))
     for start in range(0, 300_000, 50_000):
         accumulator.update(pa.array([f"some text {i}" for i in range(start, start + 50_000)]))
-    assert len(pickle.dumps(accumulator)) < 160_000
+    assert len(pickle.dumps(accumulator)) < 250_000
 
 
 def test_k_and_lg_k_reach_the_sketches() -> None:

@@ -16,7 +16,6 @@ import icestats
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in
 from icestats.estimation.formulas.group_shares import build_shares
 from icestats.estimation.formulas.joint_sources import JointColumns, estimate_pair
-from icestats.estimation.formulas.near_values import build_grid
 from icestats.estimation.formulas.sampled_rows import shrink
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows
 from icestats.estimation.formulas.source_estimates import q_error
@@ -117,19 +116,6 @@ def test_independent_columns_stay_independent(table, row_filter):
     assert table.estimate(row_filter, actual=True)["combined"].q_error <= 1.25
 
 
-def test_a_rare_number_has_as_many_rows_as_those_next_to_it(table):
-    prices = build_rows(1)["price"].value_counts().to_pylist()
-    common = {one["value"] for one in table.frequent_values("price").to_pylist()}
-    truth = {one["values"]: one["counts"] for one in prices if one["values"] not in common}
-    near = [value for value in sorted(truth) if 25 <= value < 35]
-    errors = [q_error(table.estimate(f"price = {value}")["combined"].rows, truth[value]) for value in near[::5]]
-    tail = [value for value in sorted(truth) if value >= 80]
-    errors += [q_error(table.estimate(f"price = {value}")["combined"].rows, truth[value]) for value in tail[::50]]
-    assert np.median(errors) < 2
-    estimates = [table.estimate(f"price = {one[0]}")["frequent-items"].rows for one in (near, tail)]
-    assert estimates[0] > 2 * estimates[1]
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [("true", "true"), ("region = 1", "true"), ("region = 1", "region = 2"), ("region = 1", "weight < 3")],
@@ -220,13 +206,6 @@ def test_a_number_beyond_all_others_is_one_that_is_not_there(table, value):
     assert found["frequent-items"].rows_lower <= found["frequent-items"].rows <= found["frequent-items"].rows_upper
 
 
-@pytest.mark.parametrize("others", [[4e15, 0.123456], [2.0**52, 0.5], [math.inf, 1.0], [math.nan, 1.0], [-(2**63), 0]])
-def test_numbers_too_large_for_a_step_have_none(others: list[Any]):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert build_grid([], [1, 2, *others]) is None
-
-
 def test_no_rows_meet_no_groups():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -295,15 +274,6 @@ def estimate_rows(found: JointColumns, pair: tuple[int, int]) -> float:
     shares = [count_values_in(leaf.values, column)[0] for leaf, column in zip(leaves, found.columns, strict=True)]
     count = found.statistics.row_count
     return float(estimate_pair(found, tuple(leaves), (shares[0] / count, shares[1] / count)).estimate[0]) * count
-
-
-def test_a_pair_that_is_there_has_more_rows_than_two_independent_values():
-    """Few of the pairs that could be are there, and none of them is common."""
-    crowd = {(one, other): 200 for one in range(10) for other in range(10)}
-    others = {(number, number): 150 for number in range(100, 200)}
-    found = build_pairs(crowd | others, 160)
-    assert q_error(estimate_rows(found, (150, 150)), 150) <= 1.1
-    assert estimate_rows(found, (3, 4)) == pytest.approx(200)
 
 
 def test_beside_its_common_partner_a_value_has_noise():

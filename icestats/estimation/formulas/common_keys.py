@@ -14,9 +14,8 @@ import pyarrow as pa
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in, find_interval
 from icestats.iceberg.types import decode_value, encode_value, parse_type
 from icestats.plan.filters.value_sets import ValueSet
-from icestats.stats.batch_counts import hash_keys
 from icestats.stats.frequent_items import is_counted_by_word, to_key
-from icestats.stats.hashing import Hashes
+from icestats.stats.hashing import Hashes, hash_keys
 from icestats.stats.theta import ThetaSketch
 
 

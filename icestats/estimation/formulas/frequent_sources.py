@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from icestats.estimation.formulas.near_values import CLEAR, NumberGrid, build_grid
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, build_unknown
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows, share_between
 from icestats.iceberg.types import decode_value
@@ -24,9 +23,11 @@ from icestats.plan.filters.value_sets import (
     below,
     build_item,
     close,
+    encode_item,
     is_discrete,
 )
-from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, FrequentValues
+from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, FrequentValues, hash_stored
+from icestats.stats.hashing import Hashes
 from icestats.stats.kll import KllSketch
 from icestats.stats.row_sample import SAMPLED_LENGTH, cut_value
 
@@ -119,17 +120,16 @@ class FrequentGroup:
         distinct = max(self.ndv - len(self.values.items), 1.0)
         return min(self.rest / distinct, float(self.values.others_at_most))
 
-    def count_another(self, value: Any) -> float:
-        """Return the rows of a value that is not among the common ones, if it is there: no fewer than those near it."""
-        mean = self.rows_of_another
-        if self._grid is None or isinstance(value, str | bytes):
-            return mean
-        near = self._grid.estimate(value, self.row_count / len(self.sampled))
-        return min(near, float(self.values.others_at_most)) if near > CLEAR * mean else mean
-
-    @cached_property
-    def _grid(self) -> NumberGrid | None:
-        return build_grid(self.by_value, self.sampled)
+    def count_others(self, values: Sequence[Any]) -> tuple[float, int]:
+        """Return how many rows some values have together, none of which is a common one: an estimate, and at most."""
+        most = len(values) * self.values.others_at_most
+        counters, distinct = self.values.others, self.ndv - len(self.values.items)
+        hashes = None if any(map(self._is_cut, values)) else hash_items(values, self.values.type)
+        if not values or counters is None or hashes is None:
+            return len(values) * self.rows_of_another, most
+        most = int(np.minimum(counters.at_most(hashes), self.values.others_at_most).sum())
+        # What is asked for is there, where it may be.
+        return float(np.clip(counters.estimate(hashes, distinct).sum(), min(most, 1), most)), most
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,17 @@ class _Matched:
     upper: int = 0
     beside: int = 0
     """Rows of common values that are not in the set, at least."""
-    points: int = 0
-    """Values of the set that are among the common ones, one by one."""
     in_ranges: int = 0
     """Common values in ranges of the set."""
+
+
+def hash_items(values: Sequence[Any], type_text: str) -> Hashes | None:
+    """Return the hashes of values as `value_sets.build_item` has them; None: the type does not have all of them."""
+    try:
+        found = [one if one is None else encode_item(type_text, one + 0 if one == 0 else one) for one in values]
+    except (OverflowError, ValueError):
+        return None
+    return hash_stored(found, type_text)
 
 
 def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
@@ -196,15 +203,13 @@ def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]
     points, ranges = values.points, values.ranges
     others, upper = found.values.others_at_most, float(found.values.value_count - matched.beside)
     width = found.count_possible(ranges) if ranges else 0
-    unmatched = math.inf if width is None else len(points) + width - matched.points - matched.in_ranges
-    if unmatched < math.inf:
-        upper = min(upper, float(matched.upper + unmatched * others))
+    of_points, most = found.count_others([one.low[1] for one in points if one.low[1] not in found.by_value])
+    in_ranges = math.inf if width is None else width - matched.in_ranges
+    if in_ranges < math.inf:
+        upper = min(upper, float(matched.upper + most + in_ranges * others))
     rows, middle = 0.0, (matched.lower + matched.upper) / 2.0
     if found.rest:
-        others_rows = [found.count_another(one.low[1]) for one in points if one.low[1] not in found.by_value]
-        rows = sum(others_rows)
-        if unmatched > len(others_rows):
-            rows += (unmatched - len(others_rows)) * found.rows_of_another
+        rows = of_points + (in_ranges * found.rows_of_another if in_ranges else 0.0)
         if ranges and found.distribution is not None:
             rows = _weigh(values.intervals, found, found.distribution.sketch, middle, rows)
     rows = middle + rows if rows < math.inf else np.nan
@@ -257,17 +262,11 @@ def _match(values: ValueSet, found: FrequentGroup) -> _Matched:
             continue
         matched.lower += item.lower
         matched.upper += item.upper
-        matched.points += interval.is_point
         matched.in_ranges += not interval.is_point
-    for start, item in found.cut:
+    for _, item in found.cut:
         # What begins so may be in the set or not.
         matched.upper += item.upper
-        matched.points += any(len(i.low) == 3 and _begins(i.low[1], start) for i in intervals if i.is_point)
     return matched
-
-
-def _begins(value: Any, start: Any) -> bool:
-    return isinstance(value, type(start)) and value[: len(start)] == start
 
 
 def find_interval(intervals: Sequence[Interval], value: Any) -> Interval | None:

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from icestats.estimation.formulas.common_keys import count_key
-from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval
+from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval, hash_items
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.estimation.formulas.sketch_sources import SketchedRows
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Floats
 from icestats.plan.filters.value_sets import Leaf, ValueSet, build_item
-from icestats.stats.joint_statistics import JointItem, JointStatistics
-from icestats.stats.row_sample import cut_value
+from icestats.stats.joint_statistics import JointItem, JointStatistics, hash_pairs
 from icestats.stats.spanning_trees import list_trees
 
 _HALVINGS = 60
+_MOST_PAIRS = 65_536
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,6 @@ class JointColumns:
         """The common pairs, with their values as `value_sets.build_item` has them; None: null."""
         types = self.statistics.types
         return [((_item(types[0], i.pair[0]), _item(types[1], i.pair[1])), i) for i in self.statistics.items]
-
-    @cached_property
-    def clustering(self) -> float:
-        """How many times more often than by chance sampled rows agree in both columns, without those of common pairs.
-
-        So many times the rows that two independent values would have, has a pair that is there; 1: nothing is known.
-        """
-        samples = [column.values.sample for column in self.columns if column is not None and column.values.sample]
-        if len(samples) < 2 or len({column.sample_key for column in self.columns if column is not None}) > 1:
-            return 1.0
-        types = self.statistics.types
-        common = {tuple(map(cut_value, item.pair, types)) for item in self.statistics.items}
-        rows = [pair for pair in zip(samples[0].values, samples[1].values, strict=False) if pair not in common]
-        ones, others = Counter(one for one, _ in rows), Counter(other for _, other in rows)
-        pairs = Counter(rows)
-        alike = sum(count * (count - 1) for count in pairs.values())
-        alone = sum(count * (ones[one] - 1) * (others[other] - 1) for (one, other), count in pairs.items())
-        return max(alike * (len(rows) - 1) / alone, 1.0) if alone else 1.0
 
     @cached_property
     def decider(self) -> tuple[int, float]:
@@ -118,9 +100,9 @@ def estimate_pair(found: JointColumns, leaves: tuple[Leaf, Leaf], shares: tuple[
     Returns
     -------
     Selectivity
-        One group. Bounds hold for certain, of the rows that were counted. A pair that is not among the common ones is
-        taken for one that is there: it has as many more rows than two independent values as sampled rows show, or those
-        that one column decides.
+        One group. Bounds hold for certain, of the rows that were counted. A pair that is not among the common ones has
+        those that its counters say. Where a range is asked for, or there are no counters, it has those that one column
+        decides, else those of two independent values.
     """
     statistics, one, other = found.statistics, leaves[0].values, leaves[1].values
     lower = upper = tracked = matched_points = 0
@@ -141,12 +123,51 @@ def estimate_pair(found: JointColumns, leaves: tuple[Leaf, Leaf], shares: tuple[
     pairs = _count_points(one) * _count_points(other)
     most = min(float(rest), max(pairs - matched_points, 0) * float(statistics.others_at_most))
     rows = (lower + upper) / 2.0
-    if rest:
+    listed = list_values(one), list_values(other)
+    uncommon = None if listed[0] is None or listed[1] is None else count_uncommon(found, listed[0], listed[1])
+    if uncommon is not None:
+        most = min(most, float(uncommon[1].sum()))
+        # What is asked for is there, where it may be.
+        rows += float(np.clip(uncommon[0].sum(), 0.0 if matched_points else min(most, 1.0), most))
+    elif rest:
         left = [max(share * total - known.total(), 0.0) for share, known in zip(shares, beside, strict=True)]
         values = [found.count_values(side, leaf.values) for side, leaf in enumerate(leaves)]
         rows += min(_estimate_rest(found, rest, left, values, beside), most)
     bounds = np.asarray([lower / total]), np.asarray([min(upper + most, total) / total])
     return build_selectivity(np.asarray([rows / total]), *bounds)
+
+
+def count_uncommon(found: JointColumns, one: Sequence[Any], other: Sequence[Any]) -> tuple[Floats, Floats] | None:
+    """Return the rows of each value of one column with each of the other, in those pairs that are not common ones.
+
+    Parameters
+    ----------
+    found : JointColumns
+        The columns.
+    one, other : sequence
+        Their values, as `value_sets.build_item` has them; None: null.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, or None
+        Estimated, and at most, a row for each value of the first column; None: they are not counted.
+    """
+    statistics, counters = found.statistics, found.statistics.others
+    hashes = [hash_items(values, kind) for values, kind in zip((one, other), statistics.types, strict=True)]
+    if counters is None or hashes[0] is None or hashes[1] is None or not len(one) * len(other) <= _MOST_PAIRS:
+        return None
+    pairs = hash_pairs(hashes[0][:, None], hashes[1][None, :])
+    is_other = ~np.isin(pairs, statistics.hash_items())
+    most = np.minimum(counters.at_most(pairs), statistics.others_at_most) * is_other
+    estimate = counters.estimate(pairs.ravel(), statistics.ndv - len(statistics.items)).reshape(pairs.shape)
+    return np.minimum(estimate * is_other, most), most.astype(np.float64)
+
+
+def list_values(values: ValueSet) -> list[Any] | None:
+    """Return the values of a set; None: there is a range, or NaN."""
+    if values.ranges or values.has_nan:
+        return None
+    return [*(point.low[1] for point in values.points), *([None] if values.has_null else [])]
 
 
 def _estimate_rest(
@@ -163,10 +184,7 @@ def _estimate_rest(
     noise = sum(max(found.rows_of(side, value, rows) - rows, 0.0) for value, rows in known.items())
     noise = min(noise, left[side])
     open_rows, open_values = left[side] - noise, max(values[side] - len(known), 1.0)
-    # What is asked for is there: of the pairs of all values one at least.
-    times = max(found.clustering / max(math.prod(values), 1.0), 1.0)
-    rows = noise * other / rest * (strength + (1.0 - strength) * times)
-    rows += max(open_rows * other / rest * times, strength * min(open_rows / open_values, other))
+    rows = noise * other / rest + max(open_rows * other / rest, strength * min(open_rows / open_values, other))
     return min(rows, left[side], other)
 
 

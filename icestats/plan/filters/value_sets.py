@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from icestats.iceberg.types import parse_type, to_integer
+from icestats.iceberg.types import encode_unscaled, encode_value, parse_type, to_integer
 from icestats.plan.filters.predicates import Condition, Constant, Predicate
 
 Cut = tuple[Any, ...]
@@ -202,6 +202,22 @@ def build_item(type_text: str, value: Any) -> Any:
     if kind.name in ("uuid", "fixed", "binary"):
         return getattr(value, "bytes", value)
     return to_integer(value)
+
+
+def encode_item(type_text: str, item: Any) -> bytes:
+    """Return an item as the single-value bytes of its value.
+
+    Raises
+    ------
+    OverflowError
+        The type has no such value.
+
+    Examples
+    --------
+    >>> encode_item("decimal(9, 2)", 150).hex(), encode_item("date", 1).hex()
+    ('0096', '01000000')
+    """
+    return encode_unscaled(item) if parse_type(type_text).name == "decimal" else encode_value(type_text, item)
 
 
 def _single_precision(value: float) -> float:
