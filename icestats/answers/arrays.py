@@ -1,7 +1,9 @@
-"""Arrow arrays as NumPy arrays, without a copy where possible."""
+"""Arrow arrays as NumPy arrays, without a copy where possible; large NumPy arrays."""
 
 from __future__ import annotations
 
+import mmap
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -143,3 +145,19 @@ def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def map_zeros(shape: int | tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return zeros in memory of their own: taken as they are written to, and given back as a whole.
+
+    Where C libraries free large arrays, glibc keeps as much for later in each thread's arena.
+
+    Examples
+    --------
+    >>> map_zeros((2, 2), np.int64).tolist()
+    [[0, 0], [0, 0]]
+    """
+    count = prod(shape) if isinstance(shape, tuple) else shape
+    is_private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    memory = mmap.mmap(-1, max(count * np.dtype(kind).itemsize, 1), **is_private)
+    return np.frombuffer(memory, kind, count).reshape(shape)

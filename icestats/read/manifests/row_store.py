@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icestats.answers.arrays import map_zeros
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.read.avro.avro_file import Batch
 from icestats.read.avro.decoding_program import kernel_error
@@ -48,12 +49,12 @@ class RowStore:
         self.frame = build_frame(field_ids, slots)
         self.rows = k.Rows(
             meters=np.zeros(3, np.int64),
-            numbers=np.zeros((capacity, slots), np.int64),
-            lengths=np.zeros((capacity, slots), np.int64),
+            numbers=map_zeros((capacity, slots), np.int64),
+            lengths=map_zeros((capacity, slots), np.int64),
             arena=np.zeros(1 << 16, np.uint8),
             copied=np.array([*_BYTE_SLOTS, *texts], np.int64),
-            values=np.zeros(metrics, np.int64),
-            sizes=np.zeros(metrics, np.int64),
+            values=map_zeros(metrics, np.int64),
+            sizes=map_zeros(metrics, np.int64),
         )
 
     def __len__(self) -> int:
@@ -171,7 +172,7 @@ class RowStore:
     def _reserve(self, size: int) -> None:
         used = int(self.rows.meters[k.ROWS_ARENA_USED])
         if self.rows.arena.size - used < size:
-            arena: Bytes = np.zeros(max(2 * self.rows.arena.size, used + size), np.uint8)
+            arena: Bytes = map_zeros(max(2 * self.rows.arena.size, used + size), np.uint8)
             arena[:used] = self.rows.arena[:used]
             self.rows = self.rows._replace(arena=arena)
 
