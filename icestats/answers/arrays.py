@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -138,6 +139,20 @@ def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
     found = table.filter(pa.array(is_taken))
     is_ascending = bool((np.diff(rows) > 0).all())
     return found if is_ascending else found.take(pa.array((np.cumsum(is_taken) - 1)[rows]))
+
+
+def join_paths(files: pa.Table) -> pa.Table:
+    """Return files with a `file_path`, which their `folder` and `file_name` make; those that have one as they are.
+
+    Examples
+    --------
+    >>> join_paths(pa.table({"folder": ["a/b/", ""], "file_name": ["c", "d"]}))["file_path"].to_pylist()
+    ['a/b/c', 'd']
+    """
+    if "file_path" in files.column_names:
+        return files
+    paths = pc.binary_join_element_wise(pc.cast(files["folder"], pa.string()), files["file_name"], "")
+    return files.append_column("file_path", paths)
 
 
 def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -34,7 +34,7 @@ class PlannedFiles:
         self._known: _Known | None = None
 
     def read(self, manifests: pa.Table, field_ids: Sequence[int]) -> pa.Table:
-        """Return the live files of some manifests, with the statistics of some columns.
+        """Return the live files of some manifests, with the statistics of some columns, paths split.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class PlannedFiles:
         return [one for one in wanted if known is None or not is_known or one not in known.places]
 
     def _read(self, manifests: Sequence[ManifestToRead], field_ids: tuple[int, ...]) -> _Known:
-        files = read_file_metrics(manifests, self._source.metadata, self._source.storage, field_ids)
+        files = read_file_metrics(manifests, self._source.metadata, self._source.storage, field_ids, splits_paths=True)
         counts = np.bincount(files["manifest_index"].to_numpy(), minlength=len(manifests))
         ends = np.cumsum(counts)
         places = {one: (int(end - count), int(end)) for one, count, end in zip(manifests, counts, ends, strict=True)}
@@ -94,7 +94,7 @@ class _Known:
             [self.files.slice(start, end - start) for start, end in runs] or [self.files.slice(0, 0)]
         )
         index = np.repeat(np.arange(len(places), dtype=np.int32), [end - start for start, end in places])
-        schema = file_metrics_schema(self.files.schema.field("partition").type, field_ids)
+        schema = file_metrics_schema(self.files.schema.field("partition").type, field_ids, splits_paths=True)
         place = schema.get_field_index("manifest_index")
         return found.select(schema.names).set_column(
             place, schema.field(place), pa.array(index, schema.field(place).type)

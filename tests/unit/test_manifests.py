@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from icestats.answers.arrays import join_paths
 from icestats.errors import MetadataError
 from icestats.iceberg.storage import Storage
 from icestats.read.avro.block_inflater import BlockInflater
 from icestats.read.manifests import row_store
 from icestats.read.manifests.group_store import GroupStore, build_kinds
-from icestats.read.manifests.manifests import ManifestToRead, read_files, read_rollups
+from icestats.read.manifests.manifests import ManifestToRead, read_file_metrics, read_files, read_rollups
 from tests.written_manifests import IDENTITY, Files, cells, entry, entry_schema, integer, table
 
 
@@ -234,3 +235,12 @@ def test_large_memory_is_given_back_as_a_whole() -> None:
         while isinstance(owner, np.ndarray):
             owner = owner.base
         assert isinstance(getattr(owner, "obj", owner), mmap.mmap)
+
+
+def test_split_paths_make_the_paths_again() -> None:
+    """Folder and name make each path, whatever slashes it has; a folder is kept once."""
+    paths = ["a", "/b", "s3://x/y z", "d/", "e//f", "", "e//ü", "no"]
+    files = Files().add(*(entry(file_path=path) for path in paths))
+    found = read_file_metrics(files.manifests, table((1, "long")), files, splits_paths=True)
+    assert join_paths(found)["file_path"].to_pylist() == paths
+    assert found["folder"].chunk(0).dictionary.to_pylist() == ["", "/", "s3://x/", "d/", "e//"]

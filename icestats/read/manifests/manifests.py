@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import join_paths
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
 from icestats.errors import MetadataError
@@ -77,7 +78,7 @@ def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
     """Return what is wrong with live entries, with their paths, of which several name one data file."""
     if not _may_repeat(files):
         return ()
-    paths = files.filter(pc.equal(files["content"], "data"))["file_path"]
+    paths = join_paths(files.filter(pc.equal(files["content"], "data")))["file_path"]
     repeated = len(paths) - pc.count_distinct(paths, mode="all").as_py()
     if not repeated:
         return ()
@@ -90,9 +91,9 @@ def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
 def _may_repeat(files: pa.Table) -> bool:
     """Return whether two paths have one hash, or one has none, as an empty path; hashes take a tenth of the memory."""
     hashes, count = [np.zeros(0, np.uint64)], 0
-    for batch in files.select(["content", "file_path"]).to_batches():
-        paths = batch["file_path"].filter(pc.equal(batch["content"], "data"))
-        hashes.append(hash_values(paths, "string"))
+    for batch in files.to_batches():
+        paths = join_paths(pa.Table.from_batches([batch]).filter(pc.equal(batch["content"], "data")))["file_path"]
+        hashes += [hash_values(chunk, "string") for chunk in paths.chunks]
         count += len(paths)
     found = np.sort(np.concatenate(hashes))
     return len(found) < count or bool((found[1:] == found[:-1]).any())
@@ -255,6 +256,7 @@ def read_file_metrics(
     field_ids: Sequence[int] = (),
     *,
     with_paths: bool = True,
+    splits_paths: bool = False,
 ) -> pa.Table:
     """Read the live files as planning needs them, at about twice the speed of `read_files`.
 
@@ -270,6 +272,8 @@ def read_file_metrics(
         The columns whose statistics are wanted.
     with_paths : bool, optional
         Whether paths are wanted; without them they are null, and reading is faster.
+    splits_paths : bool, optional
+        Whether paths come as folders and names, which takes less memory.
 
     Returns
     -------
@@ -285,7 +289,7 @@ def read_file_metrics(
 
     columns = find_partition_types(manifests, metadata, storage)
     wanted = list(dict.fromkeys(field_ids))
-    files = PlanningFields(manifests, metadata, columns, wanted, with_paths=with_paths)
+    files = PlanningFields(manifests, metadata, columns, wanted, with_paths=with_paths, splits_paths=splits_paths)
     return files.run(storage, default_threads(), None)
 
 

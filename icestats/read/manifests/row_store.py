@@ -132,6 +132,16 @@ class RowStore:
             _validate(array, "a string is not UTF-8")
         return array
 
+    def split_paths(self, slot: int) -> dict[str, pa.Array]:
+        """Return the folders and the names of a slot of paths, which make them: in less than half the memory."""
+        starts, lengths = self.slot(slot)
+        slashes = np.flatnonzero(self.rows.arena[: self.rows.meters[k.ROWS_ARENA_USED]] == ord("/"))
+        last = np.append(slashes, -1)[np.searchsorted(slashes, starts + lengths) - 1]
+        sizes = np.maximum(last + 1 - starts, 0)
+        folders = self.binary(pa.string(), starts, sizes)
+        names = self.binary(pa.string(), starts + sizes, lengths - sizes)
+        return {"folder": folders.dictionary_encode(), "file_name": names}
+
     def lists(self, item: pa.DataType, slot: int) -> pa.Array:
         """Return a slot of Avro arrays of numbers as lists; ValueError if a number is not of the type."""
         starts, lengths = self.slot(slot)
