@@ -313,3 +313,14 @@ def test_the_table_can_be_read_again(hostile_table: icestats.Table, catalog: Any
     assert "121" in {fact["value"] for fact in explorer.head["facts"]}
     explorer.state.tab = "history"
     assert len(find_rows(explorer.parts["snapshots"], "snapshots")) == 3
+
+
+def test_explorers_of_one_table_share_what_is_read(hostile_table: icestats.Table, hostile_location: str) -> None:
+    """A second one reads nothing again; of another version, or pinned, it is another table."""
+    first = hostile_table.explore()
+    assert first.wait()
+    assert Explorer(hostile_table.refresh()).state.table is hostile_table
+    other = icestats.load(hostile_location)
+    assert Explorer(other).state.table is other
+    pinned = icestats.load(hostile_location, snapshot=other.snapshot.snapshot_id if other.snapshot else None)
+    assert Explorer(pinned).state.table is pinned
