@@ -91,10 +91,11 @@ class Explorer(anywidget.AnyWidget):
         self._saved_text = ""
         self._saving: threading.Timer | None = None
         self._drawing, self._dirty, self._held = threading.RLock(), set[str](), threading.local()
+        # A plan is asked before all else that follows the filter: it is what a person waits for.
+        questions = QuestionCoordinator(self.state, self._background)
         self._coordinator = Coordinator(self.state, self._background)
         self._coordinator.read_overview()
         self._tree = TreeCoordinator(self.state, self._background)
-        questions = QuestionCoordinator(self.state, self._background)
         self.bar = FilterBar(self.state)
         """The filter and the selection."""
         self.parts: dict[str, Part] = {part.name: part for part in build_parts(self.state, self._background, questions)}

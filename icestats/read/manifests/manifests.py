@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import join_paths
+from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
 from icestats.errors import MetadataError
@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 _GROUPINGS = ("manifest", "partition")
+_HASHED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,10 @@ def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
 def _may_repeat(files: pa.Table) -> bool:
     """Return whether two paths have one hash, or one has none, as an empty path; hashes take a tenth of the memory."""
     hashes, count = [np.zeros(0, np.uint64)], 0
-    for batch in files.to_batches():
-        paths = join_paths(pa.Table.from_batches([batch]).filter(pc.equal(batch["content"], "data")))["file_path"]
-        hashes += [hash_values(chunk, "string") for chunk in paths.chunks]
+    for start in range(0, files.num_rows, _HASHED_AT_ONCE):
+        part = files.slice(start, _HASHED_AT_ONCE)
+        paths = combine_chunks(join_paths(part.filter(pc.equal(part["content"], "data")))["file_path"])
+        hashes.append(hash_values(paths, "string"))
         count += len(paths)
     found = np.sort(np.concatenate(hashes))
     return len(found) < count or bool((found[1:] == found[:-1]).any())
