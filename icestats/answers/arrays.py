@@ -1,12 +1,15 @@
-"""Arrow arrays as NumPy arrays, without a copy where possible."""
+"""Arrow arrays as NumPy arrays, without a copy where possible; large NumPy arrays."""
 
 from __future__ import annotations
 
+import mmap
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -138,8 +141,38 @@ def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
     return found if is_ascending else found.take(pa.array((np.cumsum(is_taken) - 1)[rows]))
 
 
+def join_paths(files: pa.Table) -> pa.Table:
+    """Return files with a `file_path`, which their `folder` and `file_name` make; those that have one as they are.
+
+    Examples
+    --------
+    >>> join_paths(pa.table({"folder": ["a/b/", ""], "file_name": ["c", "d"]}))["file_path"].to_pylist()
+    ['a/b/c', 'd']
+    """
+    if "file_path" in files.column_names:
+        return files
+    paths = pc.binary_join_element_wise(pc.cast(files["folder"], pa.string()), files["file_name"], "")
+    return files.append_column("file_path", paths)
+
+
 def combine_chunks(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return an array's chunks as one array, as pyarrow's `combine_chunks` does, but without copying a single chunk."""
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def map_zeros(shape: int | tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return zeros in memory of their own: taken as they are written to, and given back as a whole.
+
+    Where C libraries free large arrays, glibc keeps as much for later in each thread's arena.
+
+    Examples
+    --------
+    >>> map_zeros((2, 2), np.int64).tolist()
+    [[0, 0], [0, 0]]
+    """
+    count = prod(shape) if isinstance(shape, tuple) else shape
+    is_private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    memory = mmap.mmap(-1, max(count * np.dtype(kind).itemsize, 1), **is_private)
+    return np.frombuffer(memory, kind, count).reshape(shape)

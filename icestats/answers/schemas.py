@@ -366,9 +366,18 @@ _FILE_METRICS = pa.schema(
     + _optional(pa.string(), "referenced_data_file")
 )
 """The columns of `file_metrics_schema` that are always there."""
+_REPEATED = pa.dictionary(pa.int32(), pa.string())
+_SPLIT = {
+    "content": _required(_REPEATED, "content"),
+    "file_path": [*_required(_REPEATED, "folder"), *_required(pa.string(), "file_name")],
+    "file_format": _optional(_REPEATED, "file_format"),
+}
+"""What stands in their place where paths are split."""
 
 
-def file_metrics_schema(partition_type: pa.StructType, field_ids: Sequence[int]) -> pa.Schema:
+def file_metrics_schema(
+    partition_type: pa.StructType, field_ids: Sequence[int], *, splits_paths: bool = False
+) -> pa.Schema:
     """Return the schema of live files for planning: one row per entry (status ADDED or EXISTING).
 
     `manifest_index` is the position of the manifest among those that were read. Sizes are bytes. For each column with
@@ -381,10 +390,13 @@ def file_metrics_schema(partition_type: pa.StructType, field_ids: Sequence[int])
         The fields of all specs, by field id. A field that is not in the row's spec is null.
     field_ids : sequence of int
         The columns whose statistics are wanted.
+    splits_paths : bool, optional
+        Whether `folder` and `file_name` stand in place of `file_path`, and what repeats is a dictionary.
     """
     place = _FILE_METRICS.get_field_index("partition")
     fixed = _FILE_METRICS.set(place, pa.field("partition", partition_type, nullable=False))
-    return pa.schema([*fixed, *_figure_fields(field_ids)])
+    split = [one for field in fixed for one in (_SPLIT.get(field.name, (field,)) if splits_paths else (field,))]
+    return pa.schema([*split, *_figure_fields(field_ids)])
 
 
 def _figure_fields(field_ids: Sequence[int]) -> list[pa.Field]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.arrays import combine_chunks, join_paths, to_numpy
 from icestats.answers.text import counted
 from icestats.estimation.formulas.grouped_sources import DeleteShares
 from icestats.estimation.formulas.selectivity import as_floats
@@ -57,10 +57,10 @@ class FileDeletes:
         Parameters
         ----------
         files : pyarrow.Table
-            One row a data file: `file_path`, `sequence_number`, `record_count`.
+            One row a data file: `file_path`, or its parts, `sequence_number`, `record_count`.
         """
         rows = as_floats(files["record_count"])
-        paths = combine_chunks(files["file_path"]).cast(pa.binary())
+        paths = combine_chunks(join_paths(files)["file_path"]).cast(pa.binary())
         places = to_numpy(pc.index_in(self.named["file_path"], paths), null=-1)
         found = np.flatnonzero(places >= 0)
         # A delete file is about no file that is newer.

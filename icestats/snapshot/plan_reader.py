@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import take_rows
+from icestats.answers.arrays import join_paths, take_rows
 from icestats.iceberg.catalog import reopen_source
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.row_filter import RowFilter
@@ -86,7 +86,7 @@ def read_plan(
         return index_deletes().find(chosen)
 
     snapshot_id = None if reader.snapshot is None else reader.snapshot.snapshot_id
-    kept = take_rows(files.select(["content", "file_path"]), funnel.kept_files)
+    kept = take_rows(files.select(["content", "folder", "file_name"]), funnel.kept_files)
     return Plan(reader.source.name, snapshot_id, row_filter, funnel, find_deletes, find_repeated_files(kept))
 
 
@@ -119,7 +119,7 @@ def _total(table: pa.Table, name: str) -> int:
 
 def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, columns: Sequence[Field]) -> Funnel:
     started = time.perf_counter()
-    files = take_rows(funnel.files, funnel.kept_files)
+    files = join_paths(take_rows(funnel.files, funnel.kept_files))
     groups, bytes_read = read_row_groups(reader.source.storage, files, columns)
     found = judge_row_groups(row_filter, groups, columns, started, bytes_read)
     return replace(funnel, row_groups=groups, by_row_group=found)

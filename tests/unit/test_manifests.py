@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from icestats.answers.arrays import join_paths
 from icestats.errors import MetadataError
 from icestats.iceberg.storage import Storage
+from icestats.read.avro.block_inflater import BlockInflater
 from icestats.read.manifests import row_store
-from icestats.read.manifests.manifests import ManifestToRead, read_files, read_rollups
+from icestats.read.manifests.group_store import GroupStore, build_kinds
+from icestats.read.manifests.manifests import ManifestToRead, read_file_metrics, read_files, read_rollups
 from tests.written_manifests import IDENTITY, Files, cells, entry, entry_schema, integer, table
 
 
@@ -218,3 +223,24 @@ def test_manifests_of_pyiceberg(version: int, tmp_path: Path) -> None:
     assert (cell["column_size"], cell["lower_bound"], cell["upper_bound"]) == (1225, integer(0, 8), integer(98, 8))
     assert rollups.table_cells["valueless_file_count"].to_pylist() == [0, 50]
     assert sum(rollups.partitions["data_file_count"].to_pylist()) == 50
+
+
+def test_large_memory_is_given_back_as_a_whole() -> None:
+    """What reading takes for a moment is not the C library's: that keeps as much in each thread's arena."""
+    groups = GroupStore.whole(build_kinds(table((1, "long")).schema.columns), 1).groups
+    rows = row_store.RowStore(["long"], [1]).rows
+    inflated, _ = BlockInflater().inflate(b"", [], 0)
+    for array in (groups.cells, groups.arena, rows.numbers, rows.values, inflated):
+        owner: Any = array
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        assert isinstance(getattr(owner, "obj", owner), mmap.mmap)
+
+
+def test_split_paths_make_the_paths_again() -> None:
+    """Folder and name make each path, whatever slashes it has; a folder is kept once."""
+    paths = ["a", "/b", "s3://x/y z", "d/", "e//f", "", "e//ü", "no"]
+    files = Files().add(*(entry(file_path=path) for path in paths))
+    found = read_file_metrics(files.manifests, table((1, "long")), files, splits_paths=True)
+    assert join_paths(found)["file_path"].to_pylist() == paths
+    assert found["folder"].chunk(0).dictionary.to_pylist() == ["", "/", "s3://x/", "d/", "e//"]

@@ -58,8 +58,10 @@ def test_a_plan_names_a_file_that_is_in_the_table_twice(table: icestats.Table, p
     ],
 )
 def test_only_data_files_are_compared_and_by_their_whole_path(
-    data: list[str], deletes: list[str], repeated: int
+    data: list[str], deletes: list[str], repeated: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However many paths are hashed at once."""
+    monkeypatch.setattr("icestats.read.manifests.manifests._HASHED_AT_ONCE", 3)
     contents = ["data"] * len(data) + ["position_deletes"] * len(deletes)
     kind = pa.schema([("content", pa.string()), ("file_path", pa.string())])
     files = pa.table({"content": contents, "file_path": [*data, *deletes]}, schema=kind)

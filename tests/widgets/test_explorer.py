@@ -313,3 +313,33 @@ def test_the_table_can_be_read_again(hostile_table: icestats.Table, catalog: Any
     assert "121" in {fact["value"] for fact in explorer.head["facts"]}
     explorer.state.tab = "history"
     assert len(find_rows(explorer.parts["snapshots"], "snapshots")) == 3
+
+
+def test_explorers_of_one_table_share_what_is_read(hostile_table: icestats.Table, hostile_location: str) -> None:
+    """A second one reads nothing again; of another version, or pinned, it is another table."""
+    first = hostile_table.explore()
+    assert first.wait()
+    assert Explorer(hostile_table.refresh()).state.table is hostile_table
+    other = icestats.load(hostile_location)
+    assert Explorer(other).state.table is other
+    pinned = icestats.load(hostile_location, snapshot=other.snapshot.snapshot_id if other.snapshot else None)
+    assert Explorer(pinned).state.table is pinned
+
+
+def test_a_plan_is_asked_first_and_partitions_are_read_once(
+    hostile_table: icestats.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person who types a filter waits for its plan; what else follows the filter reads no partitions anew."""
+    explorer = Explorer(hostile_table)
+    assert explorer.wait()
+    explorer.state.row_filter = "id < 5"
+    assert explorer.wait()
+    started: list[str] = []
+    run, partitions = explorer._background.run, hostile_table.partitions
+    monkeypatch.setattr(explorer._background, "run", lambda kind, *work: (started.append(kind), run(kind, *work)))
+    monkeypatch.setattr(hostile_table, "partitions", lambda: (started.append("partitions"), partitions())[1])
+    explorer.state.row_filter = "id < 70"
+    assert explorer.wait()
+    assert started[:2] == ["outlook", "question"]
+    assert {"histogram", "asked_part"} <= set(started)
+    assert "partitions" not in started

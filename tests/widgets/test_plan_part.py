@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import icestats
+from icestats.answers.arrays import join_paths
 from icestats_widgets.parts.plan import PlanPart
 from icestats_widgets.reading.plan_outcomes import plan_of_files, plan_of_manifests, plan_of_partitions
 from icestats_widgets.reading.selection import Selection
@@ -111,7 +112,7 @@ def test_a_file_opens_to_its_bounds_and_row_groups(planned: Planned) -> None:
     planned.part.act("footer", {})
     planned.wait()
     ((number, records, _, verdict, why),) = planned.texts("groups")
-    file = planned.state.plan.funnel.files.slice(int(key[1:]), 1).to_pylist()[0]
+    file = join_paths(planned.state.plan.funnel.files.slice(int(key[1:]), 1)).to_pylist()[0]
     assert (number, records, verdict) == ("0", f"{file['record_count']:,}", "kept")
     assert why.startswith("price < 3.0: bounds overlap")
     planned.part.act("close", {})

@@ -8,9 +8,10 @@ import pytest
 
 import icestats
 from benchmarks.generated_table import Shape, generate
+from icestats.answers.arrays import join_paths
 from icestats_widgets import Explorer
 from icestats_widgets.parts.tree import TreePart
-from icestats_widgets.reading.tree.file_listing import file_paths, read_file_listing, split_paths
+from icestats_widgets.reading.tree.file_listing import read_file_listing, split_paths
 from icestats_widgets.reading.tree.outline import Outline
 from icestats_widgets.reading.tree.tree_reader import NotWantedError, TreeReader, TreeWish
 
@@ -90,7 +91,7 @@ def many_manifests(tmp_path_factory: pytest.TempPathFactory) -> icestats.Table:
 
 def test_the_list_of_files_grows_to_all_of_them(many_manifests: icestats.Table) -> None:
     """Each part begins with the part before it, and the last has every live file once, in their order."""
-    parts = [file_paths(files).to_pylist() for files, _, _ in read_file_listing(many_manifests, None)]
+    parts = [join_paths(files)["file_path"].to_pylist() for files, _, _ in read_file_listing(many_manifests, None)]
     assert len(parts) > 1
     assert all(after[: len(before)] == before for before, after in pairwise(parts))
     assert parts[-1] == many_manifests.files()["file_path"].to_pylist()
@@ -114,4 +115,4 @@ def test_a_list_that_was_stopped_goes_on_from_there(many_manifests: icestats.Tab
 def test_paths_are_taken_apart_and_put_together() -> None:
     """Folder and name make the path again, whatever slashes it has."""
     paths = pa.array(["a", "/b", "s3://x/y z", "d/", "e//f", ""])
-    assert file_paths(pa.table(split_paths(paths))).to_pylist() == paths.to_pylist()
+    assert join_paths(pa.table(split_paths(paths)))["file_path"].to_pylist() == paths.to_pylist()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import uuid
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -83,17 +84,18 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, table: Table, *, column: str | None = None) -> None:
         if column is not None:
             table.schema.find(column)
-        self.state = ExplorerState(table=table, column=column)
+        self.state = ExplorerState(table=_find_known(table), column=column)
         """What is shown and selected. Set its traits to change the selection."""
         self._background = Background()
         self._saved: Any = None
         self._saved_text = ""
         self._saving: threading.Timer | None = None
         self._drawing, self._dirty, self._held = threading.RLock(), set[str](), threading.local()
+        # A plan is asked before all else that follows the filter: it is what a person waits for.
+        questions = QuestionCoordinator(self.state, self._background)
         self._coordinator = Coordinator(self.state, self._background)
         self._coordinator.read_overview()
         self._tree = TreeCoordinator(self.state, self._background)
-        questions = QuestionCoordinator(self.state, self._background)
         self.bar = FilterBar(self.state)
         """The filter and the selection."""
         self.parts: dict[str, Part] = {part.name: part for part in build_parts(self.state, self._background, questions)}
@@ -112,6 +114,7 @@ class Explorer(anywidget.AnyWidget):
         self._starting = threading.Lock()
         self._is_reading = False
         self._start_soon()
+        _open.add(self)
 
     def code(self) -> str:
         """Return the Python lines that reproduce the view, part by part."""
@@ -320,6 +323,19 @@ class Explorer(anywidget.AnyWidget):
             self.tabs = [{"name": tab, "title": tab.capitalize(), "badge": ""} for tab in TABS]
         else:
             self.set_trait(f"part_{name}", self.parts[name].document())
+
+
+_open: weakref.WeakSet[Explorer] = weakref.WeakSet()
+
+
+def _find_known(table: Table) -> Table:
+    """Return what another explorer shows of the same metadata, which has been read already; else the table."""
+    for other in list(_open):
+        known: Table = other.state.table
+        is_same = known._source == table._source and known._source.catalog is table._source.catalog
+        if is_same and known._pin == table._pin and not known._reader.findings:
+            return known
+    return table
 
 
 def _changed(old: Any, new: Any) -> set[str]:

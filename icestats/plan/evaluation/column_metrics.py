@@ -220,9 +220,9 @@ def single_value_metrics(values: pa.Array, type_text: str) -> ColumnMetrics:
 def _of_values(type_text: str, values: pa.Array, keys: Keys, is_null: Mask, is_nan: Mask) -> ColumnMetrics:
     return ColumnMetrics(
         type=type_text,
-        value_counts=np.ones(len(values), np.int64),
-        null_counts=is_null.astype(np.int64),
-        nan_counts=is_nan.astype(np.int64),
+        value_counts=np.broadcast_to(np.int64(1), len(values)),
+        null_counts=_as_counts(is_null),
+        nan_counts=_as_counts(is_nan),
         lower=keys,
         upper=keys,
         lower_bytes=values,
@@ -230,3 +230,8 @@ def _of_values(type_text: str, values: pa.Array, keys: Keys, is_null: Mask, is_n
         valueless=is_null | is_nan,
         is_exact=True,
     )
+
+
+def _as_counts(mask: Mask) -> Longs:
+    """Return 1 for True and 0 for False; in no memory where there is no True, as in most tables."""
+    return mask.astype(np.int64) if mask.any() else np.broadcast_to(np.int64(0), len(mask))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.arrays import combine_chunks, take_rows, to_numpy
 from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.value_order import Longs
@@ -98,7 +98,7 @@ class Funnel:
     """`schemas.MANIFEST_FILES`: the manifests of data that have live files."""
     by_manifest: tuple[StepResult, ...]
     files: pa.Table
-    """`file_metrics_schema`: the live files of the kept manifests; `manifest_index` is a place in those."""
+    """`file_metrics_schema`, paths split: live files of the kept manifests; `manifest_index` is a place in those."""
     by_file: tuple[StepResult, ...]
     row_groups: pa.Table | None = None
     """`row_group_metrics_schema`: of the kept files; None: they were not asked for."""
@@ -234,7 +234,7 @@ def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, columns: S
     """Judge the files that are left by the bounds of the filter's columns."""
     started = time.perf_counter()
     names = [f"{name}_{field.field_id}" for field in columns for name in PLANNING_STATISTICS]
-    taken = files.select(["record_count", *names]).take(pa.array(rows))
+    taken = take_rows(files.select(["record_count", *names]), rows)
     metrics = table_metrics(taken, columns)
     evaluation = evaluate(row_filter.condition, metrics, len(rows))
     # A file without records holds no row that matches.

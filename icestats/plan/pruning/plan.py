@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, take_rows
+from icestats.answers.arrays import combine_chunks, join_paths, take_rows
 from icestats.answers.findings import Finding
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS, plan_files_schema
@@ -191,7 +191,8 @@ class Plan:
 
     def kept_file_paths(self) -> list[str]:
         """Return the paths of the data files that are read."""
-        paths: list[str] = take_rows(self.funnel.files.select(["file_path"]), self.funnel.kept_files)[0].to_pylist()
+        files = take_rows(self.funnel.files.select(["folder", "file_name"]), self.funnel.kept_files)
+        paths: list[str] = join_paths(files)["file_path"].to_pylist()
         return paths
 
     def to_json(self, files: Which = "kept") -> dict[str, Any]:
@@ -254,7 +255,7 @@ class Plan:
 
     def _build_files(self, rows: Longs, found: list[tuple[str, Explanation]]) -> pa.Table:
         funnel, kept = self.funnel, self._kept_mask()[rows]
-        files = take_rows(funnel.files, rows)
+        files = join_paths(take_rows(funnel.files, rows))
         deletes = iter(self._find_deletes(files.filter(pa.array(kept))))
         paths = combine_chunks(funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests)))
         columns = {

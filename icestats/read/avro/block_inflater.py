@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from icestats.answers.arrays import map_zeros
+
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
 Block = tuple[int, int, int, int]
@@ -35,7 +37,7 @@ class BlockInflater:
     """
 
     def __init__(self, room_size: int = _ROOM_SIZE) -> None:
-        self._room: Bytes = np.empty(room_size, np.uint8)
+        self._room: Bytes = map_zeros(room_size, np.uint8)
         self._library = _find_library()
         if self._library is not None:
             self._decompressor = self._library.libdeflate_alloc_decompressor()

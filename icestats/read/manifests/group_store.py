@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from icestats.answers.arrays import map_zeros
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.read.kernel import kernel as k
@@ -104,15 +105,15 @@ class GroupStore:
     def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
         self.groups = GroupArrays(
             meters=np.zeros(3, np.int64),
-            rows=np.zeros((capacity, k.ROW_WIDTH), np.int64),
-            cells=np.zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
-            valueless=np.zeros((capacity, len(kinds)), np.int64),
+            rows=map_zeros((capacity, k.ROW_WIDTH), np.int64),
+            cells=map_zeros((capacity, len(kinds), k.CELL_WIDTH), np.int64),
+            valueless=map_zeros((capacity, len(kinds)), np.int64),
             kinds=kinds,
-            arena=np.zeros(arena_size or ARENA_SIZE, np.uint8),
+            arena=map_zeros(arena_size or ARENA_SIZE, np.uint8),
             tags=np.zeros(capacity, np.int64),
             keys=np.zeros((capacity, 2), np.int64),
-            key_arena=np.zeros(64 * capacity, np.uint8),
-            table=np.zeros(_table_size(capacity), np.int64),
+            key_arena=map_zeros(64 * capacity, np.uint8),
+            table=map_zeros(_table_size(capacity), np.int64),
         )
 
     @classmethod
@@ -205,6 +206,6 @@ def _table_size(capacity: int) -> int:
 
 
 def _grown(array: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
-    grown = np.zeros((size, *array.shape[1:]), array.dtype)
+    grown = map_zeros((size, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

@@ -29,7 +29,7 @@ _TASK_SIZE = 8 << 20
 _CONTENTS = ("data", "position_deletes", "equality_deletes")
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _METRICS = {name.removesuffix("s"): metric for metric, name in enumerate(_MAPS)}
-_PATHS = ("file_path", "file_format", "referenced_data_file")
+_PATHS = {"file_path": k.FILE_PATH, "file_format": k.FILE_FORMAT, "referenced_data_file": k.REFERENCED_DATA_FILE}
 _FIRST_BOUND = _MAPS.index("lower_bounds")
 _ADDED = 1
 _INT32, _INT64 = pa.int32(), pa.int64()
@@ -129,7 +129,8 @@ class _ManifestFiles(ABC):
             where = paths[0] if len(paths) == 1 else f"{paths[0]} or one of {len(paths) - 1} other manifests"
             raise MetadataError(str(error), where) from error
         store.clear()
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+        arrays = [_fit(columns[field.name], field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _build_common(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
         # Sequence numbers are inherited by added files only; v1 manifests have none, theirs are 0.
@@ -215,19 +216,21 @@ class PlanningFields(_ManifestFiles):
         field_ids: Sequence[int],
         *,
         with_paths: bool,
+        splits_paths: bool = False,
     ) -> None:
-        schema = file_metrics_schema(struct_type(columns), field_ids)
+        schema = file_metrics_schema(struct_type(columns), field_ids, splits_paths=splits_paths)
         super().__init__(manifests, metadata, columns, field_ids, schema, with_paths=with_paths)
 
     def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
-        slots = (k.FILE_PATH, k.FILE_FORMAT, k.REFERENCED_DATA_FILE)
         no_path = pa.nulls(len(store), pa.string())
         return {
             "manifest_index": pa.array(manifests).cast(_INT32),
             **{
                 name: store.array("string", slot) if self._with_paths else no_path
-                for name, slot in zip(_PATHS, slots, strict=True)
+                for name, slot in _PATHS.items()
+                if name in self._schema.names
             },
+            **(store.split_paths(k.FILE_PATH) if "folder" in self._schema.names else {}),
             **{
                 f"{name}_{field_id}": _build_metric(store, _METRICS[name], place)
                 for place, field_id in enumerate(self._field_ids)
@@ -243,6 +246,10 @@ def _build_metric(store: RowStore, metric: int, place: int) -> pa.Array:
     if metric < _FIRST_BOUND:
         return pa.array(values, mask=sizes < 0)
     return store.binary(pa.binary(), values, sizes)
+
+
+def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pc.dictionary_encode(array) if pa.types.is_dictionary(kind) else array
 
 
 def _inherit(store: RowStore, slot: int, inherited: Words, inherits: np.ndarray) -> pa.Array:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
 from icestats.errors import MetadataError
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 _GROUPINGS = ("manifest", "partition")
+_HASHED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
     """Return what is wrong with live entries, with their paths, of which several name one data file."""
     if not _may_repeat(files):
         return ()
-    paths = files.filter(pc.equal(files["content"], "data"))["file_path"]
+    paths = join_paths(files.filter(pc.equal(files["content"], "data")))["file_path"]
     repeated = len(paths) - pc.count_distinct(paths, mode="all").as_py()
     if not repeated:
         return ()
@@ -90,8 +92,9 @@ def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
 def _may_repeat(files: pa.Table) -> bool:
     """Return whether two paths have one hash, or one has none, as an empty path; hashes take a tenth of the memory."""
     hashes, count = [np.zeros(0, np.uint64)], 0
-    for batch in files.select(["content", "file_path"]).to_batches():
-        paths = batch["file_path"].filter(pc.equal(batch["content"], "data"))
+    for start in range(0, files.num_rows, _HASHED_AT_ONCE):
+        part = files.slice(start, _HASHED_AT_ONCE)
+        paths = combine_chunks(join_paths(part.filter(pc.equal(part["content"], "data")))["file_path"])
         hashes.append(hash_values(paths, "string"))
         count += len(paths)
     found = np.sort(np.concatenate(hashes))
@@ -255,6 +258,7 @@ def read_file_metrics(
     field_ids: Sequence[int] = (),
     *,
     with_paths: bool = True,
+    splits_paths: bool = False,
 ) -> pa.Table:
     """Read the live files as planning needs them, at about twice the speed of `read_files`.
 
@@ -270,6 +274,8 @@ def read_file_metrics(
         The columns whose statistics are wanted.
     with_paths : bool, optional
         Whether paths are wanted; without them they are null, and reading is faster.
+    splits_paths : bool, optional
+        Whether paths come as folders and names, which takes less memory.
 
     Returns
     -------
@@ -285,7 +291,7 @@ def read_file_metrics(
 
     columns = find_partition_types(manifests, metadata, storage)
     wanted = list(dict.fromkeys(field_ids))
-    files = PlanningFields(manifests, metadata, columns, wanted, with_paths=with_paths)
+    files = PlanningFields(manifests, metadata, columns, wanted, with_paths=with_paths, splits_paths=splits_paths)
     return files.run(storage, default_threads(), None)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestats.answers.arrays import join_paths
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.plan.pruning.funnel import PlanStep, StepResult
 from icestats.plan.pruning.plan import Plan
@@ -253,7 +254,7 @@ class PlanPart(Part):
         if row is None:
             return None
         step, why = plan.explain_file(row)
-        file = plan.funnel.files.slice(row, 1).to_pylist()[0]
+        file = join_paths(plan.funnel.files.slice(row, 1)).to_pylist()[0]
         is_kept = bool(np.isin(row, plan.funnel.kept_files))
         blocks = [
             facts_block(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks
+from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.iceberg.partition_columns import partition_field_type
@@ -153,7 +153,8 @@ class FileRows:
     @cached_property
     def _figures(self) -> dict[str, pa.Array]:
         names = {"path": "file_path", "records": "record_count", "bytes": "file_size_in_bytes"}
-        figures = {title: combine_chunks(self._files[name]) for title, name in names.items()}
+        files = join_paths(self._files)
+        figures = {title: combine_chunks(files[name]) for title, name in names.items()}
         return figures | {"partition": self._names.take(pa.array(self._groups))}
 
     @cached_property

@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.stats.histogram import Histogram, Kind
 from icestats.table.table import Table
@@ -51,6 +53,7 @@ class Coordinator:
         self._fields: list[dict[str, Any]] = []
         self._reading_part = threading.Lock()
         self._known_part: tuple[Any, ...] = ()
+        self._partitions: tuple[Table, pa.Table] | None = None
         state.observe(lambda _: self._read_histogram(), _DISTRIBUTED)
         state.observe(lambda _: self._choose_column(), "column")
         state.observe(lambda _: self._read_part(), ["selection", "manifests", "partitions"])
@@ -178,7 +181,9 @@ class Coordinator:
         asked = (table, selection, row_filter)
         with self._reading_part:
             if self._known_part[:3] != asked:
-                self._known_part = (*asked, read_part(*asked))
+                if self._partitions is None or self._partitions[0] is not table:
+                    self._partitions = table, drop_statistics(table.partitions())
+                self._known_part = (*asked, read_part(*asked, partitions=self._partitions[1]))
             found: SelectedPart = self._known_part[3]
             return found
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import join_paths
 from icestats.iceberg.types import decode_value, encode_value
 from icestats.iceberg.value_order import rank_values
 from icestats.plan.evaluation.column_metrics import ColumnMetrics
@@ -140,7 +141,7 @@ class RowGroup:
 def read_row_groups(table: Table, plan: Plan, row: int) -> list[RowGroup]:
     """Read the footer of a row of `plan.funnel.files`, and judge each of its row groups by the plan's filter."""
     fields = table.schema.select(plan.bound.field_ids)
-    file = plan.funnel.files.slice(row, 1)
+    file = join_paths(plan.funnel.files.slice(row, 1))
     groups = table.row_groups(file, columns=[field.name for field in fields])
     (judgement,) = judge_row_groups(plan.bound, groups, fields, time.perf_counter(), 0).judgements
     return [

@@ -74,7 +74,9 @@ class SelectedPart:
         return self.selection == selection and self.row_filter == row_filter
 
 
-def read_part(table: Table, selection: Selection | None = None, row_filter: str = "") -> SelectedPart:
+def read_part(
+    table: Table, selection: Selection | None = None, row_filter: str = "", *, partitions: pa.Table | None = None
+) -> SelectedPart:
     """Read what a selection and a row filter ask for, as the explorer shows it.
 
     Parameters
@@ -86,6 +88,8 @@ def read_part(table: Table, selection: Selection | None = None, row_filter: str 
     row_filter : str
         Of these, the partitions that the filter may select rows of; `holds_more` says whether they may have other rows
         too. It chooses among partitions only, not among manifests.
+    partitions : pyarrow.Table, optional
+        What `drop_statistics` leaves of the table's partitions, if that is known.
 
     Raises
     ------
@@ -93,7 +97,8 @@ def read_part(table: Table, selection: Selection | None = None, row_filter: str 
         The filter cannot be read.
     """
     if selection is None:
-        partitions = drop_statistics(_read_partitions(table, None))
+        if partitions is None:
+            partitions = drop_statistics(table.partitions())
         whole = _part(None, frozenset(), partitions, table.partitions, table.schema)
         return narrow_part(table, replace(whole, build_columns=table.columns), row_filter)
     manifests = table.manifests()

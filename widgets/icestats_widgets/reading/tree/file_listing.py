@@ -85,14 +85,6 @@ def split_paths(paths: pa.Array) -> dict[str, pa.Array]:
     }
 
 
-def file_paths(files: pa.Table) -> pa.Array:
-    """Return the paths of listed files, or of `schemas.files_schema`."""
-    if "file_path" in files.column_names:
-        return files["file_path"].combine_chunks()
-    folders = pc.cast(files["folder"], pa.string())
-    return pc.binary_join_element_wise(folders, files["file_name"], "").combine_chunks()
-
-
 def file_path(files: pa.Table, row: int) -> str:
     """Return the path of one of them."""
     if "file_path" in files.column_names:
