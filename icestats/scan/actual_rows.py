@@ -57,7 +57,7 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
     if snapshot is None:
         return 0
     scan = open_scan(source, snapshot, schema)
-    with _explained_errors(source):
+    with explained_errors(source):
         try:
             return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
         except (TypeError, OverflowError):
@@ -89,7 +89,7 @@ def count_rows_of_many(
     projection = scan.projection()
     conditions = [_build_condition(one, projection) for one in row_filters]
     counts = [0] * len(conditions)
-    with _explained_errors(source):
+    with explained_errors(source):
         chosen = scan.select(*_columns(row_filters, projection))
         for table in gather(_read_batches(chosen, list(chosen.plan_files()))):
             comparable = _with_plain_uuids(table)
@@ -196,7 +196,7 @@ def count_groups(
         return 0
     names = [field.name for field in fields]
     scan = open_scan(source, snapshot, schema)
-    with _explained_errors(source):
+    with explained_errors(source):
         chosen = _columns([row_filter], scan.projection(), *names)
         found = [_distinct(rows, names) for rows in _read_matching(scan.select(*chosen), row_filter)]
         return _distinct(pa.concat_tables(found, promote_options="permissive"), names).num_rows if found else 0
@@ -213,7 +213,7 @@ def _key_counts(
     if snapshot is None:
         return nothing
     scan = open_scan(source, snapshot, schema)
-    with _explained_errors(source):
+    with explained_errors(source):
         found = _read_matching(scan.select(*_columns([row_filter], scan.projection(), key.name)), row_filter)
         keys_read = [chunk for rows in found for chunk in rows[key.name].chunks]
         if not keys_read:
@@ -351,7 +351,8 @@ def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema, *others: s
 
 
 @contextmanager
-def _explained_errors(source: Source) -> Iterator[None]:
+def explained_errors(source: Source) -> Iterator[None]:
+    """Raise what PyIceberg fails with as one line: UnsupportedError, or MetadataError where a file is not there."""
     from pyiceberg.exceptions import ResolveError
 
     try:
@@ -359,7 +360,7 @@ def _explained_errors(source: Source) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
         raise unreadable(named[1] if named else source.name, error) from error
-    except (*UNREAD_SCHEMA, OSError, ResolveError, struct.error) as error:
+    except (*UNREAD_SCHEMA, OSError, MemoryError, ResolveError, struct.error) as error:
         # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
