@@ -234,7 +234,7 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     from pyiceberg.expressions import AlwaysTrue
 
     rows, to_read = 0, []
-    decides = not _excludes(row_filter.bound) and not _is_on_uuids(row_filter)
+    decides = not _excludes(row_filter.bound) and not _is_misplanned(row_filter)
     for task in _plan_files(scan, row_filter):
         if decides and task.residual == AlwaysTrue() and not task.delete_files:
             rows += task.file.record_count
@@ -280,19 +280,22 @@ def _read_batches(scan: Any, tasks: Sequence[FileScanTask]) -> Iterator[pa.Recor
 
 def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
     tasks: Iterable[FileScanTask] = (
-        scan if _is_on_uuids(row_filter) else scan.filter(row_filter.expression)
+        scan if _is_misplanned(row_filter) else scan.filter(row_filter.expression)
     ).plan_files()
     return tasks
 
 
-def _is_on_uuids(row_filter: RowFilter) -> bool:
-    """Say whether a filter is on a uuid: writers disagree in their order, and PyIceberg's planning trusts their bounds.
+def _is_misplanned(row_filter: RowFilter) -> bool:
+    """Say whether PyIceberg's planning may leave out files that have matching rows.
 
-    See https://github.com/apache/iceberg/issues/14216.
+    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); and where the filter is on a uuid: writers
+    disagree in their order, and PyIceberg trusts their bounds. See https://github.com/apache/iceberg/issues/14216.
     """
     from pyiceberg.expressions.visitors import extract_field_ids
 
-    return any(_is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound))
+    return row_filter.may_be_misplaced or any(
+        _is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound)
+    )
 
 
 def _is_uuid(field: NestedField) -> bool:

@@ -181,6 +181,15 @@ def test_a_spec_of_thousands_of_fields_of_one_column_is_planned(document, change
     assert table.plan("id = 1").partition_filters[1] == "true"
 
 
+def test_a_transform_that_pyiceberg_takes_for_another_is_one_line(document, changed):
+    field = {"source-id": 1, "field-id": 2_000, "name": "p", "transform": "bucketV2[4]"}
+    document["partition-specs"].append({"spec-id": 1, "fields": [field]})
+    table = icestats.load(changed())
+    assert table.columns().num_rows == 4
+    for ask in (lambda: table.plan("id = 1"), lambda: table.estimate("id = 1", actual=True), table.orphans):
+        refused(ask, "bucketV2[4]")
+
+
 def test_the_fields_of_many_specs_take_no_gigabytes_for_a_few_files():
     """Each row has room for the partition fields of all specs."""
     rows = RowStore(["int"] * 100_000).rows
