@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import mul
-from typing import TYPE_CHECKING, Any
+from operator import add, mul
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import FileScanTask
     from pyiceberg.types import NestedField
+
+_Digest = TypeVar("_Digest")
 
 
 def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter) -> int:
@@ -91,10 +93,12 @@ def count_rows_of_many(
     counts = [0] * len(conditions)
     with explained_errors(source):
         chosen = scan.select(*_columns(row_filters, projection))
-        for table in gather(_read_batches(chosen, list(chosen.plan_files()))):
-            comparable = _with_plain_uuids(table)
-            for place, condition in enumerate(conditions):
-                counts[place] += comparable.filter(condition).num_rows
+
+        def count(table: pa.Table) -> list[int]:
+            return [table.filter(condition).num_rows for condition in conditions]
+
+        for found in map_rows(chosen, list(chosen.plan_files()), count):
+            counts = list(map(add, counts, found))
     return counts
 
 
@@ -240,7 +244,8 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
             rows += task.file.record_count
         else:
             to_read.append(task)
-    return int(rows + sum(table.num_rows for table in _read_files(scan, to_read, row_filter)))
+    condition = _build_condition(row_filter, scan.projection())
+    return int(rows + sum(map_rows(scan, to_read, lambda table: table.filter(condition).num_rows)))
 
 
 def _read_matching(scan: Any, row_filter: RowFilter) -> Iterator[pa.Table]:
@@ -258,12 +263,11 @@ def _read_files(scan: Any, tasks: Sequence[FileScanTask], row_filter: RowFilter)
     Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
     """
     condition = _build_condition(row_filter, scan.projection())
-    for table in gather(_read_batches(scan, tasks)):
-        yield _with_plain_uuids(table).filter(condition)
+    return map_rows(scan, tasks, lambda table: table.filter(condition))
 
 
-def _read_batches(scan: Any, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of files, several of which are read at a time."""
+def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:
+    """Yield what is made of the live rows of files, a part at a time: several files are read at once, none is held."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.utils.concurrent import ExecutorFactory
@@ -271,11 +275,12 @@ def _read_batches(scan: Any, tasks: Sequence[FileScanTask]) -> Iterator[pa.Recor
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
     deletes = read_position_deletes(scan.io, tasks)
 
-    def read(task: FileScanTask) -> list[pa.RecordBatch]:
-        return list(reader._record_batches_from_scan_tasks_and_deletes([task], deletes))
+    def read(task: FileScanTask) -> list[_Digest]:
+        batches = reader._record_batches_from_scan_tasks_and_deletes([task], deletes)
+        return [digest(_with_plain_uuids(table)) for table in gather(batches)]
 
-    for batches in ExecutorFactory.get_or_create().map(read, tasks):
-        yield from batches
+    for found in ExecutorFactory.get_or_create().map(read, tasks):
+        yield from found
 
 
 def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
