@@ -136,13 +136,11 @@ def load_iceberg_table(source: Source) -> IcebergTable:
         PyIceberg refuses the metadata.json.
     """
     if source.identifier is None or source.catalog_name is None:
-        from pyiceberg.exceptions import ValidationError
-
         from icestats.iceberg.confined_io import UNREAD_SCHEMA, open_static_table
 
         try:
             return open_static_table(source.metadata_location, source.storage)
-        except (ValidationError, *UNREAD_SCHEMA) as error:
+        except UNREAD_SCHEMA as error:
             # PyIceberg looks into some members before it has checked what they are.
             raise UnsupportedError(
                 f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "

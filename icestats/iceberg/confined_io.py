@@ -85,15 +85,16 @@ def open_static_table(location: str, storage: Storage) -> StaticTable:
     io = ConfinedFileIO(load_file_io(dict(storage.properties), location), location)
     try:
         metadata = FromInputFile.table_metadata(io.new_input(location))
-    except (ValidationError, *UNREAD_SCHEMA):
+    except UNREAD_SCHEMA:
         document = read_document(storage, location)
         schemas = [leave_out_unknown(schema) for schema in document.get("schemas") or ()]
         metadata = TableMetadataUtil.parse_obj({**document, "schemas": schemas})
     return StaticTable(("static-table", location), metadata, location, io, NoopCatalog("static-table"))
 
 
-UNREAD_SCHEMA = (ValueError, TypeError, ArithmeticError, AttributeError, NotImplementedError)
-"""What PyIceberg raises over a column that it does not know: pydantic passes on what a default's conversion raises."""
+UNREAD_SCHEMA = (ValidationError, ValueError, TypeError, ArithmeticError, AttributeError, NotImplementedError)
+"""What PyIceberg raises over a column or a transform that it does not know: pydantic passes on what a default's
+conversion raises."""
 
 
 def leave_out_unknown(schema: Mapping[str, Any]) -> dict[str, Any]:

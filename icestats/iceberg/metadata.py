@@ -365,6 +365,8 @@ def read_document(storage: FileReader, location: str) -> Any:
     data = storage.read(location)
     if data.startswith(GZIP_MAGIC):
         data = inflate(data, location)
+    else:
+        _check_value_count(data, location)
     try:
         document = json.loads(data)
         if b"\\u" in data:
@@ -382,7 +384,7 @@ def inflate(data: bytes, location: str) -> bytes:
     Raises
     ------
     MetadataError
-        They are damaged, cut, or more than the limits allow.
+        They are damaged, cut, or more than the limits allow, as they are or as JSON.
     """
     inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     limit = min(MAX_FILE_SIZE_BYTES, expanded_limit(len(data)))
@@ -394,7 +396,18 @@ def inflate(data: bytes, location: str) -> bytes:
         raise MetadataError(f"{len(data):,} bytes that inflate to more than {limit:,}", location)
     if not inflater.eof:
         raise MetadataError("the gzip stream is cut", location, len(data))
+    _check_value_count(inflated, location)
     return inflated
+
+
+MAX_JSON_VALUES = 20_000_000
+"""Most values of a metadata.json: one of two bytes takes up to a hundred in memory."""
+
+
+def _check_value_count(data: bytes, location: str) -> None:
+    count = sum(map(data.count, (b"{", b"[", b",")))
+    if count > MAX_JSON_VALUES:
+        raise MetadataError(f"some {count:,} values of JSON, expected {MAX_JSON_VALUES:,} at most", location)
 
 
 FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999

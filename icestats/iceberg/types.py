@@ -35,8 +35,10 @@ UNITS_A_DAY = {
 }
 """What a value of a type counts, as how many of it a day has."""
 MAX_LONG_PRECISION = 18
-MAX_PRECISION = 38
 """The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
+MAX_PRECISION = 38
+MAX_FIXED_LENGTH = 1 << 16
+"""Longest type fixed that is read: in memory a null takes as many bytes as a value."""
 WIDTHS = {
     "boolean": (1,), "int": (4,), "long": (8, 4), "date": (4,), "time": (8,), "timestamp": (8, 4),
     "timestamptz": (8,), "timestamp_ns": (8, 4), "timestamptz_ns": (8,), "float": (4,), "double": (8, 4),
@@ -87,8 +89,8 @@ def parse_type(text: str) -> PrimitiveType:
                 raise ValueError(f"{text:.40}: expected 1 to {MAX_PRECISION} digits, and no more after the point")
             return PrimitiveType("decimal", precision=precision, scale=scale)
         length = int(match.group(5))
-        if not length:
-            raise ValueError(f"{text:.40} has no bytes")
+        if not 0 < length <= MAX_FIXED_LENGTH:
+            raise ValueError(f"{text:.40}: expected 1 to {MAX_FIXED_LENGTH:,} bytes")
         return PrimitiveType("fixed", length=length)
     base = text.partition("(")[0]
     if base not in _SIMPLE:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import mul
-from typing import TYPE_CHECKING, Any
+from operator import add, mul
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import FileScanTask
     from pyiceberg.types import NestedField
+
+_Digest = TypeVar("_Digest")
 
 
 def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter) -> int:
@@ -57,7 +59,7 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
     if snapshot is None:
         return 0
     scan = open_scan(source, snapshot, schema)
-    with _explained_errors(source):
+    with explained_errors(source):
         try:
             return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
         except (TypeError, OverflowError):
@@ -89,12 +91,14 @@ def count_rows_of_many(
     projection = scan.projection()
     conditions = [_build_condition(one, projection) for one in row_filters]
     counts = [0] * len(conditions)
-    with _explained_errors(source):
+    with explained_errors(source):
         chosen = scan.select(*_columns(row_filters, projection))
-        for table in gather(_read_batches(chosen, list(chosen.plan_files()))):
-            comparable = _with_plain_uuids(table)
-            for place, condition in enumerate(conditions):
-                counts[place] += comparable.filter(condition).num_rows
+
+        def count(table: pa.Table) -> list[int]:
+            return [table.filter(condition).num_rows for condition in conditions]
+
+        for found in map_rows(chosen, list(chosen.plan_files()), count):
+            counts = list(map(add, counts, found))
     return counts
 
 
@@ -196,7 +200,7 @@ def count_groups(
         return 0
     names = [field.name for field in fields]
     scan = open_scan(source, snapshot, schema)
-    with _explained_errors(source):
+    with explained_errors(source):
         chosen = _columns([row_filter], scan.projection(), *names)
         found = [_distinct(rows, names) for rows in _read_matching(scan.select(*chosen), row_filter)]
         return _distinct(pa.concat_tables(found, promote_options="permissive"), names).num_rows if found else 0
@@ -213,7 +217,7 @@ def _key_counts(
     if snapshot is None:
         return nothing
     scan = open_scan(source, snapshot, schema)
-    with _explained_errors(source):
+    with explained_errors(source):
         found = _read_matching(scan.select(*_columns([row_filter], scan.projection(), key.name)), row_filter)
         keys_read = [chunk for rows in found for chunk in rows[key.name].chunks]
         if not keys_read:
@@ -234,13 +238,14 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     from pyiceberg.expressions import AlwaysTrue
 
     rows, to_read = 0, []
-    decides = not _excludes(row_filter.bound) and not _is_on_uuids(row_filter)
+    decides = not _excludes(row_filter.bound) and not _is_misplanned(row_filter)
     for task in _plan_files(scan, row_filter):
         if decides and task.residual == AlwaysTrue() and not task.delete_files:
             rows += task.file.record_count
         else:
             to_read.append(task)
-    return int(rows + sum(table.num_rows for table in _read_files(scan, to_read, row_filter)))
+    condition = _build_condition(row_filter, scan.projection())
+    return int(rows + sum(map_rows(scan, to_read, lambda table: table.filter(condition).num_rows)))
 
 
 def _read_matching(scan: Any, row_filter: RowFilter) -> Iterator[pa.Table]:
@@ -258,12 +263,11 @@ def _read_files(scan: Any, tasks: Sequence[FileScanTask], row_filter: RowFilter)
     Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
     """
     condition = _build_condition(row_filter, scan.projection())
-    for table in gather(_read_batches(scan, tasks)):
-        yield _with_plain_uuids(table).filter(condition)
+    return map_rows(scan, tasks, lambda table: table.filter(condition))
 
 
-def _read_batches(scan: Any, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of files, several of which are read at a time."""
+def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:
+    """Yield what is made of the live rows of files, a part at a time: several files are read at once, none is held."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.utils.concurrent import ExecutorFactory
@@ -271,28 +275,32 @@ def _read_batches(scan: Any, tasks: Sequence[FileScanTask]) -> Iterator[pa.Recor
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
     deletes = read_position_deletes(scan.io, tasks)
 
-    def read(task: FileScanTask) -> list[pa.RecordBatch]:
-        return list(reader._record_batches_from_scan_tasks_and_deletes([task], deletes))
+    def read(task: FileScanTask) -> list[_Digest]:
+        batches = reader._record_batches_from_scan_tasks_and_deletes([task], deletes)
+        return [digest(_with_plain_uuids(table)) for table in gather(batches)]
 
-    for batches in ExecutorFactory.get_or_create().map(read, tasks):
-        yield from batches
+    for found in ExecutorFactory.get_or_create().map(read, tasks):
+        yield from found
 
 
 def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
     tasks: Iterable[FileScanTask] = (
-        scan if _is_on_uuids(row_filter) else scan.filter(row_filter.expression)
+        scan if _is_misplanned(row_filter) else scan.filter(row_filter.expression)
     ).plan_files()
     return tasks
 
 
-def _is_on_uuids(row_filter: RowFilter) -> bool:
-    """Say whether a filter is on a uuid: writers disagree in their order, and PyIceberg's planning trusts their bounds.
+def _is_misplanned(row_filter: RowFilter) -> bool:
+    """Say whether PyIceberg's planning may leave out files that have matching rows.
 
-    See https://github.com/apache/iceberg/issues/14216.
+    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); and where the filter is on a uuid: writers
+    disagree in their order, and PyIceberg trusts their bounds. See https://github.com/apache/iceberg/issues/14216.
     """
     from pyiceberg.expressions.visitors import extract_field_ids
 
-    return any(_is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound))
+    return row_filter.may_be_misplaced or any(
+        _is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound)
+    )
 
 
 def _is_uuid(field: NestedField) -> bool:
@@ -351,7 +359,8 @@ def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema, *others: s
 
 
 @contextmanager
-def _explained_errors(source: Source) -> Iterator[None]:
+def explained_errors(source: Source) -> Iterator[None]:
+    """Raise what PyIceberg fails with as one line: UnsupportedError, or MetadataError where a file is not there."""
     from pyiceberg.exceptions import ResolveError
 
     try:
@@ -359,7 +368,7 @@ def _explained_errors(source: Source) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
         raise unreadable(named[1] if named else source.name, error) from error
-    except (*UNREAD_SCHEMA, OSError, ResolveError, struct.error) as error:
+    except (*UNREAD_SCHEMA, OSError, MemoryError, ResolveError, struct.error) as error:
         # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.errors import MetadataError
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, expanded_limit
 from icestats.read.puffin.puffin import read_puffin_footer
 
 if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
+    from pyiceberg.io import FileIO, InputFile
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import FileScanTask
 
@@ -33,6 +33,8 @@ _MOST_POSITIONS = 1 << 27
 """Of one key: 1 GiB as numbers."""
 _MOST_KEYS = 64
 """Of 2^32 rows each."""
+_ROW_BYTES = 12
+"""What a row of a position delete file takes in memory: the place of its path, and its position."""
 
 
 def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, list[pa.ChunkedArray]]:
@@ -67,14 +69,29 @@ def _read_deletes(io: FileIO, file: DataFile, row_counts: Mapping[str, int]) -> 
     from pyiceberg.io.pyarrow import _read_deletes as read_deletes
     from pyiceberg.manifest import FileFormat
 
-    if file.file_format != FileFormat.PUFFIN:
-        return {path: positions for path, positions in read_deletes(io, file).items() if path in row_counts}
     source = io.new_input(file.file_path)
+    if file.file_format == FileFormat.PARQUET:
+        _check_row_count(source)
+    if file.file_format != FileFormat.PUFFIN:
+        found = read_deletes(io, file)
+        # A position may be there any number of times.
+        return {path: pa.chunked_array([found[path].unique()]) for path in row_counts if path in found}
     if (size := len(source)) > MAX_FILE_SIZE_BYTES:
         raise MetadataError(f"{size:,} bytes, expected {MAX_FILE_SIZE_BYTES:,} at most", file.file_path)
     with source.open() as stream:
         data = stream.read()
     return dict(read_vectors(data, file.file_path, row_counts))
+
+
+def _check_row_count(source: InputFile) -> None:
+    """Raise MetadataError where the rows of a Parquet file of position deletes take too much memory for its length."""
+    import pyarrow.parquet as pq
+
+    with source.open() as stream:
+        rows = pq.read_metadata(stream).num_rows
+    most = expanded_limit(len(source)) // _ROW_BYTES
+    if rows > most:
+        raise MetadataError(f"{rows:,} deleted positions in {len(source):,} bytes, at most {most:,}", source.location)
 
 
 def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Iterator[tuple[str, pa.ChunkedArray]]:

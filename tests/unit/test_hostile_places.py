@@ -22,7 +22,10 @@ from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFor
 from icestats.iceberg import storage
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
+from icestats.read.manifests import group_store
+from icestats.read.manifests.row_store import RowStore
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
+from icestats.scan.actual_rows import explained_errors
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from tests.added_rows import numbers
@@ -178,6 +181,42 @@ def test_a_spec_of_thousands_of_fields_of_one_column_is_planned(document, change
     assert table.plan("id = 1").partition_filters[1] == "true"
 
 
+def test_a_transform_that_pyiceberg_takes_for_another_is_one_line(document, changed):
+    field = {"source-id": 1, "field-id": 2_000, "name": "p", "transform": "bucketV2[4]"}
+    document["partition-specs"].append({"spec-id": 1, "fields": [field]})
+    table = icestats.load(changed())
+    assert table.columns().num_rows == 4
+    for ask in (lambda: table.plan("id = 1"), lambda: table.estimate("id = 1", actual=True), table.orphans):
+        refused(ask, "bucketV2[4]")
+
+
+def test_the_fields_of_many_specs_take_no_gigabytes_for_a_few_files():
+    """Each row has room for the partition fields of all specs."""
+    rows = RowStore(["int"] * 100_000).rows
+    assert rows.numbers.nbytes + rows.lengths.nbytes < 1 << 27
+
+
+@pytest.mark.parametrize("answer", ["manifests", "partitions", "columns"])
+def test_partitions_by_columns_are_no_more_than_memory_holds(answer, load, small_table, monkeypatch):
+    """A byte of a manifest makes a partition, and each partition has the statistics of each column."""
+    for name in ("_WHOLE_SIZE", "LOCAL_SIZE"):
+        monkeypatch.setattr(group_store, name, 1)
+    monkeypatch.setattr(group_store, "LOCAL_GROUPS", 4)
+    monkeypatch.setattr(group_store, "MAX_SIZE", 12_000)
+    refused(getattr(load(), answer), "or more manifests and partitions by 4 columns take more than 12 kB")
+    monkeypatch.setattr(group_store, "MAX_SIZE", 1_000)
+    refused(getattr(load(), answer), "2 or more manifests and partitions by 4 columns take more than 1 kB")
+    assert load().files().num_rows == 38
+
+
+def test_rows_that_memory_does_not_hold_are_one_line(load, small_table):
+    def count() -> None:
+        with explained_errors(load()._source):
+            pa.nulls(1 << 40, pa.binary(1 << 16))
+
+    refused(count, "cannot be counted by PyIceberg", "malloc")
+
+
 def test_what_pyiceberg_fails_on_is_one_line(document, changed):
     document["sort-orders"][0].update(fields=[None])
     table = icestats.load(changed())
@@ -214,6 +253,14 @@ def test_gzipped_metadata_does_not_inflate_without_end(tmp_path, document):
     assert icestats.load(str(path)).manifest_files().num_rows == 2
     path.write_bytes(gzip.compress(bytes(80 << 20)))
     refused(lambda: icestats.load(str(path)), "inflate to more than 67,108,864")
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_metadata_of_millions_of_values_is_not_parsed(compress, tmp_path, document):
+    """As Python's objects they take 25 times the memory of their bytes, and gzip 1,000 times less than these."""
+    path = tmp_path / "v1.metadata.json"
+    path.write_bytes(compress(json.dumps(document)[:-1].encode() + b', "x": [' + b"{}," * 10_000_000 + b"{}]}"))
+    refused(lambda: icestats.load(str(path)), "values of JSON, expected 20,000,000 at most")
 
 
 def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):
@@ -387,6 +434,7 @@ IMPOSSIBLE = {
     "an hour of text": lambda d: d["partition-specs"][0]["fields"][1].update(transform="hour"),
     "more digits after the point than there are": lambda d: d["schemas"][0]["fields"][0].update(type="decimal(5,9)"),
     "values without bytes": lambda d: d["schemas"][0]["fields"][0].update(type="fixed[0]"),
+    "values of a gigabyte": lambda d: d["schemas"][0]["fields"][0].update(type="fixed[1000000000]"),
     "fields by name": lambda d: d["schemas"][0].update(fields={}),
     "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
 }

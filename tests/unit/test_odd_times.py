@@ -19,12 +19,20 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles
-from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, Transform
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    YearTransform,
+)
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, NestedField, TimestampType
 
 import icestats
 from icestats.cli.command_line import cli
+from tests.written_deletes import list_data_files
 
 SCHEMA = Schema(
     NestedField(1, "at", TimestampType(), required=False), NestedField(2, "day", DateType(), required=False)
@@ -92,3 +100,31 @@ def test_partitions_beyond_the_years_of_python_are_printed(
             assert (result.exit_code, result.exception) == (0, None), (verb, form, result.exception)
     shown = json.loads(CliRunner().invoke(cli, ["partitions", location, "--format", "json"]).stdout)
     assert shown[0]["partition"] == {"part": part}
+
+
+@pytest.mark.parametrize("transform", [YearTransform(), MonthTransform(), DayTransform(), HourTransform()])
+def test_rows_that_early_writers_put_too_late_are_planned_and_counted(catalog, catalog_properties, transform):
+    """Times before 1970 were cut toward it, so that the last year, month, day and hour before it are 0."""
+    made = create(catalog, transform, 1)
+    last = pa.array([datetime(1969, 12, 31, 23, 30)], pa.timestamp("us"))
+    made.append(pa.table({"at": last, "day": [None]}, made.schema().as_arrow()))
+    (file,) = list_data_files(made)
+    file[3] = Record(0)
+    made.overwrite(made.schema().as_arrow().empty_table())
+    with made.transaction() as transaction, _FastAppendFiles(Operation.APPEND, transaction, made.io) as append:
+        append.append_data_file(file)
+    table = icestats.load("db.t", catalog=catalog_properties)
+    for row_filter in (
+        "at = '1969-12-31T23:30:00'",
+        "at < '1970-01-01'",
+        "at in ('1969-12-31T23:30:00', '1960-01-01')",
+    ):
+        assert table.plan(row_filter, rows=True).steps[-1].kept == 1, row_filter
+        assert table.estimate(row_filter, actual=True).actual == 1, row_filter
+    assert table.plan("at >= '1970-01-01'").kept_file_paths() == []
+
+
+def test_days_of_dates_are_exact(catalog, catalog_properties):
+    create(catalog, DayTransform(), 2)
+    found = icestats.load("db.t", catalog=catalog_properties).plan("day <= '1969-12-30'")
+    assert found.partition_filters[0] == "part <= '1969-12-30'"

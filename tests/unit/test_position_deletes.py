@@ -12,9 +12,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyroaring import BitMap
 
 import icestats
-from icestats.scan.position_deletes import read_vectors
+from icestats.iceberg.catalog import load_iceberg_table
+from icestats.scan import position_deletes
+from icestats.scan.actual_rows import map_rows
+from icestats.scan.position_deletes import read_position_deletes, read_vectors
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.scan.scan_plan import open_scan, prepare_scan, scan_here
 from tests.written_deletes import delete_positions, list_data_files
 
 PATH = "d.puffin"
@@ -99,3 +102,37 @@ def test_deletes_of_a_file_that_was_added_again_do_not_apply(catalog: SqlCatalog
     assert table.estimate_workload(["id >= 0"]).answers[0].actual == 19
     found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
     assert found.row_count == 19
+
+
+def test_positions_beyond_what_a_file_may_expand_to_are_not_read(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of one position takes a few bytes, whatever its length, and each of its rows twelve in memory."""
+    made = catalog.create_table("db.runs", pa.schema([("id", pa.int64())]), properties={"format-version": "2"})
+    made.append(pa.table({"id": pa.array(range(10), pa.int64())}))
+    (file,) = list_data_files(made)
+    delete_positions(made, [(file, 3)] * 1_000)
+    table = icestats.load(made.metadata_location)
+    source = table._source
+    tasks = prepare_scan(source, table.snapshot, table.schema).tasks
+    assert read_position_deletes(load_iceberg_table(source).io, tasks)[file.file_path][0].to_pylist() == [3]
+    assert table.estimate("id >= 0", actual=True).actual == 9
+    monkeypatch.setattr(position_deletes, "expanded_limit", lambda _: 11_999)
+    for count in (
+        lambda: table.estimate("id >= 0", actual=True),
+        lambda: table.estimate_workload(["id >= 0"]),
+        lambda: scan_here(prepare_scan(source, table.snapshot, table.schema), Sizes(200, 12, 200, 12)),
+    ):
+        with pytest.raises(icestats.MetadataError, match=r"1,000 deleted positions in .* bytes, at most 999"):
+            count()
+
+
+def test_rows_are_counted_a_part_of_a_file_at_a_time(catalog: SqlCatalog) -> None:
+    """A kilobyte of Parquet may hold a thousand million rows."""
+    made = catalog.create_table("db.long", pa.schema([("id", pa.int64())]))
+    made.append(pa.table({"id": pa.nulls(1_000_000, pa.int64())}))
+    table = icestats.load(made.metadata_location)
+    scan = open_scan(table._source, table.snapshot, table.schema)
+    counts = list(map_rows(scan, list(scan.plan_files()), len))
+    assert sum(counts) == table.estimate("id is null", actual=True).actual == 1_000_000
+    assert max(counts) < 500_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
@@ -108,7 +108,15 @@ class RowFilter:
             # PyIceberg looks for the year of the day before the first that Python knows, or after the last; it makes
             # as many levels as a spec has fields of one column.
             return Constant(True)
-        return _with_transforms(condition, {field.field_id: str(field.transform) for field in spec.fields})
+        dates = {field.field_id for field in self.schema.fields if str(field.field_type) == "date"}
+        exact = {field.field_id for field in spec.fields if str(field.transform) == "day" and field.source_id in dates}
+        return _with_transforms(condition, {field.field_id: str(field.transform) for field in spec.fields}, exact)
+
+    @cached_property
+    def may_be_misplaced(self) -> bool:
+        """Whether early writers may have put matching rows into other partitions: see `_or_later`."""
+        found = (predicate for condition in self.by_spec.values() for predicate in find_predicates(condition))
+        return any(one.transform in _TIMES and any(value <= 0 for value in one.literals) for one in found)
 
 
 def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
@@ -135,7 +143,7 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
         left_out = [one for one in found["fields"] if one["id"] not in schema._lazy_id_to_field]
         unreadable = {str(one["name"]): _name_type(one["type"]) for one in left_out}
         return FilterSchema(schema, {s["spec-id"]: IcebergSpec.model_validate(s) for s in specs}, unreadable)
-    except ValueError as error:
+    except UNREAD_SCHEMA as error:
         raise UnsupportedError(
             f"{source.name} cannot be filtered, PyIceberg does not read its schema: {one_line(error)}"
         ) from error
@@ -319,12 +327,31 @@ def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema
     return IcebergSchema(*fields)
 
 
-def _with_transforms(condition: Condition, transforms: Mapping[int, str]) -> Condition:
+def _with_transforms(condition: Condition, transforms: Mapping[int, str], exact: Set[int]) -> Condition:
     if isinstance(condition, Predicate):
-        return replace(condition, transform=transforms[condition.field_id])
+        found = replace(condition, transform=transforms[condition.field_id])
+        return found if condition.field_id in exact else _or_later(found)
     if isinstance(condition, Junction):
-        return join(condition.operator, tuple(_with_transforms(child, transforms) for child in condition.children))
+        children = (_with_transforms(child, transforms, exact) for child in condition.children)
+        return join(condition.operator, tuple(children))
     return condition
+
+
+_TIMES = frozenset({"year", "month", "day", "hour"})
+
+
+def _or_later(predicate: Predicate) -> Predicate:
+    """Add the next year, month, day or hour to those before 1970: early writers put rows there.
+
+    So does Iceberg's Java library (`ProjectionUtil.fixInclusiveTimeProjection`); PyIceberg 0.12 does not. Source:
+    Iceberg spec, "Partition Transforms".
+    """
+    later = [value + 1 for value in predicate.literals if predicate.transform in _TIMES and value < 0]
+    if not later or predicate.operator not in ("<=", "=", "in"):
+        return predicate
+    if predicate.operator == "<=":
+        return replace(predicate, literals=tuple(later))
+    return replace(predicate, operator="in", literals=tuple(sorted({*predicate.literals, *later})))
 
 
 def _find_unprojected(predicates: tuple[Predicate, ...], spec: IcebergSpec) -> dict[Predicate, str]:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from icestats.answers.arrays import map_zeros
+from icestats.answers.text import render_bytes
+from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.read.kernel import kernel as k
@@ -23,6 +25,8 @@ _WHOLE_SIZE = 512 << 20
 """How large the table's accumulators are at first, in bytes of address space: memory is taken as groups are made."""
 WHOLE_GROUPS = 1 << 16
 """They have room for this many groups at most, however few columns there are."""
+MAX_SIZE = 4 << 30
+"""How large accumulators get at most, in bytes: that of 30,000 partitions of 1,000 columns."""
 ARENA_SIZE = 1 << 20
 """How many bytes there are at first for bounds that are longer than two words."""
 _LOOKUP_SIZE = 1 << 16
@@ -100,9 +104,15 @@ class GroupStore:
         Of `build_kinds`.
     capacity : int
         How many groups there is room for.
+
+    Raises
+    ------
+    UnsupportedError
+        They are larger than `MAX_SIZE`, now or as they grow.
     """
 
     def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
+        _check_size(capacity, kinds)
         self.groups = GroupArrays(
             meters=np.zeros(3, np.int64),
             rows=map_zeros((capacity, k.ROW_WIDTH), np.int64),
@@ -170,7 +180,8 @@ class GroupStore:
         groups = self.groups
         needed = len(self) + group_count
         if needed > groups.tags.size:
-            capacity = max(needed, 2 * groups.tags.size)
+            _check_size(needed, groups.kinds)
+            capacity = max(needed, min(2 * groups.tags.size, MAX_SIZE // _group_size(groups.kinds)))
             table = np.zeros(_table_size(capacity), np.int64)
             groups = groups._replace(
                 rows=_grown(groups.rows, capacity),
@@ -199,6 +210,15 @@ def _live_size(groups: GroupArrays) -> int:
 
 def _group_size(kinds: Words) -> int:
     return 8 * ((k.CELL_WIDTH + 1) * len(kinds) + k.ROW_WIDTH)
+
+
+def _check_size(capacity: int, kinds: Words) -> None:
+    size = capacity * _group_size(kinds)
+    if size > MAX_SIZE:
+        raise UnsupportedError(
+            f"the statistics of {capacity:,} or more manifests and partitions by {len(kinds):,} columns take more than "
+            f"{render_bytes(MAX_SIZE)}: ask files() in place of these, which has a row a file"
+        )
 
 
 def _table_size(capacity: int) -> int:

@@ -40,9 +40,9 @@ class RowStore:
     """
 
     def __init__(self, types: Sequence[str | None], field_ids: Sequence[int] = (), capacity: int | None = None) -> None:
-        if capacity is None:
-            capacity = max(64, min(CAPACITY, _CELLS // (k.METRICS * max(len(field_ids), 1))))
         slots = k.PARTITION_FIELDS + len(types)
+        if capacity is None:
+            capacity = max(64, min(CAPACITY, _CELLS // max(k.METRICS * len(field_ids), slots)))
         texts = [k.PARTITION_FIELDS + i for i, kind in enumerate(types) if _holds_bytes(kind)]
         metrics = (capacity, k.METRICS, len(field_ids))
         self._types = types
@@ -176,7 +176,7 @@ class RowStore:
         wrong = np.flatnonzero(~nulls & (lengths != width))
         if wrong.size:
             raise ValueError(f"a value has {lengths[wrong[0]]} bytes, expected {width}")
-        out = self.rows.arena[np.where(nulls, 0, starts)[:, None] + np.arange(width)]
+        out = np.lib.stride_tricks.sliding_window_view(self.rows.arena, width)[np.where(nulls, 0, starts)]
         return pa.Array.from_buffers(arrow, len(starts), [_validity(nulls), pa.py_buffer(out)])
 
     def _reserve(self, size: int) -> None:
