@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from icestats.errors import CallError
 from icestats.scan.scan_job import FileReading, read_live_rows
 from icestats.scan.scan_plan import ScanPlan
+from icestats.stats.column_values import unify
 from icestats.stats.joint_statistics import encode_column
 from icestats.stats.spanning_trees import list_trees
 
@@ -155,7 +156,8 @@ def _sample(reading: FileReading, tasks: Sequence[FileScanTask]) -> pa.Table:
         batch = next(iter(read_live_rows(reading, [task])), None)
         if batch is not None and batch.num_rows:
             places = np.linspace(0, batch.num_rows - 1, min(batch.num_rows, _ROWS_A_FILE)).astype(np.int64)
-            found.append(pa.Table.from_batches([batch]).take(pa.array(places)))
+            taken = batch.take(pa.array(places))
+            found.append(pa.table({name: unify(taken[name]) for name in taken.schema.names}))
     if not found:
         return pa.table({field.name: pa.nulls(0) for field in reading.schema.fields})
     return pa.concat_tables(found, promote_options="permissive")

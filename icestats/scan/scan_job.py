@@ -7,20 +7,24 @@ with pickled accumulators or, once all of its rows are in, with finished statist
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from icestats.errors import check_whole
 from icestats.iceberg.metadata import Field
 from icestats.scan.position_deletes import read_position_deletes
 from icestats.stats.column_accumulator import ColumnAccumulator, number_rows
+from icestats.stats.column_values import unify
 from icestats.stats.frequent_items import find_size_limit
 from icestats.stats.joint_statistics import PairAccumulator, encode_column
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey
@@ -36,6 +40,10 @@ PARTIAL = "partition binary, finished boolean, payload binary"
 """Spark's schema of what the functions give."""
 FILE_COLUMN = "_file"
 _OPEN_PARTITIONS = 32
+_LARGE_BYTES = 4 << 20
+"""Files that are smaller together are read as they are: to look into one first takes longer."""
+_CODED_BYTES = 1.25
+"""A value of a text column takes no more as the number of one of some 500; plain ones have their length before them."""
 _PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("finished", pa.bool_()), ("payload", pa.binary())])
 
 Accumulators = list[ColumnAccumulator | PairAccumulator]
@@ -217,6 +225,10 @@ def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     gathered: list[pa.Table] = []
     row_count = 0
     for batch in batches:
+        # Of a column that has been renamed, later files alone are read as dictionaries.
+        if gathered and batch.schema != gathered[-1].schema:
+            yield pa.concat_tables(gathered, promote_options="permissive")
+            gathered, row_count = [], 0
         gathered.append(pa.Table.from_batches([batch]))
         row_count += batch.num_rows
         if row_count >= ROWS_GATHERED:
@@ -239,18 +251,49 @@ def finish(sizes: Sizes, accumulators: Accumulators) -> list[ColumnStatistics]:
 
 def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.RecordBatch]) -> None:
     for rows in gather(batches):
-        job.update(accumulators, [rows.column(field.name).combine_chunks() for field in job.fields])
+        job.update(accumulators, [unify(rows.column(field.name), decodes=False) for field in job.fields])
 
 
 def read_live_rows(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of files, as PyIceberg reads them."""
+    """Yield the live rows of files, as PyIceberg reads them; texts that repeat as dictionaries."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
 
     # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
-    scan = ArrowScan(reading.metadata, reading.io, reading.schema, AlwaysTrue())
+    repeated = _find_repeated(reading, tasks)
+    scan = ArrowScan(reading.metadata, reading.io, reading.schema, AlwaysTrue(), dictionary_columns=repeated)
     deletes = read_position_deletes(reading.io, tasks)
-    yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
+    with _without_note_of_dictionaries():
+        yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
+
+
+def _find_repeated(reading: FileReading, tasks: Sequence[FileScanTask]) -> tuple[str, ...]:
+    """Return the texts and binaries of the first file that take so little room that they are stored as a dictionary."""
+    if not tasks or sum(task.file.file_size_in_bytes for task in tasks) < _LARGE_BYTES:
+        return ()
+    with reading.io.new_input(tasks[0].file.file_path).open() as stream:
+        footer = pq.read_metadata(stream)
+    if not footer.num_row_groups:
+        return ()
+    group = footer.row_group(0)
+    columns = (group.column(place) for place in range(group.num_columns))
+    texts = (column for column in columns if column.physical_type == "BYTE_ARRAY" and "." not in column.path_in_schema)
+    return tuple(one.path_in_schema for one in texts if one.total_uncompressed_size <= _CODED_BYTES * one.num_values)
+
+
+@contextmanager
+def _without_note_of_dictionaries() -> Iterator[None]:
+    # PyIceberg says of each file that Iceberg has no dictionaries.
+    logger = logging.getLogger("pyiceberg.io.pyarrow")
+    logger.addFilter(_is_no_note_of_dictionaries)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_no_note_of_dictionaries)
+
+
+def _is_no_note_of_dictionaries(record: logging.LogRecord) -> bool:
+    return "dictionary type" not in str(record.msg)
 
 
 def _split_by_partition(job: ScanJob, rows: pa.Table) -> Iterator[tuple[PartitionKey | None, pa.Table]]:

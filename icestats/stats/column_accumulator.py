@@ -135,14 +135,17 @@ class ColumnAccumulator:
         ValueError
             The array cannot be read as the column's type.
         """
-        dense = dense_values(array, self._field.type)
+        encoded = self._read_encoded(array)
+        dense = dense_values(array, self._field.type) if encoded is None else encoded[0]
         self._value_count += len(array)
-        self._null_count += len(array) - len(dense)
+        self._null_count += len(array) - (len(dense) if encoded is None else int(encoded[1].sum()))
         self._update_sample(array, number_rows([array], [self._field.type]) if numbers is None else numbers)
         if len(dense) == 0:
             return
         kind = parse_type(self._field.type)
-        if is_counted_by_word(kind):
+        if encoded is not None:
+            self._update_encoded(*encoded)
+        elif is_counted_by_word(kind):
             self._update_words(dense, kind)
         elif kind.name in _RANGED:
             self._update_ranges(dense)
@@ -151,12 +154,28 @@ class ColumnAccumulator:
 
     def _update_sample(self, array: pa.Array, numbers: npt.NDArray[np.float64]) -> None:
         places, kind = self.sample.choose(numbers), self._field.type
-        taken = unify(array).take(pa.array(places))
+        taken = unify(unify(array, decodes=False).take(pa.array(places)))
         values = cut_values(encode_dense(dense_values(taken, kind), kind), kind)
         if taken.null_count:
             is_null = taken.is_null().to_numpy(zero_copy_only=False)
             values = values.take(pa.array(np.cumsum(~is_null) - 1, mask=is_null))
         self.sample.update(len(array), numbers[places], values)
+
+    def _read_encoded(self, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
+        """Return the values of a dictionary of a few texts or binaries, and their rows; None: it is none."""
+        if parse_type(self._field.type).name not in ("string", "binary") or not pa.types.is_dictionary(array.type):
+            return None
+        if len(array.dictionary) > FEW_DISTINCT or array.dictionary.null_count:
+            return None
+        counts = np.bincount(array.indices.drop_null().to_numpy(), minlength=len(array.dictionary))
+        distinct = dense_values(array.dictionary.filter(pa.array(counts > 0)), self._field.type)
+        return None if cut_long(distinct)[1] else (distinct, counts[counts > 0])
+
+    def _update_encoded(self, distinct: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        lengths = np.diff(byte_ranges(distinct)[1])
+        self._length += int((lengths * counts).sum())
+        self._max_length = max(self._max_length, int(lengths.max()))
+        self._update_counted(distinct, pa.array(counts))
 
     def _update_ranges(self, dense: pa.Array) -> None:
         lengths = np.diff(byte_ranges(dense)[1])
@@ -164,7 +183,8 @@ class ColumnAccumulator:
         self._max_length = max(self._max_length, int(lengths.max()))
         short, is_cut = cut_long(dense)
         if not is_cut and has_few_distinct(dense):
-            self._update_counted(dense)
+            counted = dense.value_counts()
+            self._update_counted(counted.field("values"), counted.field("counts"), dense)
             return
         hashes = hash_dense(dense, self._field.type)
         self._theta.update(hashes)
@@ -172,15 +192,13 @@ class ColumnAccumulator:
         self._distribute(dense)
         self._count_ranges(short, hash_dense(short, self._field.type) if is_cut else hashes, is_cut=is_cut)
 
-    def _update_counted(self, dense: pa.Array) -> None:
-        counted = dense.value_counts()
-        distinct, counts = counted.field("values"), counted.field("counts")
+    def _update_counted(self, distinct: pa.Array, counts: pa.Array, dense: pa.Array | None = None) -> None:
         hashes = hash_all(distinct, self._field.type)
         self._theta.update(hashes[hashes != EMPTY_HASH])
         self._bound(*_arrow_extremes(distinct))
-        if self._kll is not None and len(counts) <= FEW_DISTINCT:
+        if self._kll is not None and (dense is None or len(counts) <= FEW_DISTINCT):
             self._kll.update_counted(distinct.to_pylist(), counts.to_pylist())
-        else:
+        elif dense is not None:
             self._distribute(dense)
         counted = as_counted(distinct, counts, self._field.type)
         self._items.update(counted)
@@ -342,7 +360,7 @@ def number_rows(columns: Sequence[pa.Array], type_texts: Sequence[str]) -> npt.N
     row_count, seed = len(columns[0]), 0
     places = pa.array([0, row_count // 2, row_count - 1])
     for column, type_text in zip(columns, type_texts, strict=True):
-        encoded = encode_column(unify(column).take(places), type_text)
+        encoded = encode_column(unify(column, decodes=False).take(places), type_text)
         for found in encoded.hashes[encoded.codes].tolist():
             seed = (31 * seed + found) % (1 << 63)
     return draw_numbers(row_count, seed + row_count)

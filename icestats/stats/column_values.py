@@ -156,13 +156,18 @@ def uuid_texts(dense: pa.Array) -> npt.NDArray[np.uint8]:
     return texts
 
 
-def unify(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return an array in one piece, plain: not an extension's, dictionary- or run-end-encoded, or of views."""
+def unify(array: pa.Array | pa.ChunkedArray, *, decodes: bool = True) -> pa.Array:
+    """Return an array in one piece, plain: not an extension's, dictionary- or run-end-encoded, or of views.
+
+    Unless `decodes`, a dictionary-encoded one stays as it is, but for a dictionary that holds null.
+    """
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+        array = (array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array).combine_chunks()
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
+        if not decodes and not array.dictionary.null_count:
+            return array
         array = array.dictionary_decode()
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)

@@ -73,7 +73,7 @@ def encode_column(array: pa.Array, type_text: str) -> EncodedColumn:
     type_text : str
         The Iceberg type.
     """
-    encoded = unify(array).dictionary_encode()
+    encoded = unify(array, decodes=False).dictionary_encode()
     # The dictionary of an array of type null holds a null.
     values = dense_values(encoded.dictionary, type_text)
     codes = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
