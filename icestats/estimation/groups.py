@@ -20,7 +20,7 @@ from icestats.estimation.sources import ask_sources
 from icestats.iceberg.metadata import Field
 from icestats.plan.filters.value_sets import Leaf
 from icestats.scan.actual_rows import count_groups
-from icestats.stats.spanning_trees import list_trees
+from icestats.stats.joint_statistics import list_trees
 
 Joints = Mapping[tuple[int, int], JointColumns]
 

@@ -19,8 +19,7 @@ from icestats.errors import CallError
 from icestats.scan.scan_job import FileReading, read_live_rows
 from icestats.scan.scan_plan import ScanPlan
 from icestats.stats.column_values import unify
-from icestats.stats.joint_statistics import encode_column
-from icestats.stats.spanning_trees import list_trees
+from icestats.stats.joint_statistics import encode_column, list_trees
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask

@@ -19,8 +19,9 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,7 @@ _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS: Final = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 _ITEM_BYTES = 60
 
+_Node = TypeVar("_Node")
 Pair = tuple[bytes | None, bytes | None]
 """Two values, single-value serialised; None: null."""
 
@@ -392,3 +394,22 @@ def single_values(column: EncodedColumn, places: npt.NDArray[np.int64], type_tex
         return [None] * len(places)
     taken = encode_dense(column.values.take(pa.array(np.where(is_null, 0, places))), type_text).to_pylist()
     return [None if null else value for null, value in zip(is_null.tolist(), taken, strict=True)]
+
+
+def list_trees(weights: Mapping[tuple[_Node, _Node], float]) -> list[list[tuple[_Node, _Node]]]:
+    """Return which of some pairs are used: those of the trees of greatest weight (Kruskal), in no circle.
+
+    So do Chow and Liu approximate a distribution.
+
+    Examples
+    --------
+    >>> list_trees({("a", "b"): 2.0, ("b", "c"): 1.0, ("a", "c"): 0.5, ("d", "e"): 0.1})
+    [[('a', 'b'), ('b', 'c')], [('d', 'e')]]
+    """
+    trees: dict[_Node, tuple[set[_Node], list[tuple[_Node, _Node]]]] = {}
+    for pair in sorted(weights, key=lambda pair: -weights[pair]):
+        one, other = (trees.setdefault(node, ({node}, [])) for node in pair)
+        if one is not other:
+            joined = one[0] | other[0], [*one[1], *other[1], pair]
+            trees.update(dict.fromkeys(joined[0], joined))
+    return [pairs for _, pairs in {id(tree): tree for tree in trees.values()}.values() if pairs]

@@ -18,8 +18,7 @@ from icestats.estimation.formulas.sketch_sources import SketchedRows
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Floats
 from icestats.plan.filters.value_sets import Leaf, ValueSet, build_item
-from icestats.stats.joint_statistics import JointItem, JointStatistics, hash_pairs
-from icestats.stats.spanning_trees import list_trees
+from icestats.stats.joint_statistics import JointItem, JointStatistics, hash_pairs, list_trees
 
 _HALVINGS = 60
 _MOST_PAIRS = 65_536

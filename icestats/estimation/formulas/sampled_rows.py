@@ -14,7 +14,7 @@ from icestats.estimation.formulas.frequent_sources import FrequentColumn
 from icestats.estimation.formulas.joint_sources import holds
 from icestats.iceberg.value_order import Mask
 from icestats.plan.filters.value_sets import Leaf
-from icestats.stats.spanning_trees import list_trees
+from icestats.stats.joint_statistics import list_trees
 
 _NOISE = 4.0
 """Corrections within so many times the variance of chance are left out: twice its standard deviation."""
