@@ -59,7 +59,7 @@ def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_fi
     if snapshot is None:
         return 0
     scan = open_scan(source, snapshot, schema)
-    with explained_errors(source):
+    with explained_reading(source):
         try:
             return _count(scan.select(*_columns([row_filter], scan.projection())), row_filter)
         except (TypeError, OverflowError):
@@ -91,7 +91,7 @@ def count_rows_of_many(
     projection = scan.projection()
     conditions = [_build_condition(one, projection) for one in row_filters]
     counts = [0] * len(conditions)
-    with explained_errors(source):
+    with explained_reading(source):
         chosen = scan.select(*_columns(row_filters, projection))
 
         def count(table: pa.Table) -> list[int]:
@@ -200,7 +200,7 @@ def count_groups(
         return 0
     names = [field.name for field in fields]
     scan = open_scan(source, snapshot, schema)
-    with explained_errors(source):
+    with explained_reading(source):
         chosen = _columns([row_filter], scan.projection(), *names)
         found = [_distinct(rows, names) for rows in _read_matching(scan.select(*chosen), row_filter)]
         return _distinct(pa.concat_tables(found, promote_options="permissive"), names).num_rows if found else 0
@@ -217,7 +217,7 @@ def _key_counts(
     if snapshot is None:
         return nothing
     scan = open_scan(source, snapshot, schema)
-    with explained_errors(source):
+    with explained_reading(source):
         found = _read_matching(scan.select(*_columns([row_filter], scan.projection(), key.name)), row_filter)
         keys_read = [chunk for rows in found for chunk in rows[key.name].chunks]
         if not keys_read:
@@ -359,7 +359,7 @@ def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema, *others: s
 
 
 @contextmanager
-def explained_errors(source: Source) -> Iterator[None]:
+def explained_reading(source: Source) -> Iterator[None]:
     """Raise what PyIceberg fails with as one line: UnsupportedError, or MetadataError where a file is not there."""
     from pyiceberg.exceptions import ResolveError
 

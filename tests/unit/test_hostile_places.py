@@ -25,7 +25,7 @@ from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.manifests import group_store
 from icestats.read.manifests.row_store import RowStore
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
-from icestats.scan.actual_rows import explained_errors
+from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from tests.added_rows import numbers
@@ -211,7 +211,7 @@ def test_partitions_by_columns_are_no_more_than_memory_holds(answer, load, small
 
 def test_rows_that_memory_does_not_hold_are_one_line(load, small_table):
     def count() -> None:
-        with explained_errors(load()._source):
+        with explained_reading(load()._source):
             pa.nulls(1 << 40, pa.binary(1 << 16))
 
     refused(count, "cannot be counted by PyIceberg", "malloc")
