@@ -156,9 +156,9 @@ def hash_items(values: Sequence[Any], type_text: str) -> Hashes | None:
     """Return the hashes of values as `value_sets.build_item` has them; None: the type does not have all of them."""
     try:
         found = [one if one is None else encode_item(type_text, one + 0 if one == 0 else one) for one in values]
+        return hash_stored(found, type_text)
     except (OverflowError, ValueError):
         return None
-    return hash_stored(found, type_text)
 
 
 def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
