@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import DecimalType
 
 import icestats
 from icestats.estimation.formulas.frequent_sources import hash_items
@@ -210,6 +211,20 @@ def test_a_blob_of_pairs_says_what_its_counters_count(catalog: SqlCatalog, catal
     assert read_joint_statistics(payload, (1, 2)).others is not None
     with pytest.raises(ValueError, match="not joint statistics: counters of other than"):
         read_joint_statistics(spoil(payload, {"counters": frame(bytes(2 << 14)), "bytes": 1}), (1, 2))
+
+
+def test_a_literal_beyond_an_earlier_type_is_asked_of_its_counters(catalog: SqlCatalog, catalog_properties) -> None:
+    """A decimal that has got more digits since its values were counted: earlier ones had no such value."""
+    made = catalog.create_table("db.t", pa.schema([("money", pa.decimal128(9, 2))]))
+    made.append(pa.table({"money": to_arrow("decimal(9, 2)", draw())}))
+    compute_here(icestats.load("db.t", catalog=catalog_properties)).commit()
+    with made.update_schema() as update:
+        update.update_column("money", DecimalType(38, 2))
+    table = icestats.load("db.t", catalog=catalog_properties)
+    for row_filter in ("money = 12345678901234567890123.00", "money != -12345678901234567890123.00"):
+        found = table.estimate(row_filter, actual=True)
+        for source in ("frequent-items", "combined"):
+            assert found[source].rows_lower <= found.actual <= found[source].rows_upper
 
 
 def test_the_first_of_two_equal_numbers_of_either_sign_is_the_other() -> None:

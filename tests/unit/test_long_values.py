@@ -12,7 +12,7 @@ import pytest
 from pyiceberg import expressions as e
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
-from pyiceberg.types import DecimalType, NestedField, StringType
+from pyiceberg.types import BinaryType, DecimalType, NestedField, StringType
 
 import icestats
 from icestats.scan.scan_job import Sizes
@@ -108,3 +108,22 @@ def test_the_last_edge_of_a_histogram_says_that_it_is_cut(make: Make) -> None:
     short = table.histogram("v", upper="c")
     assert not short.upper_is_cut
     assert "upper_is_cut" not in short.to_json()
+
+
+@pytest.mark.parametrize(("kind", "encode"), [(StringType(), str), (BinaryType(), str.encode)])
+def test_values_that_begin_alike_say_nothing_of_one_another_nor_of_others(make: Make, kind: Any, encode: Any) -> None:
+    """1,000 long values with one beginning are counted as one: a single one of them has few rows, a short one none."""
+    long, short = [encode("z" * 256 + str(n % 1_000)) for n in range(4_000)], [encode("a"), encode("b")] * 100
+    table = make(kind, pa.array([*long, *short]))
+    for row_filter, rows, upper in (
+        (e.EqualTo("v", long[7]), 4, 4_000),
+        (e.In("v", [long[7], long[8], short[0]]), 108, 4_100),
+        (e.EqualTo("v", short[0]), 100, 100),
+        (e.NotEqualTo("v", short[0]), 4_100, 4_100),
+        (e.EqualTo("v", encode("y" * 300)), 0, 0),
+    ):
+        found = table.estimate(row_filter, actual=True)
+        assert found.actual == rows
+        for source in ("frequent-items", "combined"):
+            assert found[source].rows_lower <= rows <= found[source].rows_upper <= upper
+            assert found[source].rows == pytest.approx(rows, rel=0.1)

@@ -22,6 +22,7 @@ from icestats.plan.filters.value_sets import (
     above,
     below,
     build_item,
+    build_prefix,
     close,
     encode_item,
     is_discrete,
@@ -59,12 +60,12 @@ class FrequentGroup:
     @cached_property
     def by_value(self) -> dict[Any, FrequentItem]:
         """The items by their value, as `value_sets.build_item` has it; without those that were cut."""
-        return {value: item for value, item in self._items() if not self._is_cut(value)}
+        return {value: item for value, item in self._items() if not self.is_cut(value)}
 
     @cached_property
     def cut(self) -> list[tuple[Any, FrequentItem]]:
         """Items that may stand for longer values, with what these begin with."""
-        return [(value, item) for value, item in self._items() if self._is_cut(value)]
+        return [(value, item) for value, item in self._items() if self.is_cut(value)]
 
     @cached_property
     def sampled(self) -> list[Any]:
@@ -93,7 +94,8 @@ class FrequentGroup:
         for item in self.values.items:
             yield build_item(self.values.type, decode_value(self.values.type, item.value)), item
 
-    def _is_cut(self, value: Any) -> bool:
+    def is_cut(self, value: Any) -> bool:
+        """Return whether of a value, if it is there, the beginning alone may have been counted."""
         return self.values.is_cut and isinstance(value, str | bytes) and len(value) >= VALUE_LENGTH
 
     def count_possible(self, ranges: Sequence[Interval]) -> int | None:
@@ -120,11 +122,17 @@ class FrequentGroup:
         distinct = max(self.ndv - len(self.values.items), 1.0)
         return min(self.rest / distinct, float(self.values.others_at_most))
 
+    @property
+    def rows_of_long(self) -> float:
+        """Rows that a value has whose beginning alone is kept: an estimate; NaN: unknown."""
+        rows = self.rest + sum((item.lower + item.upper) / 2.0 for _, item in self.cut)
+        return rows / max(self.ndv - len(self.by_value), 1.0)
+
     def count_others(self, values: Sequence[Any]) -> tuple[float, int]:
         """Return how many rows some values have together, none of which is a common one: an estimate, and at most."""
         most = len(values) * self.values.others_at_most
         counters, distinct = self.values.others, self.ndv - len(self.values.items)
-        hashes = None if any(map(self._is_cut, values)) else hash_items(values, self.values.type)
+        hashes = hash_items([one[:VALUE_LENGTH] if self.is_cut(one) else one for one in values], self.values.type)
         if not values or counters is None or hashes is None:
             return len(values) * self.rows_of_another, most
         most = int(np.minimum(counters.at_most(hashes), self.values.others_at_most).sum())
@@ -146,6 +154,7 @@ class _Matched:
 
     lower: int = 0
     upper: int = 0
+    estimate: float = 0.0
     beside: int = 0
     """Rows of common values that are not in the set, at least."""
     in_ranges: int = 0
@@ -156,9 +165,9 @@ def hash_items(values: Sequence[Any], type_text: str) -> Hashes | None:
     """Return the hashes of values as `value_sets.build_item` has them; None: the type does not have all of them."""
     try:
         found = [one if one is None else encode_item(type_text, one + 0 if one == 0 else one) for one in values]
+        return hash_stored(found, type_text)
     except (OverflowError, ValueError):
         return None
-    return hash_stored(found, type_text)
 
 
 def estimate_common(leaf: Leaf, found: FrequentGroup | None) -> Selectivity:
@@ -203,11 +212,14 @@ def _count(values: ValueSet, found: FrequentGroup) -> tuple[float, float, float]
     points, ranges = values.points, values.ranges
     others, upper = found.values.others_at_most, float(found.values.value_count - matched.beside)
     width = found.count_possible(ranges) if ranges else 0
-    of_points, most = found.count_others([one.low[1] for one in points if one.low[1] not in found.by_value])
+    common = found.by_value.keys() | {beginning for beginning, _ in found.cut}
+    asked = (one.low[1] for one in points)
+    left = [one for one in asked if (one[:VALUE_LENGTH] if found.is_cut(one) else one) not in common]
+    of_points, most = found.count_others(left)
     in_ranges = math.inf if width is None else width - matched.in_ranges
     if in_ranges < math.inf:
         upper = min(upper, float(matched.upper + most + in_ranges * others))
-    rows, middle = 0.0, (matched.lower + matched.upper) / 2.0
+    rows, middle = 0.0, matched.estimate
     if found.rest:
         rows = of_points + (in_ranges * found.rows_of_another if in_ranges else 0.0)
         if ranges and found.distribution is not None:
@@ -262,11 +274,26 @@ def _match(values: ValueSet, found: FrequentGroup) -> _Matched:
             continue
         matched.lower += item.lower
         matched.upper += item.upper
+        matched.estimate += (item.lower + item.upper) / 2.0
         matched.in_ranges += not interval.is_point
-    for _, item in found.cut:
-        # What begins so may be in the set or not.
+    for beginning, item in found.cut:
+        (every,) = build_prefix(beginning).intervals
+        some = find_meeting(intervals, every)
+        if not some:
+            matched.beside += item.lower
+            continue
+        is_whole = some[0].low <= every.low and every.high <= some[0].high
+        matched.lower += item.lower if is_whole else 0
         matched.upper += item.upper
+        middle = (item.lower * is_whole + item.upper) / 2.0
+        matched.estimate += min(len(some) * found.rows_of_long, middle) if all(one.is_point for one in some) else middle
     return matched
+
+
+def find_meeting(intervals: Sequence[Interval], other: Interval) -> Sequence[Interval]:
+    """Return those of some intervals, in their order, that have values in common with another."""
+    start = bisect_right(intervals, other.low, key=lambda interval: interval.high)
+    return intervals[start : bisect_left(intervals, other.high, key=lambda interval: interval.low)]
 
 
 def find_interval(intervals: Sequence[Interval], value: Any) -> Interval | None:
