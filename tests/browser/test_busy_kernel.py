@@ -26,6 +26,7 @@ expect.set_options(timeout=MINUTE_MS)
 
 def test_tabs_and_clicks_of_a_busy_time_count_in_their_order(opened: ExplorerPage) -> None:
     """Columns clicked one after the other, other bins, another tab: the page shows them, the last one stays."""
+    expect(opened.figure("partitions")).to_be_visible()
     opened.open("Columns")
     histogram = opened.part("histogram")
     expect(histogram.get_by_text("equi-height", exact=True)).to_be_visible()
