@@ -19,6 +19,9 @@ from sqlalchemy import Engine, event
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+# jsonschema checks IRIs where this is installed, and takes a second for its grammars. None: it is not there.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 FUZZ = "ICESTATS_FUZZ" in os.environ
 """Whether properties are tried on new examples each time (`make fuzz`), or on the same ones."""
 settings.register_profile("icestats", deadline=None, derandomize=not FUZZ, suppress_health_check=[HealthCheck.too_slow])
@@ -34,13 +37,16 @@ def _wait_for_no_disk(connection: Any, _record: Any) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Show where each thread is when the run is ended from outside; pytest captures stderr only later."""
     faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
+    # From scripts/spark_archive.py: a session starts with half of the CPU. Where there is none, Java does without.
+    archive = f"-XX:SharedArchiveFile={sys.prefix}/spark.jsa"
     options = (
         # JVMs of tests are over before Java's second compiler pays off: without it each takes a third less CPU.
         "-XX:TieredStopAtLevel=1",
+        f'"{archive}"',
+        # So are the executors of a cluster.
+        f'"-Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {archive}"',
         # By default a query of a small table shuffles into 200 partitions, which takes half of its CPU.
         "-Dspark.sql.shuffle.partitions=4",
-        # From scripts/spark_archive.py: a session starts with half of the CPU. Where there is none, Java does without.
-        f'"-XX:SharedArchiveFile={sys.prefix}/spark.jsa"',
     )
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
 
@@ -78,13 +84,24 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         print("", said, *tail, sep="\n", file=sys.stderr)  # noqa: T201
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of roll-ups of the run's own: nothing is known before, and the user's is not filled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ICESTATS_CACHE", str(_of_all_workers(tmp_path_factory.getbasetemp()) / "cache"))
+        yield
+
+
+def _of_all_workers(folder: Path) -> Path:
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
 @pytest.fixture(scope="session")
 def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The demo warehouse with its statistics, built by PySpark once for all workers; ICESTATS_HOME points to it."""
     from icestats.cli.command_line import cli
 
-    folder = tmp_path_factory.getbasetemp()
-    home = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "demo"
+    home = _of_all_workers(tmp_path_factory.getbasetemp()) / "demo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ICESTATS_HOME", str(home))
         with home.with_suffix(".lock").open("w") as lock:
