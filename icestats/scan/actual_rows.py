@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pyiceberg.types import NestedField
 
 _Digest = TypeVar("_Digest")
+_PARTS = 64
+"""At least so many parts of files are read one beside the other, where there are as many files."""
+_MOST_FILES_TOGETHER = 16
 
 
 def count_rows(source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter) -> int:
@@ -267,7 +270,10 @@ def _read_files(scan: Any, tasks: Sequence[FileScanTask], row_filter: RowFilter)
 
 
 def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:
-    """Yield what is made of the live rows of files, a part at a time: several files are read at once, none is held."""
+    """Yield what is made of the live rows of files, a part at a time: several files are read at once, none is held.
+
+    Of many files some are taken together: ten filters of a hundred rows cost what they cost of a thousand.
+    """
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.utils.concurrent import ExecutorFactory
@@ -275,11 +281,13 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
     deletes = read_position_deletes(scan.io, tasks)
 
-    def read(task: FileScanTask) -> list[_Digest]:
-        batches = reader._record_batches_from_scan_tasks_and_deletes([task], deletes)
+    def read(some: Sequence[FileScanTask]) -> list[_Digest]:
+        batches = reader._record_batches_from_scan_tasks_and_deletes(some, deletes)
         return [digest(_with_plain_uuids(table)) for table in gather(batches)]
 
-    for found in ExecutorFactory.get_or_create().map(read, tasks):
+    together = min(len(tasks) // _PARTS, _MOST_FILES_TOGETHER) or 1
+    parts = [tasks[start : start + together] for start in range(0, len(tasks), together)]
+    for found in ExecutorFactory.get_or_create().map(read, parts):
         yield from found
 
 
