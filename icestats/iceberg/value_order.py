@@ -25,7 +25,6 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Longs: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Key: TypeAlias = int | bytes
-Comparison = Literal["<", "<=", ">", ">="]
 
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _BYTES = frozenset({"string", "binary", "fixed", "uuid"})
@@ -40,20 +39,34 @@ class Keys:
     """numpy.ndarray of int64, or a pyarrow.BinaryArray; anything where unknown."""
     known: Mask
 
-    def compare(self, operator: Comparison, key: Key) -> Mask:
-        """Say for each row whether its key is known and compares so."""
-        if isinstance(key, int):
-            compared: Mask = _COMPARE[operator][0](self.values, key)
-            return self.known & compared
-        compared = to_numpy(_COMPARE[operator][1](self.values, pa.scalar(key, self.values.type)), null=False)
-        return self.known & compared
+    def count_passed(self, reached: Sequence[Key], exceeded: Sequence[Key]) -> Longs:
+        """Return for each row how many of `reached` its key is at least, and how many of `exceeded` it is above."""
+        if len(reached) + len(exceeded) > _FEW:
+            return self._rank(reached, "right") + self._rank(exceeded, "left")
+        passed = np.zeros(len(self.known), np.int64)
+        for keys, by_number, by_bytes in (
+            (reached, np.greater_equal, pc.greater_equal),
+            (exceeded, np.greater, pc.greater),
+        ):
+            for key in keys:
+                if isinstance(key, int):
+                    passed += by_number(self.values, key)
+                else:
+                    passed += to_numpy(by_bytes(self.values, pa.scalar(key, self.values.type)), null=False)
+        return passed
+
+    def _rank(self, keys: Sequence[Key], side: Literal["left", "right"]) -> Longs:
+        """Return for each row how many keys are below its own, on the right: or equal to it."""
+        if isinstance(self.values, np.ndarray):
+            below, fitting = _fit(keys)
+            return below + np.searchsorted(np.sort(fitting), self.values, side)
+        own, others = self.ranks(Keys(pa.array(keys, pa.binary()), np.ones(len(keys), np.bool_)))
+        return np.searchsorted(np.sort(others), own, side)
 
     def is_within(self, keys: Sequence[Key]) -> Mask:
         """Say for each row whether its key is known and one of some."""
         if isinstance(self.values, np.ndarray):
-            limits = np.iinfo(np.int64)
-            fitting = [key for key in keys if isinstance(key, int) and limits.min <= key <= limits.max]
-            within: Mask = np.isin(self.values, np.array(fitting, np.int64))
+            within: Mask = np.isin(self.values, _fit(keys)[1])
         else:
             within = to_numpy(pc.is_in(self.values, pa.array(keys, self.values.type)), null=False)
         return self.known & within
@@ -92,12 +105,17 @@ class Keys:
         return chosen
 
 
-_COMPARE: dict[str, tuple[Any, Any]] = {
-    "<": (np.less, pc.less),
-    "<=": (np.less_equal, pc.less_equal),
-    ">": (np.greater, pc.greater),
-    ">=": (np.greater_equal, pc.greater_equal),
-}
+_FEW = 32
+"""So many keys are compared one by one."""
+
+
+def _fit(keys: Sequence[Key]) -> tuple[int, Longs]:
+    """Return how many keys are below all 64-bit numbers, and those that are such numbers."""
+    try:
+        return 0, np.array(keys, np.int64)
+    except OverflowError:
+        fitting = [key for key in keys if isinstance(key, int) and -(1 << 63) <= key < 1 << 63]
+        return sum(isinstance(key, int) and key < -(1 << 63) for key in keys), np.array(fitting, np.int64)
 
 
 def _dense_ranks(array: pa.Array) -> Longs:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyiceberg import expressions as e
 from pyiceberg.expressions.visitors import rewrite_not
@@ -18,6 +18,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
 from pyiceberg.table import ManifestGroupPlanner
 
+from icestats.iceberg import value_order
 from tests.planned_tables import FIELDS, VALUES, WORDS, build_table
 
 TABLES = 6
@@ -27,6 +28,13 @@ TABLES = 6
 def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plans")
     return [build_table(folder / str(seed), seed) for seed in range(TABLES)]
+
+
+@pytest.fixture(params=["one by one", "by rank"])
+def _comparison(request, monkeypatch):
+    """Bounds are compared with a few literals one by one, with more by their rank."""
+    if request.param == "by rank":
+        monkeypatch.setattr(value_order, "_FEW", 0)
 
 
 @st.composite
@@ -134,7 +142,8 @@ def _read(name: str, literal: Any) -> Any:
     return float(np.float32(literal)) if name == "real" else literal
 
 
-@settings(max_examples=120)
+@pytest.mark.usefixtures("_comparison")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, TABLES - 1), expression=FILTERS)
 @example(seed=0, expression=e.EqualTo("real", math.inf))
 @example(seed=0, expression=e.NotNull("key"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from icestats.iceberg.types import decode_value, encode_value, find_width, to_arrow_type
-from icestats.iceberg.value_order import build_keys, find_extreme, rank_values
+from icestats.iceberg.value_order import Keys, build_keys, find_extreme, rank_values
 
 ASCENDING = {
     "boolean": [False, True],
@@ -52,6 +52,27 @@ def test_the_first_and_the_last_of_ascending_values_are_found(kind: str):
             assert [shuffled[row]] == sorted(members, key=values.index)[-highest:][:1] if members else row == -1
     width = find_width(kind)
     assert width is None or {len(value) for value in values} == {width}
+
+
+@pytest.mark.parametrize("times", [1, 10])
+@pytest.mark.parametrize("kind", ASCENDING)
+def test_keys_at_or_below_a_bound_are_counted(kind: str, times: int):
+    """However many there are, in any order."""
+    bounds = build_keys(kind, pa.array([encode_value(kind, value) for value in ASCENDING[kind]], pa.binary()))
+    keys = bounds.values.tolist() if isinstance(bounds.values, np.ndarray) else bounds.values.to_pylist()
+    shuffled = [*keys[1::2], *keys[::2]] * times
+    # -0.0 and 0.0 are one after the other, too.
+    assert bounds.count_passed(shuffled, []).tolist() == [times * (place + 1) for place in range(len(keys))]
+    assert bounds.count_passed([], shuffled).tolist() == [times * place for place in range(len(keys))]
+    assert bounds.count_passed(shuffled, shuffled).tolist() == [times * (2 * at + 1) for at in range(len(keys))]
+
+
+@pytest.mark.parametrize("times", [1, 20])
+def test_keys_beyond_all_bounds_are_counted(times: int):
+    bounds = Keys(np.array([-(1 << 63), 0, (1 << 63) - 1]), np.ones(3, np.bool_))
+    keys = [1 << 70, 1 << 63, -(1 << 63), -(1 << 70)] * times
+    assert bounds.count_passed(keys, []).tolist() == [2 * times] * 3
+    assert bounds.count_passed([], keys).tolist() == [times, 2 * times, 2 * times]
 
 
 def test_nothing_but_nulls_has_no_extreme_even_of_a_type_of_a_later_spec():

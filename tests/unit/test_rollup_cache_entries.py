@@ -134,6 +134,19 @@ def test_the_cache_is_bounded(small_table, catalog, load, folder):
     assert len({path.parent for path in left}) == 2
 
 
+def test_the_cache_keeps_as_many_entries_as_it_may(small_table, catalog, load, folder, monkeypatch):
+    """However small they are; tables that have none left have no folder either."""
+    monkeypatch.setattr(rollup_cache, "MOST_ENTRIES", 2)
+    names = [f"db.t{i}" for i in range(4)]
+    for age, name in enumerate(names):
+        catalog.create_table(name, small_table.schema()).append(more_rows(age))
+        read(load(name))
+        (newest,) = set(entries(folder)) - {path for path in entries(folder) if path.stat().st_mtime < 1_000_010}
+        os.utime(newest, (1_000_000 + age, 1_000_000 + age))
+    assert sorted(path.stat().st_mtime for path in entries(folder)) == [1_000_002, 1_000_003]
+    assert sorted(folder.iterdir()) == sorted(path.parent for path in entries(folder))
+
+
 @pytest.mark.parametrize("where", ["a file", "below a file", "no such device"])
 def test_a_folder_that_cannot_be_written_is_no_error(small_table, load, tmp_path, monkeypatch, where):
     (tmp_path / "file").write_text("")

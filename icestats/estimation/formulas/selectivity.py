@@ -20,8 +20,18 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.iceberg.value_order import Floats, Keys, Longs, Mask, to_floats
 from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics, cell_metrics
-from icestats.plan.evaluation.evaluator import covers, meets_any
-from icestats.plan.filters.value_sets import BOTTOM, TOP, All, Interval, Leaf, Tree, ValueSet, close, is_discrete
+from icestats.plan.evaluation.evaluator import count_met, covers, meets_any
+from icestats.plan.filters.value_sets import (
+    NUMBERS,
+    All,
+    Interval,
+    Leaf,
+    Tree,
+    ValueSet,
+    build_set,
+    close,
+    is_discrete,
+)
 from icestats.stats.rollup_cells import known_values
 
 _WITHOUT_WIDTH = frozenset({"string", "uuid", "fixed", "binary"})
@@ -267,31 +277,42 @@ def estimate_uniform(leaf: Leaf, groups: GroupEvidence) -> Selectivity:
 
 def _spread(leaf: Leaf, evidence: ColumnEvidence) -> tuple[Floats, Mask, Mask]:
     """Of a group's values (neither null nor NaN): the estimated share, whether all, whether any can be in the set."""
-    empty = evidence.metrics.valueless
-    shares, covered, touched = np.zeros(len(empty)), np.zeros(len(empty), np.bool_), np.zeros(len(empty), np.bool_)
-    for interval in leaf.values.intervals:
-        if interval.low == BOTTOM and interval.high == TOP:
-            return np.ones(len(empty)), ~covered, ~touched
-        closed = close(interval) if is_discrete(leaf.type) else interval
-        inside = covers(closed, evidence.metrics)
-        meeting = meets_any(ValueSet((closed,)), evidence.metrics)
-        part = np.where(inside, 1.0, np.where(meeting, _width(closed, evidence, leaf.type), 0.0))
-        shares = shares + np.where(evidence.metrics.has_bounds, part, np.nan)
-        covered |= inside
-        touched |= meeting
-    return np.where(empty, 0.0, np.minimum(shares, 1.0)), covered & ~empty, touched & ~empty
+    values, metrics, count = leaf.values, evidence.metrics, len(evidence.null_share)
+    if not values.intervals or values.intervals == NUMBERS.intervals:
+        every = bool(values.intervals)
+        return np.full(count, float(every)), np.full(count, every), np.full(count, every)
+    if is_discrete(leaf.type):
+        values = build_set(close(interval) for interval in values.intervals)
+    covered, touched = covers(values, metrics), meets_any(values, metrics)
+    widths = _add_widths(values.points, values.ranges, leaf.values.gaps, evidence)
+    shares = np.where(covered, 1.0, np.where(touched, np.minimum(widths, 1.0), 0.0))
+    empty = metrics.valueless
+    shares = np.where(empty, 0.0, np.where(metrics.has_bounds, shares, np.nan))
+    return shares, covered & ~empty, touched & ~empty
 
 
-def _width(interval: Interval, evidence: ColumnEvidence, type_text: str) -> Floats:
-    step = 1.0 if is_discrete(type_text) else 0.0
-    if parse_type(type_text).name in _WITHOUT_WIDTH or (interval.is_point and not step):
+def _add_widths(
+    points: tuple[Interval, ...], ranges: tuple[Interval, ...], gaps: tuple[Interval, ...], evidence: ColumnEvidence
+) -> Floats:
+    """Return the share of what lies between the bounds that some intervals take, or all but some gaps."""
+    metrics, type_text = evidence.metrics, evidence.metrics.type
+    if parse_type(type_text).name in _WITHOUT_WIDTH:
         return np.full(len(evidence.null_share), np.nan)
-    lower, upper = (to_floats(type_text, keys) for keys in (evidence.metrics.lower, evidence.metrics.upper))
-    low = lower if len(interval.low) == 1 else np.maximum(lower, float(interval.low[1]))
-    high = upper if len(interval.high) == 1 else np.minimum(upper, float(interval.high[1]))
+    step = 1.0 if is_discrete(type_text) else 0.0
+    lower, upper = (to_floats(type_text, keys) for keys in (metrics.lower, metrics.upper))
+    listed = count_met(ValueSet(gaps or points), metrics)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        width = (high - low + step) / (upper - lower + step)
-    return np.where(np.isfinite(width), np.clip(width, 0.0, 1.0), np.nan)
+        extent = upper - lower + step
+        shares = listed * step / extent
+        if gaps:
+            return 1.0 - shares
+        shares = np.where((listed > 0) & (step == 0.0), np.nan, shares)
+        for one in ranges:
+            low = lower if len(one.low) == 1 else np.maximum(lower, float(one.low[1]))
+            high = upper if len(one.high) == 1 else np.minimum(upper, float(one.high[1]))
+            met = count_met(ValueSet((one,)), metrics) > 0
+            shares = shares + np.where(met, np.clip((high - low + step) / extent, 0.0, 1.0), 0.0)
+    return np.where(np.isfinite(shares), shares, np.nan)
 
 
 def _reason(leaf: Leaf, evidence: ColumnEvidence, estimate: Floats) -> str:

@@ -28,6 +28,7 @@ from icestats.estimation.formulas.selectivity import (
 )
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.iceberg.value_order import Floats, Longs
+from icestats.plan.evaluation.evaluator import count_met
 from icestats.plan.filters.value_sets import (
     BOTTOM,
     TOP,
@@ -252,15 +253,12 @@ def estimate_ndv(leaf: Leaf, distinct: DistinctValues | None, table: GroupEviden
     if distinct is None or evidence is None:
         reason = f"{leaf.text}: no NDV of {leaf.column} is committed"
         return build_selectivity(np.full(1, np.nan), uniform.lower, uniform.upper, (reason,))
-
-    def estimate_part(*intervals: Interval) -> Selectivity:
-        return estimate_uniform(replace(leaf, values=ValueSet(intervals)), table)
-
-    inside = sum(bool(estimate_part(point).upper[0] > 0) for point in points)
+    inside = int(count_met(ValueSet(points), evidence.metrics)[0])
     of_points = min(1.0, inside / max(distinct.count(table, leaf.field_id), 1.0))
     of_values = 1.0 - evidence.null_share - np.nan_to_num(evidence.nan_share, nan=0.0)
     if leaf.values.points:
-        estimate = of_points * of_values + estimate_part(*leaf.values.ranges).estimate
+        ranges = estimate_uniform(replace(leaf, values=ValueSet(leaf.values.ranges)), table)
+        estimate = of_points * of_values + ranges.estimate
     else:
         estimate = (1.0 - of_points) * of_values
     if leaf.values.has_null:

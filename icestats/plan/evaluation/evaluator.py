@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
-from icestats.iceberg.value_order import Comparison, Keys, Mask, literal_keys
+from icestats.iceberg.value_order import Key, Keys, Longs, Mask, literal_keys
 from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
 from icestats.plan.filters.predicates import Condition, Constant, Predicate, find_predicates
-from icestats.plan.filters.value_sets import BOTTOM, NUMBERS, TOP, Cut, Interval, ValueSet, build_values
+from icestats.plan.filters.value_sets import BOTTOM, NUMBERS, TOP, Cut, Interval, ValueSet, build_set, build_values
 
 
 def may_match(values: ValueSet, metrics: ColumnMetrics) -> Mask:
@@ -31,23 +31,25 @@ def may_match(values: ValueSet, metrics: ColumnMetrics) -> Mask:
 
 def must_match(values: ValueSet, metrics: ColumnMetrics) -> Mask:
     """Say for each group whether every row is sure to have one of some values."""
-    inside = metrics.valueless.copy()
-    for interval in values.intervals:
-        inside |= covers(interval, metrics)
     others = (metrics.may_be_null & (not values.has_null)) | (metrics.may_be_nan & (not values.has_nan))
-    return np.asarray(inside & ~others)
+    return np.asarray((metrics.valueless | covers(values, metrics)) & ~others)
 
 
 def meets_any(values: ValueSet, metrics: ColumnMetrics) -> Mask:
     """Say for each group whether a value between its bounds may be in one of the intervals."""
     if metrics.is_exact and (found := _find_listed(values, metrics)) is not None:
         return found
-    met = np.zeros(len(metrics.valueless), np.bool_)
-    for interval in values.intervals:
-        met |= ~(is_above(interval, metrics) | _is_below(interval, metrics))
+    return np.asarray(count_met(values, metrics) > 0)
+
+
+def count_met(values: ValueSet, metrics: ColumnMetrics) -> Longs:
+    """Return for each group how many of the intervals may have a value between its bounds."""
+    first, last = _place_bounds(values, metrics)
+    met = np.maximum((last + 1) // 2 - first // 2, 0)
     if metrics.type == "uuid" and not metrics.is_exact:
-        met |= _meets_by_signed_halves(values, metrics)
-    return met
+        # Java compared them as two signed halves (apache/iceberg#14216).
+        met = np.maximum(met, count_met(*_flip_halves(values, metrics)))
+    return np.asarray(met)
 
 
 def _find_listed(values: ValueSet, metrics: ColumnMetrics) -> Mask | None:
@@ -61,39 +63,37 @@ def _find_listed(values: ValueSet, metrics: ColumnMetrics) -> Mask | None:
     return np.asarray((~within if listed is gaps else within) | ~metrics.lower.known)
 
 
-def is_above(interval: Interval, metrics: ColumnMetrics) -> Mask:
-    """Say for each group whether all its values are above the interval."""
-    return _compare(metrics.lower, (">=", ">"), interval.high, metrics.type, nothing=False)
-
-
-def _is_below(interval: Interval, metrics: ColumnMetrics) -> Mask:
-    """Say for each group whether all its values are below the interval."""
-    return _compare(metrics.upper, ("<", "<="), interval.low, metrics.type, nothing=False)
-
-
-def covers(interval: Interval, metrics: ColumnMetrics) -> Mask:
-    """Say for each group whether all from its lower to its upper bound lies in the interval."""
-    above_low = _compare(metrics.lower, (">=", ">"), interval.low, metrics.type, nothing=True)
-    inside = above_low & _compare(metrics.upper, ("<", "<="), interval.high, metrics.type, nothing=True)
-    if metrics.type == "uuid" and interval not in NUMBERS.intervals:
+def covers(values: ValueSet, metrics: ColumnMetrics) -> Mask:
+    """Say for each group whether all from its lower to its upper bound lies in one of the intervals."""
+    first, last = _place_bounds(values, metrics)
+    # An odd number of ends below a bound: it lies within an interval.
+    inside = (first > last) | ((first == last) & (first % 2 == 1))
+    if metrics.type == "uuid" and values.intervals != NUMBERS.intervals:
         # Between two bounds lie other values in either order.
         inside &= to_numpy(pc.equal(metrics.lower.values, metrics.upper.values), null=False)
-    return inside
+    return np.asarray(inside)
 
 
-def _compare(keys: Keys, operators: tuple[Comparison, Comparison], cut: Cut, type_text: str, *, nothing: bool) -> Mask:
-    """Compare bounds with a cut just below or just above a value; `nothing` is the answer at an open end."""
-    if len(cut) == 1:
-        return np.full(len(keys.known), nothing)
-    least, greatest = literal_keys(type_text, cut[1])
-    return keys.compare(operators[cut[2]], greatest if cut[2] else least)
+def _place_bounds(values: ValueSet, metrics: ColumnMetrics) -> tuple[Longs, Longs]:
+    """Return how many ends of intervals lie below each group's lower bound, and how many below its upper bound.
+
+    A bound that is unknown is below, or above, all ends but the open ones.
+    """
+    ends = [cut for interval in values.intervals for cut in (interval.low, interval.high)]
+    sides: tuple[list[Key], list[Key]] = ([], [])
+    for _, item, side in (cut for cut in ends if len(cut) == 3):
+        sides[side].append(literal_keys(metrics.type, item)[side])
+    always = int(BOTTOM in ends)
+    first, last = (always + keys.count_passed(*sides) for keys in (metrics.lower, metrics.upper))
+    return np.where(metrics.lower.known, first, always), np.where(metrics.upper.known, last, len(ends) - (TOP in ends))
 
 
-def _meets_by_signed_halves(values: ValueSet, metrics: ColumnMetrics) -> Mask:
-    """The same of uuids that compare as two signed halves, as Java compared them (apache/iceberg#14216)."""
-    flipped = replace(metrics, type="fixed[16]", lower=_flip_keys(metrics.lower), upper=_flip_keys(metrics.upper))
-    intervals = tuple(Interval(_flip_cut(one.low), _flip_cut(one.high)) for one in values.intervals)
-    return meets_any(ValueSet(intervals), flipped)
+def _flip_halves(values: ValueSet, metrics: ColumnMetrics) -> tuple[ValueSet, ColumnMetrics]:
+    """Return uuids and their bounds as bytes that compare as two signed halves do."""
+    flipped = [Interval(_flip_cut(one.low), _flip_cut(one.high)) for one in values.intervals]
+    whole = [one if one.low < one.high else NUMBERS.intervals[0] for one in flipped]
+    lower, upper = _flip_keys(metrics.lower), _flip_keys(metrics.upper)
+    return build_set(whole), replace(metrics, type="fixed[16]", lower=lower, upper=upper)
 
 
 def _flip_cut(cut: Cut) -> Cut:
@@ -207,8 +207,8 @@ def _judge(predicate: Predicate, metrics: ColumnMetrics | None, count: int) -> _
     if predicate.operator == "in":
         codes[~met] = Why.NONE_WITHIN
     elif values.intervals:
-        above = is_above(values.intervals[-1], metrics)
-        codes[~met] = np.where(above[~met], Why.ABOVE, Why.BELOW)
+        above, _ = _place_bounds(values, metrics)
+        codes[~met] = np.where(above[~met] == 2 * len(values.intervals), Why.ABOVE, Why.BELOW)
     codes[metrics.valueless] = Why.ALL_NULL_OR_NAN
     return codes
 

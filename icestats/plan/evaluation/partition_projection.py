@@ -27,10 +27,10 @@ from icestats.plan.filters.value_sets import (
     Interval,
     Leaf,
     Tree,
-    ValueSet,
     above,
     below,
     build_leaf,
+    build_set,
     close,
     is_discrete,
 )
@@ -95,7 +95,9 @@ def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: Ic
             if field.source_id != leaf.field_id or known is None or _KNOWN.fullmatch(field.transform) is None:
                 continue
             null, nan = leaf.values.has_null, leaf.values.has_nan
-            inclusive, strict = (ValueSet(tuple(found), null, nan) for found in _project(leaf, field, schema))
+            inclusive, strict = (
+                build_set(found, has_null=null, has_nan=nan) for found in _project(leaf, field, schema)
+            )
             may[own] &= may_match(inclusive, known)
             must[own] |= must_match(strict, known)
             buckets = _bucket_count(field)

@@ -91,21 +91,25 @@ class ValueSet:
         >>> point.union(ValueSet((Interval(above(1), TOP),))).intervals
         (Interval(low=(0, 1, 0), high=(1,)),)
         """
-        return ValueSet(
-            tuple(_united([*self.intervals, *other.intervals])),
-            self.has_null or other.has_null,
-            self.has_nan or other.has_nan,
-        )
+        intervals = (*self.intervals, *other.intervals)
+        return build_set(intervals, has_null=self.has_null or other.has_null, has_nan=self.has_nan or other.has_nan)
 
     def intersection(self, other: ValueSet) -> ValueSet:
         """Return the values of both."""
         pairs = ((a, b) for a in self.intervals for b in other.intervals)
-        cuts = ((max(a.low, b.low), min(a.high, b.high)) for a, b in pairs)
-        return ValueSet(
-            tuple(_united(Interval(low, high) for low, high in cuts if low < high)),
-            self.has_null and other.has_null,
-            self.has_nan and other.has_nan,
-        )
+        intervals = (Interval(max(a.low, b.low), min(a.high, b.high)) for a, b in pairs)
+        return build_set(intervals, has_null=self.has_null and other.has_null, has_nan=self.has_nan and other.has_nan)
+
+
+def build_set(intervals: Iterable[Interval], *, has_null: bool = False, has_nan: bool = False) -> ValueSet:
+    """Return the values of intervals, which may be in any order and overlap.
+
+    Examples
+    --------
+    >>> build_set([Interval(below(4), above(6)), Interval(BOTTOM, above(5)), Interval(above(8), below(8))]).intervals
+    (Interval(low=(-1,), high=(0, 6, 1)),)
+    """
+    return ValueSet(tuple(_united(one for one in intervals if one.low < one.high)), has_null, has_nan)
 
 
 NOTHING: Final = ValueSet(())

@@ -43,8 +43,9 @@ _CACHE_VERSION = 2
 _LEAST_SHARE_WRITTEN = 0.02
 """A part of the manifests that is smaller, in bytes, is read again rather than the whole roll-up written again."""
 MOST_ENTRIES_A_TABLE = 3
+MOST_ENTRIES = 1000
 MOST_CACHE_BYTES = 2 << 30
-"""The least recently used entries are removed beyond this."""
+"""The least recently used entries are removed beyond these."""
 _Key = tuple[str, int, int | None]
 _HEAD = len(MAGIC) + 32 + 32 + 8
 
@@ -273,17 +274,23 @@ def _digest(data: bytes | memoryview) -> bytes:
 
 
 def _remove_oldest(folder: Path) -> None:
-    for path in _newest_first(folder.glob("*.rollup"))[MOST_ENTRIES_A_TABLE:]:
+    for path, _ in _newest_first(folder.glob("*.rollup"))[MOST_ENTRIES_A_TABLE:]:
         _remove(path)
     total = 0
-    for path in _newest_first(folder.parent.glob("*/*")):
-        total += path.stat().st_size
-        if total > MOST_CACHE_BYTES:
+    for count, (path, size_bytes) in enumerate(_newest_first(folder.parent.glob("*/*")), 1):
+        total += size_bytes
+        if total > MOST_CACHE_BYTES or count > MOST_ENTRIES:
             _remove(path)
+    for path in folder.parent.iterdir():
+        # What is not empty stays.
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
-def _newest_first(paths: Iterable[Path]) -> list[Path]:
-    return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+def _newest_first(paths: Iterable[Path]) -> list[tuple[Path, int]]:
+    """Return paths and their sizes."""
+    found = sorted(((path.stat(), path) for path in paths), key=lambda one: one[0].st_mtime, reverse=True)
+    return [(path, status.st_size) for status, path in found]
 
 
 def _remove(path: Path) -> None:
