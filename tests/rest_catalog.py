@@ -17,6 +17,7 @@ class Rest(BaseHTTPRequestHandler):
 
     catalog: SqlCatalog
     requirements: list
+    config: dict
     sent_twice = False
 
     def log_message(self, *_):
@@ -36,7 +37,7 @@ class Rest(BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.path.startswith("/v1/config"):
-            self.answer(200, {"defaults": {}, "overrides": {}})
+            self.answer(200, {"defaults": {}, "overrides": {}, **self.config})
             return
         table = self.catalog.load_table("db.t")
         self.answer_table(table.metadata, table.metadata_location)
@@ -60,13 +61,15 @@ class Rest(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve(backend):
-    """Serve `db.t` of a catalog for the time of a block; gives the server's URI."""
-    handler = type("Handler", (Rest,), {"catalog": backend, "requirements": []})
+def serve(backend, **config):
+    """Serve `db.t` of a catalog for the time of a block, with `defaults` or `overrides`; gives the server's URI."""
+    handler = type("Handler", (Rest,), {"catalog": backend, "requirements": [], "config": config})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = False
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -285,7 +285,11 @@ def _known_catalogs() -> dict[str, Mapping[str, str]]:
     try:
         config = Config()
         catalogs = {name.lower(): config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
-        return {name: {k: str(v) for k, v in properties.items()} for name, properties in catalogs.items()}
+        # PyIceberg takes what is nested, such as `auth`, from its configuration by itself.
+        return {
+            name: {k: str(v) for k, v in properties.items() if not isinstance(v, Mapping)}
+            for name, properties in catalogs.items()
+        }
     except Exception as error:
         raise CatalogError(f"PyIceberg's configuration cannot be read: {one_line(error)}") from error
 
@@ -336,13 +340,12 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
     is_demo = catalog_name == DEMO_CATALOG and properties == demo_catalog_properties()
     if is_demo and not (demo_home() / "catalog.db").exists():
         raise TableNotFoundError(f"the demo warehouse is not built in {demo_home()}: run `icestats demo`")
-    from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NotInstalledError
 
-    from icestats.iceberg.confined_io import confine
+    from icestats.iceberg.confined_io import load_confined
 
     try:
-        catalog = confine(load_catalog(catalog_name, **properties))
+        catalog = load_confined(catalog_name, properties)
     except IcestatsError:
         raise
     except NotInstalledError as error:

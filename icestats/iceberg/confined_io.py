@@ -12,7 +12,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
@@ -21,6 +21,7 @@ from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.types import NestedField
+from pyiceberg.utils.config import Config, merge_config
 
 from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
@@ -117,8 +118,20 @@ def leave_out_defaults(document: Any) -> Any:
     return {name: leave_out_defaults(document[name]) for name in kept}
 
 
-def confine(catalog: Catalog) -> Catalog:
-    """Make a catalog give tables whose FileIO is of the catalog's own properties, and is confined to them."""
+def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
+    """Open a catalog that gives tables whose FileIO is of the catalog's own properties, and is confined to them.
+
+    Which classes that takes is said by the user's properties and configuration, not by a REST catalog's server.
+    """
+    known: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
+    uri = str(known.get("uri", ""))
+    kind = str(known.get("type") or ("rest" if uri.startswith("http") else ""))
+    if uri and kind.lower() == "rest" and "py-catalog-impl" not in properties:
+        from pyiceberg.catalog.rest import RestCatalog
+
+        # It makes objects of classes while it is opened.
+        return _confined_class(RestCatalog)(name, **known)
+    catalog = load_catalog(name, **properties)
     catalog.__class__ = _confined_class(type(catalog))
     return catalog
 
@@ -163,7 +176,7 @@ class _Confined(Catalog):
 
     def _load_file_io(self, properties: Mapping[str, str] | None = None, location: str | None = None) -> FileIO:
         given = (properties or {}) if self._is_server else {}
-        io = super()._load_file_io({k: v for k, v in given.items() if not k.endswith("impl")}, location)
+        io = super()._load_file_io({k: v for k, v in given.items() if not _names_code(k)}, location)
         return io if location is None else ConfinedFileIO(io, location)
 
     def _convert_orm_to_iceberg(self, row: Any) -> Table:
@@ -183,11 +196,21 @@ class _ConfinedServer(_Confined):
 
     _is_server = True
 
+    def _fetch_config(self) -> None:
+        own = {name: value for name, value in self.properties.items() if _names_code(name)}
+        super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
+        self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
+
     def _response_to_table(self, identifier: tuple[str, ...], response: Any) -> Table:
         bare = response.metadata.model_copy(update={"properties": {}})
         table: Table = super()._response_to_table(identifier, response.model_copy(update={"metadata": bare}))  # type: ignore[misc]  # of REST catalogs
         table.metadata = response.metadata
         return table
+
+
+def _names_code(name: str) -> bool:
+    """Whether a property says which class to import: `py-io-impl`, and of `auth` one of its parts."""
+    return name.endswith("impl") or name == "auth"
 
 
 @functools.cache

@@ -9,7 +9,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import icestats
@@ -18,6 +20,7 @@ from icestats.cli.command_line import cli
 from icestats.iceberg.catalog import load_iceberg_table, open_source
 from icestats.iceberg.reach import check_reach
 from icestats.iceberg.storage import local_path
+from tests.rest_catalog import serve
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -138,6 +141,36 @@ def test_file_io_is_of_the_users_properties_alone(rewrite, catalog_properties, b
         assert properties["s3.endpoint"] == own["s3.endpoint"]
         assert "theirs" not in properties.values()
         assert properties.get("uri") == (None if by == "location" else catalog_properties["uri"])
+
+
+@pytest.mark.parametrize("part", ["defaults", "overrides"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"py-io-impl": f"{__name__}.Mark"},
+        {"auth": {"type": "custom", "impl": f"{__name__}.Mark", "custom": {}}},
+        {"auth": {"type": f"{__name__}.Mark"}},
+    ],
+    ids=["FileIO", "auth", "type of auth"],
+)
+def test_a_server_names_no_class_to_run(catalog, part, named):
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2, 3]}))
+    with serve(catalog, **{part: {**named, "s3.region": "theirs"}}) as uri:
+        table = icestats.load("db.t", catalog={"type": "rest", "uri": uri, "s3.endpoint": "mine"})
+        assert table.estimate("id = 1", actual=True).actual == 1
+    assert table._source.storage.properties["s3.region"] == "theirs"
+
+
+def test_the_users_configuration_names_how_to_ask_a_server(catalog, tmp_path, monkeypatch):
+    """What is nested there is PyIceberg's to read; a server changes none of it."""
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    with serve(catalog, overrides={"auth": {"type": f"{__name__}.Mark"}}) as uri:
+        known = {
+            "lake": {"type": "rest", "uri": uri, "auth": {"type": "basic", "basic": {"username": "", "password": ""}}}
+        }
+        (tmp_path / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": known}))
+        monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+        assert icestats.load("lake.db.t").snapshot is None
 
 
 class _Requests(BaseHTTPRequestHandler):

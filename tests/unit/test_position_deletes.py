@@ -13,7 +13,8 @@ from pyroaring import BitMap
 
 import icestats
 from icestats.iceberg.catalog import load_iceberg_table
-from icestats.scan import position_deletes
+from icestats.iceberg.types import decode_value
+from icestats.scan import actual_rows, position_deletes
 from icestats.scan.actual_rows import map_rows
 from icestats.scan.position_deletes import read_position_deletes, read_vectors
 from icestats.scan.scan_job import Sizes
@@ -102,6 +103,23 @@ def test_deletes_of_a_file_that_was_added_again_do_not_apply(catalog: SqlCatalog
     assert table.estimate_workload(["id >= 0"]).answers[0].actual == 19
     found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
     assert found.row_count == 19
+
+
+@pytest.mark.parametrize("parts", [1, 3, 64])
+def test_files_that_are_read_together_lose_their_own_rows(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    """Of seven files, seven, two and one at a time; the deletes of one are no other's."""
+    monkeypatch.setattr(actual_rows, "_PARTS", parts)
+    made = catalog.create_table("db.together", pa.schema([("id", pa.int64())]), properties={"format-version": "2"})
+    for first in range(7):
+        made.append(pa.table({"id": pa.array(range(first * 10, first * 10 + 10), pa.int64())}))
+    files = sorted(list_data_files(made), key=lambda file: decode_value("long", file.lower_bounds[1]))
+    delete_positions(made, [(files[place], row) for place, row in ((0, 0), (3, 1), (3, 2), (6, 9))])
+    table = icestats.load(made.metadata_location)
+    filters = {"id < 10": 9, "id between 30 and 39": 8, "id >= 60": 9, "id in (0, 31, 32, 69)": 0, "id >= 0": 66}
+    answers = table.estimate_workload(list(filters)).answers
+    assert {answer.row_filter: answer.actual for answer in answers} == filters
 
 
 def test_positions_beyond_what_a_file_may_expand_to_are_not_read(
