@@ -44,6 +44,10 @@ from icestats.errors import FilterError
 _Adapt = Callable[[Any], Any]
 _ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LISTED = re.compile(r"""'[^']*'|"[^"]*"|(?P<list>\bin\s*\([-+\d.,\s]*\))""", re.IGNORECASE)
+"""What is quoted, or a list of numbers."""
+_WHOLE_NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
+_MOMENT_PART = re.compile(r"(year|month|day|hour|minute|second)\b.* (must be in|out of range)\b.*")
 _MOST_READ, _MOST_COMMAS = 100_000, 10_000
 """Of a filter as text: PyIceberg's parser takes seconds for these, and for a list the square of its length."""
 _MOST_VALUES = 20_000
@@ -116,7 +120,7 @@ def parse_row_filter(
         if not text.strip():
             raise FilterError('the filter is empty: expected one such as "price < 3 and device_id = 74"', text)
         try:
-            expression = parser.parse(text)
+            expression = _parse(text)
         except ParseException as error:
             where = _near(text, error.loc)
             raise FilterError(f"the filter {_shown(text)} cannot be read at {where}: {_EXPECTED}", text) from error
@@ -140,6 +144,17 @@ def parse_row_filter(
     except (ValueError, TypeError, ArithmeticError) as error:
         raise FilterError(_explain(text, error, schema, unreadable), text) from error
     return expression
+
+
+def _parse(text: str) -> BooleanExpression:
+    try:
+        return parser.parse(text)
+    except ParseException:
+        # PyIceberg's lists have whole numbers, or numbers with a point, and not both.
+        pointed = _LISTED.sub(lambda one: _WHOLE_NUMBER.sub(r"\g<0>.0", one[0]) if one["list"] else one[0], text)
+        if pointed == text:
+            raise
+        return parser.parse(pointed)
 
 
 def _shown(text: str) -> str:
@@ -180,6 +195,17 @@ def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Map
             about = f"the filter {_shown(text)} is about {name!r}, of type {kind}"
             return f"{about}, which cannot be filtered: filter by {names}"
         return f"the filter {_shown(text)} names no column {name!r}: the table has {names}"
+    if isinstance(error, InvalidOperation):
+        message = "a decimal column is compared with text that is no number"
+    return f"the filter {_shown(text)} does not fit the schema: {_reword(message)}"
+
+
+def _reword(message: str) -> str:
+    """Return what PyIceberg says of a value that does not fit its column, with what to give instead."""
+    if message.startswith("Could not find accessor"):
+        return "values in lists and maps cannot be filtered by; expected top-level columns or fields of structs"
+    if _MOMENT_PART.fullmatch(message):
+        return f"{message}; give {_EXAMPLES['timestamp']}"
     match = re.fullmatch(r"Cannot convert (\w+)Literal into (.+?)(?:, different length: (\d+) <> (\d+))?", message)
     if match:
         kind, type_text = _KINDS.get(match.group(1), match.group(1)), match.group(2)
@@ -196,11 +222,7 @@ def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Map
     if match:
         example = _EXAMPLES["timestamp" if match.group(1) else "timestamptz"]
         message = f"{match.group(2)!r:.60} is no time; give {example}"
-    if isinstance(error, InvalidOperation):
-        message = "a decimal column is compared with text that is no number"
-    elif message.startswith("Could not find accessor"):
-        message = "values in lists and maps cannot be filtered by; expected top-level columns or fields of structs"
-    return f"the filter {_shown(text)} does not fit the schema: {message}"
+    return message
 
 
 def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
