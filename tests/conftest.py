@@ -37,6 +37,8 @@ def _wait_for_no_disk(connection: Any, _record: Any) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Show where each thread is when the run is ended from outside; pytest captures stderr only later."""
     faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
+    # Shells start what is to run in the background with the signal ignored, and so would be all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # From scripts/spark_archive.py: a session starts with half of the CPU. Where there is none, Java does without.
     archive = f"-XX:SharedArchiveFile={sys.prefix}/spark.jsa"
     options = (

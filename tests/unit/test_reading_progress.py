@@ -117,9 +117,6 @@ from icestats.read.rollups.rollup_cache import read_cached_rollups
 table = icestats.load(sys.argv[1])
 work = manifests_to_read(table.manifest_files()), table.metadata, table._source.storage, table.schema
 
-# Shells start what is to run in the background with the signal ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 # A pause would last for ever if the signal came just before it.
 def wait_for_the_signal(done, total):
     print("reading", flush=True)
