@@ -7,8 +7,7 @@ import { CopyButton } from "./buttons.js";
 import { useDebounced, useLink, useMessages, useMood, useOwned, useTrait } from "./hooks.js";
 import { unbroken } from "./unbroken.js";
 
-const TYPING_MS = 150;
-const COMPLETING_MS = 60;
+const PAUSE_MS = 60;
 const CLEAR = "Clear filter and selection";
 const MOODS = {
   "": "",
@@ -57,12 +56,12 @@ export function FilterBar() {
   const items = fits ? found.items : [];
 
   const close = () => (setFound(null), setActive(-1));
-  const typing = useDebounced((/** @type {string} */ typed) => setText(typed, link.act("query.type", { text: typed })), TYPING_MS);
+  const typing = useDebounced((/** @type {string} */ typed) => setText(typed, link.act("query.type", { text: typed })), PAUSE_MS);
   const completing = useDebounced(() => {
     if (!input.current) return;
     asked.current = { number: asked.current.number + 1, text: input.current.value, cursor: cursorOf(input.current) };
     link.act("query.complete", { ...asked.current });
-  }, COMPLETING_MS);
+  }, PAUSE_MS);
   const type = (/** @type {string} */ typed) => {
     // Theirs until it has been sent, and the kernel has heard of it.
     setText(typed, Infinity);

@@ -28,10 +28,10 @@ async function offer(/** @type {number} */ start, /** @type {string[]} */ ...tex
 
 test("what is typed is sent once a person pauses, and at once by Enter", async () => {
   await page.type(INPUT, "pri");
-  await pass(100);
+  await pass(40);
   await page.type(INPUT, "price < 3");
   assert.deepEqual(page.sent("query.type"), []);
-  await pass(150);
+  await pass(60);
   assert.deepEqual(page.sent("query.type"), [{ text: "price < 3" }]);
   await page.type(INPUT, "price < 4");
   await page.press(INPUT, "Enter");
@@ -42,12 +42,12 @@ test("what is typed is sent once a person pauses, and at once by Enter", async (
 
 test("the kernel's answer to what was typed before does not replace what is typed now", async () => {
   await page.type(INPUT, "pri");
-  await pass(150);
+  await pass(60);
   await page.type(INPUT, "price");
   await page.set("query", { text: "pri" });
   await page.hear();
   assert.equal(page.find(INPUT).value, "price");
-  await pass(150);
+  await pass(60);
   await page.set("query", { text: "price" });
   await page.hear();
   await page.set("query", { text: "price < 3 and day = 4" });
@@ -61,7 +61,7 @@ test("Tab completes the word that was begun, and types on", async () => {
   await page.press(INPUT, "Tab");
   assert.equal(page.find(INPUT).value, "price");
   assert.equal(page.find(INPUT).selectionStart, 5);
-  await pass(150);
+  await pass(60);
   assert.deepEqual(page.sent("query.type").at(-1), { text: "price" });
 });
 

@@ -1862,8 +1862,7 @@ function Side({ block }) {
 }
 
 // src/filter_bar.js
-var TYPING_MS2 = 150;
-var COMPLETING_MS = 60;
+var PAUSE_MS = 60;
 var CLEAR = "Clear filter and selection";
 var MOODS = {
   "": "",
@@ -1913,12 +1912,12 @@ function FilterBar() {
   const fits = found !== null && text.startsWith(found.before) && text.slice(found.before.length).endsWith(found.after);
   const items = fits ? found.items : [];
   const close = () => (setFound(null), setActive(-1));
-  const typing = useDebounced((typed) => setText(typed, link.act("query.type", { text: typed })), TYPING_MS2);
+  const typing = useDebounced((typed) => setText(typed, link.act("query.type", { text: typed })), PAUSE_MS);
   const completing = useDebounced(() => {
     if (!input.current) return;
     asked.current = { number: asked.current.number + 1, text: input.current.value, cursor: cursorOf(input.current) };
     link.act("query.complete", { ...asked.current });
-  }, COMPLETING_MS);
+  }, PAUSE_MS);
   const type = (typed) => {
     setText(typed, Infinity);
     typing.later(typed);
