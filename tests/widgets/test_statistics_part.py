@@ -59,7 +59,7 @@ def test_the_matrix_says_of_each_column_what_there_is(part: Part) -> None:
         "missing +"
     ] * 5
     assert {row["statistic"]: row["state"] for row in find_rows(part, "own")} == {
-        "row counts": "fresh, 4 of 6",
+        "row counts": "fresh 4/6",
         "partition statistics file": "missing +",
         "manifest statistics": "missing +",
         "statistics files": "0 files, 0 B",

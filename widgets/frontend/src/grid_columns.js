@@ -13,6 +13,9 @@ const LEAST_TEXT_SHARE = 2 / 3;
 /** @param {string} width */
 export const leastPixels = (width) => parseInt(/\d+/.exec(width)?.[0] ?? "60", 10);
 
+/** @param {string[]} widths */
+const sumLeast = (widths) => widths.reduce((sum, width) => sum + leastPixels(width), 0);
+
 /**
  * A column's width, but at least as much as its numbers need: they are not cut.
  * @param {SeenColumn} seen
@@ -35,11 +38,25 @@ const spareText = (pixels) => Math.max(0, pixels - Math.max(LEAST_TEXT_PIXELS, L
  * @param {number} room
  */
 export function squeeze(widths, seen, room) {
-  const excess = widths.reduce((sum, width) => sum + leastPixels(width), 0) - room;
+  const excess = sumLeast(widths) - room;
   const spare = widths.map((width, place) => (seen[place].column.align === "end" ? 0 : spareText(leastPixels(width))));
   const whole = spare.reduce((sum, pixels) => sum + pixels, 0);
   if (excess <= 0 || excess > whole) return widths;
   return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - (spare[place] * excess) / whole))));
+}
+
+/**
+ * The columns that there is room for, with their widths: where all are too wide together, those go that need not be seen at once.
+ * @param {SeenColumn[]} seen
+ * @param {Row[]} rows
+ * @param {number} room
+ * @param {boolean} isChosen   by a person: none goes
+ */
+export function fitColumns(seen, rows, room, isChosen) {
+  const fit = (/** @type {SeenColumn[]} */ some) => squeeze(some.map((one) => fitNumbers(one, rows)), some, room);
+  const [all, fewer] = [fit(seen), seen.filter(({ column }) => !column.roomy)];
+  const rest = fit(fewer);
+  return !isChosen && sumLeast(all) > room && sumLeast(rest) <= room ? { seen: fewer, widths: rest } : { seen, widths: all };
 }
 
 /**
@@ -51,15 +68,18 @@ export function squeeze(widths, seen, room) {
 export function useColumns({ columns, rows }, act, room) {
   const [shown, setShown] = useOwned(columns.filter((column) => !column.hidden).map((column) => column.name));
   const [widths, setWidths] = useState(/** @type {Record<string, number>} */ ({}));
-  const seen = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
-  const wanted = seen.map((one) => (widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows)));
-  const fitted = Object.keys(widths).length ? wanted : squeeze(wanted, seen, room);
+  const [isChosen, setChosen] = useState(false);
+  const wanted = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
+  const fitted = fitColumns(wanted, rows, room, isChosen);
+  const seen = fitted.seen;
+  const own = seen.map((one) => (widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows)));
+  const template = Object.keys(widths).length ? own : fitted.widths;
   return {
     seen,
-    shown,
-    template: fitted.join(" "),
-    least: fitted.reduce((sum, width) => sum + leastPixels(width), 0),
-    choose: (/** @type {string[]} */ names) => setShown(names, act("columns", { names })),
+    shown: seen.map(({ column }) => column.name),
+    template: template.join(" "),
+    least: sumLeast(template),
+    choose: (/** @type {string[]} */ names) => (setChosen(true), setShown(names, act("columns", { names }))),
     resize: (/** @type {string} */ name, /** @type {number} */ pixels) => setWidths({ ...widths, [name]: pixels }),
   };
 }

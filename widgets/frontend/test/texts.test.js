@@ -3,7 +3,7 @@ import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { squeeze } from "../src/grid_columns.js";
+import { fitColumns, squeeze } from "../src/grid_columns.js";
 import { splitMiddle } from "../src/middle.js";
 import { fileName } from "../src/saving.js";
 import { buildTsv, quote } from "../src/tsv.js";
@@ -46,4 +46,18 @@ test("text gives way where columns are a little too wide together, numbers do no
   assert.equal(squeeze(widths, seen, 418), widths);
   assert.deepEqual(squeeze(widths, seen, 343), ["minmax(140px,1fr)", "100px", "minmax(102px,2fr)"]);
   assert.equal(squeeze(widths, seen, 300), widths);
+});
+
+test("a column that need not be seen at once goes where there is no room for all, but none that a person has chosen", () => {
+  const seen = /** @type {import("../src/grid_columns.js").SeenColumn[]} */ ([
+    { column: { name: "a", title: "", width: "minmax(120px,1fr)" }, place: 0 },
+    { column: { name: "b", title: "", width: "100px", align: "end" }, place: 1 },
+    { column: { name: "c", title: "", width: "120px", roomy: true }, place: 2 },
+  ]);
+  const names = (/** @type {number} */ room, isChosen = false) => fitColumns(seen, [], room, isChosen).seen.map(({ column }) => column.name);
+  for (const room of [340, 300]) assert.deepEqual(names(room), ["a", "b", "c"]);
+  for (const room of [220, 190]) assert.deepEqual(names(room), ["a", "b"]);
+  // Where fewer columns do not fit either, all are there, and are scrolled to.
+  assert.deepEqual(names(100), ["a", "b", "c"]);
+  assert.deepEqual(names(190, true), ["a", "b", "c"]);
 });

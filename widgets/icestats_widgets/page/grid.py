@@ -132,7 +132,8 @@ class Grid:
     label : str
         What a screen reader says.
     columns : sequence of dict
-        `name`, `title`, `width` (as in CSS grid), and optionally `align`, `sortable`, `about`, `hidden`.
+        `name`, `title`, `width` (as in CSS grid), and optionally `align`, `sortable`, `about`, `hidden`,
+        `roomy`: left out where there is no room for all.
     is_tree : bool
         Whether rows can be opened.
     most_rows : int

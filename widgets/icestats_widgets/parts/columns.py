@@ -28,7 +28,7 @@ _COLUMNS = (
     {"name": "ndv", "title": "distinct", "width": "minmax(84px,.6fr)", "align": "end"},
     {"name": "lower", "title": "lower bound", "width": "minmax(96px,1fr)"},
     {"name": "upper", "title": "upper bound", "width": "minmax(96px,1fr)"},
-    {"name": "common", "title": "most common", "width": "minmax(120px,1fr)", "sortable": False,
+    {"name": "common", "title": "most common", "width": "minmax(120px,1fr)", "sortable": False, "roomy": True,
      "about": "the most common values, each with its share of all rows"},
     {"name": "median", "title": "median", "width": "minmax(96px,1fr)", "hidden": True,
      "about": "the median, and below it the quartiles: half of the values lie between them"},

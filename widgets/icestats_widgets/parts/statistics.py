@@ -36,9 +36,9 @@ from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, 
 from icestats_widgets.state import ExplorerState
 
 _MATRIX = (
-    {"name": "column", "title": "column", "width": "minmax(96px,1fr)"},
+    {"name": "column", "title": "column", "width": "minmax(104px,1fr)"},
     *(
-        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(110px,1fr)"}
+        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(80px,1fr)"}
         for name, kind in OF_COLUMNS.items()
     ),
 )
@@ -108,7 +108,7 @@ class StatisticsPart(Part):
         words = ("fresh", "behind", "missing", "ignored", "that nothing gives")
         counts = [f"{self._counts[word]:,} {word}" for word in words if self._counts[word]]
         ignored = self._counts["ignored"] and not self.state.engine
-        shares = "; “3 of 6”: so many engines read it" if ignored else ""
+        shares = "; “3/6”: 3 of 6 engines read it" if ignored else ""
         return f"{whose}: {', '.join(counts)}{shares}.\nClick a cell for its source, a gap to compute it."
 
     def to_arrow(self) -> pa.Table | None:
@@ -226,7 +226,7 @@ class StatisticsPart(Part):
         if standing.ignored_by:
             self._counts["ignored"] += 1
             readers = standing.user_count - len(standing.ignored_by)
-            text += f", {readers} of {standing.user_count}" if standing.word == "fresh" else ""
+            text += f" {readers}/{standing.user_count}" if standing.word == "fresh" else ""
             about.append(
                 f"ignored by {', '.join(standing.ignored_by)}, of {counted(standing.user_count, 'engine')} that use it"
             )

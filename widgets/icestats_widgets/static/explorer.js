@@ -1423,6 +1423,7 @@ var PADDING_PIXELS = 14;
 var LEAST_TEXT_PIXELS = 84;
 var LEAST_TEXT_SHARE = 2 / 3;
 var leastPixels = (width) => parseInt(/\d+/.exec(width)?.[0] ?? "60", 10);
+var sumLeast = (widths) => widths.reduce((sum, width) => sum + leastPixels(width), 0);
 function fitNumbers({ column: { width, align }, place }, rows) {
   if (align !== "end") return width;
   const longest = rows.reduce((most, { cells }) => Math.max(most, cells[place]?.t?.length ?? 0), 0);
@@ -1431,11 +1432,17 @@ function fitNumbers({ column: { width, align }, place }, rows) {
 }
 var spareText = (pixels) => Math.max(0, pixels - Math.max(LEAST_TEXT_PIXELS, LEAST_TEXT_SHARE * pixels));
 function squeeze(widths, seen, room) {
-  const excess = widths.reduce((sum, width) => sum + leastPixels(width), 0) - room;
+  const excess = sumLeast(widths) - room;
   const spare = widths.map((width, place) => seen[place].column.align === "end" ? 0 : spareText(leastPixels(width)));
   const whole = spare.reduce((sum, pixels) => sum + pixels, 0);
   if (excess <= 0 || excess > whole) return widths;
   return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - spare[place] * excess / whole))));
+}
+function fitColumns(seen, rows, room, isChosen) {
+  const fit = (some) => squeeze(some.map((one) => fitNumbers(one, rows)), some, room);
+  const [all, fewer] = [fit(seen), seen.filter(({ column }) => !column.roomy)];
+  const rest = fit(fewer);
+  return !isChosen && sumLeast(all) > room && sumLeast(rest) <= room ? { seen: fewer, widths: rest } : { seen, widths: all };
 }
 function useColumns({ columns, rows }, act, room) {
   const [shown, setShown] = useOwned(columns.filter((column) => !column.hidden).map((column) => column.name));
@@ -1443,15 +1450,18 @@ function useColumns({ columns, rows }, act, room) {
     /** @type {Record<string, number>} */
     {}
   );
-  const seen = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
-  const wanted = seen.map((one) => widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows));
-  const fitted = Object.keys(widths).length ? wanted : squeeze(wanted, seen, room);
+  const [isChosen, setChosen] = d2(false);
+  const wanted = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
+  const fitted = fitColumns(wanted, rows, room, isChosen);
+  const seen = fitted.seen;
+  const own = seen.map((one) => widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows));
+  const template = Object.keys(widths).length ? own : fitted.widths;
   return {
     seen,
-    shown,
-    template: fitted.join(" "),
-    least: fitted.reduce((sum, width) => sum + leastPixels(width), 0),
-    choose: (names) => setShown(names, act("columns", { names })),
+    shown: seen.map(({ column }) => column.name),
+    template: template.join(" "),
+    least: sumLeast(template),
+    choose: (names) => (setChosen(true), setShown(names, act("columns", { names }))),
     resize: (name, pixels) => setWidths({ ...widths, [name]: pixels })
   };
 }
