@@ -8,7 +8,8 @@ LICENCES := MIT;BSD;Apache;ISC;PSF;Python Software Foundation;MPL;Mozilla;CC0;Ar
 LICENCE_UNNAMED := atheris axe-playwright-python
 FRONT := widgets/frontend
 MODULES := $(FRONT)/node_modules/.package-lock.json
-WORKERS := -n logical --maxprocesses=4 --no-loadscope-reorder
+# Three for two cores: one waits for a JVM or a browser much of the time.
+WORKERS := -n 3 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help python java java+chromium+libatomic install demo lab app docs pictures front test test-quick test-matrix interop soak fuzz oldest lock audit dist lint format bench clean

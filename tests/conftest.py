@@ -62,10 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneSessionAWorker(LoadScopeScheduling):
-    """All of Spark on one worker of xdist, all of the browser on one; each notebook anywhere, other tests by module."""
+    """All that shares a Spark session on one worker of xdist, all of the browser on one; the rest by module."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, folder = nodeid.partition("::")[0], Path(nodeid).parts[1]
+        if "own_jvms" in path:
+            return path
         return {"spark": "spark", "docs": "spark", "browser": "browser", "notebooks": nodeid}.get(folder, path)
 
 
