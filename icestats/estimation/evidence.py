@@ -85,6 +85,8 @@ from icestats.stats.table_statistics import PartitionKey
 from icestats.stats.theta import ThetaSketch
 
 _Read = TypeVar("_Read")
+_MOST_LOOKUPS = 100_000
+"""Of the parts of a filter in the sketches of partitions: some two seconds."""
 _LIVE = ("record_count", "file_size_in_bytes", "live_file_count")
 
 
@@ -395,6 +397,8 @@ class Evidence:
         places : numpy.ndarray of int64
             Which of `read_partitions` they are.
         """
+        if (unknown := _refuse_long(leaf, len(places))) is not None:
+            return unknown
         wanted = self.reader.schema.find(leaf.column)
         column = self._read_once(PARTITION_SKETCHES, wanted, self._read_index)
         if column is None:
@@ -422,6 +426,8 @@ class Evidence:
 
         A partition whose common values have not been kept is unknown.
         """
+        if (refused := _refuse_long(leaf, len(places))) is not None:
+            return refused
         column = self._read_once(PARTITION_SKETCHES, self.reader.schema.find(leaf.column), self._read_index)
         entries = {} if column is None else column.entries
         keys = [self._partition_keys[place] for place in places.tolist()]
@@ -506,6 +512,16 @@ def _choose(groups: pa.Table, cells: pa.Table, chosen: Mask, width: int) -> tupl
     if chosen.all():
         return groups, cells
     return groups.filter(pa.array(chosen)), cells.filter(pa.array(np.repeat(chosen, width)))
+
+
+def _refuse_long(leaf: Leaf, partition_count: int) -> Sketched | None:
+    count = len(leaf.values.intervals)
+    if count * partition_count <= _MOST_LOOKUPS:
+        return None
+    reason = (
+        f"{leaf.column}: {count:,} values or ranges are too many to look up in each of {partition_count:,} partitions"
+    )
+    return Sketched(build_unknown(reason, partition_count))
 
 
 def _build_distribution(entry: PartitionEntry, sketches: Mapping[PartitionKey, KllSketch]) -> Distribution | None:

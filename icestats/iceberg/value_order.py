@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -265,6 +266,7 @@ def rank_values(values: pa.Array) -> Longs:
     return _dense_ranks(pc.if_else(pa.array(is_null), pa.scalar(None, plain.type), plain))
 
 
+@lru_cache(1 << 16)
 def literal_keys(type_text: str, item: Any) -> tuple[Key, Key]:
     """Return the least and the greatest key of the values that equal a literal: they differ for zero alone.
 

@@ -15,6 +15,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import icestats
 from icestats.commit.table_statistics_blobs import fit_partition_sketches
+from icestats.estimation import evidence
 from icestats.read.puffin.committed_partitions import read_partition_index
 from icestats.scan.scan_job import Sizes
 from icestats.stats.frequent_items import FrequentItems, find_size_limit, read_frequent_values
@@ -95,6 +96,22 @@ def test_a_value_has_the_rows_of_the_partition_that_is_asked_for(table):
         assert found["combined"].rows == found.actual
         assert found["frequent-items"].rows != found.actual
     assert found[SOURCE].bound.startswith("certain: ")
+
+
+@pytest.mark.parametrize("row_filter", ["number in (1, 3, 5, 7, 9)", "number not in (1, 3, 5, 7)"])
+def test_a_list_too_long_for_all_partitions_is_left_to_other_sources(table, monkeypatch, row_filter):
+    found = table.estimate(row_filter, actual=True)
+    for source in (SOURCE, "kll-by-partition"):
+        assert found[source].rows is not None
+    monkeypatch.setattr(evidence, "_MOST_LOOKUPS", 5 * DAYS - 1)
+    again = table.estimate(row_filter, actual=True)
+    for source in (SOURCE, "kll-by-partition"):
+        assert again[source].rows is None
+        assert (
+            f"number: 5 values or ranges are too many to look up in each of {DAYS} partitions" in again[source].reason
+        )
+    assert again["combined"].rows_lower <= found.actual <= again["combined"].rows_upper
+    assert again["combined"].q_error <= 2
 
 
 def test_common_values_of_selected_partitions_are_those_of_their_rows(table):
