@@ -57,7 +57,7 @@ _MOST_CHARACTERS = 200
 _DIGITS = Context(prec=100)
 _MOST_LEVELS = 100
 """PyIceberg binds, projects and prints a filter by recursions that Python ends at some 150 levels and more."""
-_EXPECTED = "expected comparisons such as price < 3 or name is not null, joined by and, or, not"
+_EXPECTED = "expected comparisons such as price < 3, day >= '2026-09-30' or name in ('a', 'b'), joined by and, or, not"
 _EXAMPLES = {
     "boolean": "true or false",
     "date": "a date such as '2026-09-30'",
