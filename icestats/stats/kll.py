@@ -6,8 +6,9 @@ batches, and a check of the bytes before they are used. Source: DataSketches KLL
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, Final
@@ -35,6 +36,7 @@ from icestats.stats.kll_layout import (
 TEXT_LENGTH: Final = 256
 """The number of characters that a sketch keeps of a string: neighbours become equal, and no value is below its own."""
 
+_MERGED_K = 4096
 _MOST_KEPT = 30_000
 _PATIENCE = 16
 _NUMBERS_BATCH = 1 << 20
@@ -85,7 +87,7 @@ class KllSketch:
     (3, 1, 3, [2])
     """
 
-    __slots__ = ("_contents", "_patience", "_random", "_view", "item_type", "k")
+    __slots__ = ("_contents", "_error", "_patience", "_random", "_view", "item_type", "k")
 
     def __init__(self, item_type: str, k: int = 200) -> None:
         if item_type not in ITEM_TYPES:
@@ -98,6 +100,7 @@ class KllSketch:
         # ends, and what is only read needs none.
         self._contents: KllEngine | KllLayout = empty_layout(item_type, k)
         self._view: _View | None = None
+        self._error: float | None = None
         # The number of batches to wait before sorting texts is tried again.
         self._patience = 0
         self._random: np.random.Generator | None = None
@@ -105,7 +108,7 @@ class KllSketch:
     @property
     def _engine(self) -> KllEngine:
         if isinstance(self._contents, KllLayout):
-            self._contents, self._view = KllEngine(self._contents), None
+            self._contents, self._view, self._error = KllEngine(self._contents), None, None
         return self._contents
 
     @property
@@ -248,7 +251,7 @@ class KllSketch:
         layout = self._layout
         if len(layout.levels) == 1:
             return 0.0
-        return find_rank_error(layout.min_k)
+        return find_rank_error(layout.min_k) if self._error is None else self._error
 
     def quantiles(self, ranks: Sequence[float]) -> list[Any]:
         """Return the quantile of each rank: the smallest value such that this share of all values is not above it.
@@ -341,6 +344,42 @@ class KllSketch:
 
     def __reduce__(self) -> tuple[object, ...]:
         return KllSketch.from_bytes, (self.item_type, self.to_bytes())
+
+
+def merge_parts(item_type: str, parts: Iterable[KllSketch]) -> KllSketch:
+    """Merge sketches of different rows, which err independently: together they err less than each of them.
+
+    Parameters
+    ----------
+    item_type : str
+        Of all of them.
+    parts : iterable of KllSketch
+        Sketches that were made apart; each is read once.
+
+    Returns
+    -------
+    KllSketch
+        Its `rank_error`, as long as nothing is added to it, is the root of the sum of the squares of the parts' errors,
+        each times its number of values, as a share of all values; where merging left values out, and the error of a
+        sketch of its own size.
+
+    Examples
+    --------
+    >>> parts = [KllSketch("long", 20) for _ in range(100)]
+    >>> for part in parts:
+    ...     part.update(np.arange(1_000))
+    >>> round(parts[0].rank_error, 3), round(merge_parts("long", parts).rank_error, 3)
+    (0.125, 0.012)
+    """
+    merged, kept, squares = KllSketch(item_type, _MERGED_K), 0, 0.0
+    for part in parts:
+        merged.merge(part)
+        kept += part.retained_count
+        squares += (part.rank_error * part.n) ** 2
+    if merged.n:
+        of_merging = 0.0 if merged.retained_count == kept else find_rank_error(_MERGED_K)
+        merged._error = math.sqrt(squares) / merged.n + of_merging
+    return merged
 
 
 class _SerDe(datasketches.PyObjectSerDe):  # type: ignore[misc]  # datasketches has no types

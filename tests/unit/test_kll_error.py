@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import datasketches
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import KllSketch, find_rank_error, merge_parts
 from icestats.stats.kll_batches import thin_numbers, thin_texts
 from tests.kll_sketches import LONG_MAX, sketch_of, worst_rank_error
 
@@ -65,6 +66,35 @@ def test_merging_a_smaller_k_gives_the_larger_error() -> None:
     fine.merge(coarse)
     assert fine.rank_error == coarse.rank_error
     assert (fine.n, coarse.n) == (100_000, 50_000)
+
+
+@pytest.mark.parametrize("item_type", ["double", "long", "string"])
+@pytest.mark.parametrize("count", [40, 400])
+def test_parts_err_less_together_than_each(item_type: str, count: int) -> None:
+    """They err independently. Of 40 all that they keep is kept, of 400 not."""
+    values = np.random.default_rng(5).permutation(count * 500).reshape(count, 500).astype(float)
+    arrays = [pa.array(part) if item_type == "double" else cast(part, item_type) for part in values]
+    parts = [sketch_of(item_type, array, k=20) for array in arrays]
+    merged = merge_parts(item_type, iter(parts))
+    kept = sum(part.retained_count for part in parts)
+    assert (merged.n, merged.retained_count == kept) == (count * 500, count == 40)
+    of_merging = 0.0 if count == 40 else find_rank_error(4096)
+    assert merged.rank_error == pytest.approx(parts[0].rank_error / math.sqrt(count) + of_merging)
+    ordered = np.sort(np.concatenate([array.to_numpy(zero_copy_only=False) for array in arrays]))
+    assert worst_rank_error(merged, ordered) < 2 * merged.rank_error
+    merged.update(arrays[0])
+    assert merged.rank_error == parts[0].rank_error
+
+
+def test_parts_that_keep_all_are_exact_together() -> None:
+    parts = [sketch_of("long", pa.array(range(start, start + 10))) for start in range(0, 100, 10)]
+    assert (merge_parts("long", parts).rank_error, merge_parts("long", []).rank_error) == (0.0, 0.0)
+    assert merge_parts("long", parts).ranks([49]) == [0.5]
+
+
+def cast(values: np.ndarray, item_type: str) -> pa.Array:
+    numbers = pa.array(values.astype(np.int64))
+    return numbers if item_type == "long" else pa.array([f"{one:09d}" for one in numbers.to_pylist()])
 
 
 def test_random_longs_of_all_64_bits_are_ranked_within_the_error() -> None:

@@ -20,7 +20,7 @@ from icestats.read.puffin.statistics_files import (
     find_nearest,
 )
 from icestats.stats.frequent_items import FrequentItems, FrequentValues, read_frequent_values
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import KllSketch, merge_parts
 from icestats.stats.partition_sketches import (
     HEAD_SIZE_BYTES,
     MAX_SIZE_BYTES,
@@ -144,16 +144,16 @@ def read_merged_sketches(
     """
     index = committed.index
     theta = ThetaSketch(index.lg_k)
-    kll = None if index.item_type is None else KllSketch(index.item_type, index.k)
+    parts: list[KllSketch] = []
     for entry, stored in _read_each(storage, committed, entries):
         with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
             theta_bytes, kll_bytes = split_sketches(entry, stored)
             theta.merge(ThetaSketch.from_bytes(theta_bytes, theta.lg_k))
-            if kll is not None and kll_bytes is not None:
-                kll.merge(KllSketch.from_bytes(kll.item_type, kll_bytes))
+            if index.item_type is not None and kll_bytes is not None:
+                parts.append(KllSketch.from_bytes(index.item_type, kll_bytes))
     return MergedSketches(
         theta=theta,
-        kll=kll,
+        kll=None if index.item_type is None else merge_parts(index.item_type, parts),
         value_count=sum(entry.value_count for entry in entries),
         null_count=sum(entry.null_value_count for entry in entries),
         nan_count=sum(entry.nan_value_count for entry in entries),
