@@ -119,7 +119,9 @@ def test_each_literal_between_the_bounds_is_in_a_bin(session):
         literals = [float(low) + share / 20 * float(high - low) for share in range(21)]
         literals += [float(value) + step for value in filter(None, common) for step in (-1, -1e-9, 0, 1e-9, 1)]
         kind = session.table("common").schema[column].dataType.simpleString()
-        conditions = [f"{column} {operator} cast({one!r} as {kind})" for one in literals for operator in ("=", "<", ">=")]
+        conditions = [
+            f"{column} {operator} cast({one!r} as {kind})" for one in literals for operator in ("=", "<", ">=")
+        ]
         queries = [f"select id from common where {condition}" for condition in conditions]
         assert 0 <= _estimate(session, " union all ".join(queries)) <= ROWS * len(queries)
 
