@@ -211,4 +211,5 @@ def test_a_killed_build_is_built_anew_and_only_once_by_two_processes(spark, tmp_
     table = catalog.load_table("demo.flights")
     assert table.scan().count() == 336_776
     assert len(list(data.rglob("*.parquet"))) == 312
+    assert list(data.rglob("*.crc")) == []
     catalog.close()
