@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
-from benchmarks.explorer_page import MINUTE_MS, SIZES, TABS, ExplorerPage
+from benchmarks.explorer_page import MINUTE_MS, SIZES, TABS, ExplorerPage, open_explorer
 
 CELLS = ("import icestats", "explorer = icestats.load('demo.events').explore()\nexplorer")
 LOCAL = re.compile(r"(https?|ws)://127\.0\.0\.1:|data:|blob:")
@@ -240,20 +243,17 @@ def test_the_wheel_scrolls_the_notebook_where_a_table_has_nothing_to_scroll(open
     )
 
 
-def test_an_empty_table_fits_a_window(
-    opened_anew: Callable[..., ExplorerPage], catalog: object, tmp_path: object
-) -> None:
+def test_an_empty_table_fits_a_window(chromium: Browser, lab: str, lab_folder: Path, catalog: SqlCatalog) -> None:
     """Nothing empty takes space: each tab of a table without snapshots ends within 900 pixels."""
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import LongType, NestedField
-
-    table = catalog.create_table("db.empty", Schema(NestedField(1, "id", LongType())))  # type: ignore[attr-defined]
-    page = opened_anew(f"icestats.load({table.metadata_location!r}).explore()")
+    table = catalog.create_table("db.empty", Schema(NestedField(1, "id", LongType())))
+    cells = ("import icestats", f"icestats.load({table.metadata_location!r}).explore()")
+    page = open_explorer(chromium, lab, lab_folder, "empty.ipynb", cells)
     for tab in TABS:
         page.root.get_by_role("tab", name=tab).click()
         page.settle()
         assert (page.root.bounding_box() or {"height": 10_000})["height"] < 700, tab
     assert page.complaints == []
+    page.page.close()
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_complains(opened: ExplorerPage) -> None:
