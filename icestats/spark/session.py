@@ -301,11 +301,9 @@ def _check_options(session: SparkSession, asked: Mapping[str, str]) -> None:
 
 
 def _active_context() -> SparkContext | None:
-    if "pyspark" not in sys.modules:
-        return None
-    from pyspark import SparkContext
-
-    return SparkContext._active_spark_context
+    # `pyspark-client` has no such class.
+    found: type[SparkContext] | None = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return None if found is None else found._active_spark_context
 
 
 def _replace_ended() -> None:

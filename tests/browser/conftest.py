@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from benchmarks.explorer_page import SIZES, ExplorerPage, open_explorer
+from benchmarks.explorer_page import ExplorerPage, open_explorer
 from benchmarks.lab import LabError, open_chromium, run_lab
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -46,21 +46,3 @@ def opened(request: pytest.FixtureRequest, chromium: Browser, lab: str, lab_fold
     found = open_explorer(chromium, lab, lab_folder, f"{name}.ipynb", request.module.CELLS)
     yield found
     found.page.close()
-
-
-@pytest.fixture
-def opened_anew(
-    request: pytest.FixtureRequest, chromium: Browser, lab: str, lab_folder: Path
-) -> Iterator[Callable[..., ExplorerPage]]:
-    """Open a page on an explorer of a table: give the Python that makes it, and a window's size."""
-    pages = []
-
-    def open_page(made: str, size: tuple[int, int] = SIZES[0]) -> ExplorerPage:
-        name = f"{request.node.name.partition('[')[0]}-{len(pages)}.ipynb"
-        cells = ("import icestats", f"explorer = {made}\nexplorer")
-        pages.append(open_explorer(chromium, lab, lab_folder, name, cells, size))
-        return pages[-1]
-
-    yield open_page
-    for opened in pages:
-        opened.page.close()

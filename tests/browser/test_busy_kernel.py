@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,20 +75,6 @@ def test_a_filter_typed_quickly_is_planned_as_it_is_at_last(opened: ExplorerPage
     opened.root.get_by_role("button", name="Clear filter and selection").click()
 
 
-def test_a_kernel_that_is_busy_or_dead_says_so(opened_anew: Callable[..., ExplorerPage]) -> None:
-    """After eight seconds without an answer a line says that the kernel is busy; after a restart, that it is gone."""
-    page = opened_anew(
-        "print('the kernel is process', __import__('os').getpid()) or icestats.load('demo.events').explore()"
-    )
-    with page.busy_kernel():
-        page.root.get_by_role("tab", name="Columns").click()
-        expect(page.root.locator(".icestats-query")).to_contain_text("busy")
-    expect(page.rows("columns")).to_have_count(10)
-    page.page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
-    page.root.get_by_role("tab", name="History").click()
-    expect(page.root.locator(".icestats-query")).to_contain_text(re.compile("kernel"))
-
-
 @pytest.fixture
 def days(catalog: SqlCatalog) -> str:
     """A table with 40 days, a partition each, and no other partition field; its metadata.json."""
@@ -113,3 +98,15 @@ def test_a_calendar_takes_the_keys_as_it_is_drawn(chromium: Browser, lab: str, l
     expect(chips).to_contain_text("day < '2026-01-09'")
     assert found.complaints == []
     found.page.close()
+
+
+def test_a_kernel_that_is_busy_or_dead_says_so(opened: ExplorerPage) -> None:
+    """After eight seconds without an answer a line says that the kernel is busy; after a restart, that it is gone."""
+    opened.open("Overview")
+    with opened.busy_kernel():
+        opened.root.get_by_role("tab", name="Columns").click()
+        expect(opened.root.locator(".icestats-query")).to_contain_text("busy")
+    expect(opened.rows("columns")).to_have_count(10)
+    opened.page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    opened.root.get_by_role("tab", name="History").click()
+    expect(opened.root.locator(".icestats-query")).to_contain_text(re.compile("kernel"))

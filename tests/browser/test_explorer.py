@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
-from benchmarks.explorer_page import MINUTE_MS, SIZES, TABS, ExplorerPage
+from benchmarks.explorer_page import MINUTE_MS, SIZES, TABS, ExplorerPage, open_explorer
 
 CELLS = ("import icestats", "explorer = icestats.load('demo.events').explore()\nexplorer")
 LOCAL = re.compile(r"(https?|ws)://127\.0\.0\.1:|data:|blob:")
@@ -17,7 +20,51 @@ pytestmark = [pytest.mark.browser, pytest.mark.spark]
 expect.set_options(timeout=MINUTE_MS)
 
 
+@pytest.mark.parametrize("theme", ["Dark", "Light"])
+@pytest.mark.parametrize("size", SIZES[::-1], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_nothing_is_cut_off_at_the_side_or_lies_over_something_else(
+    opened: ExplorerPage, size: tuple[int, int], theme: str
+) -> None:
+    """In three windows, light and dark: no part is wider than the explorer, no facts collide; axe finds nothing."""
+    opened.page.set_viewport_size({"width": size[0], "height": size[1]})
+    change_theme(opened, theme)
+    for tab in TABS:
+        opened.root.get_by_role("tab", name=tab).click()
+        opened.settle()
+        assert opened.root.evaluate("(root) => root.scrollWidth <= root.clientWidth + 1"), tab
+        assert opened.root.evaluate(_COLLISIONS) == [], tab
+        if (size, theme, tab) == (SIZES[0], "Dark", TABS[0]):
+            opened.photograph("explorer-dark")
+        found = Axe().run(opened.page, context=".icestats-explorer").response["violations"]
+        grave = [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")]
+        assert (tab, grave) == (tab, [])
+    assert opened.complaints == []
+
+
+_COLLISIONS = """(root) => {
+  const found = [];
+  for (const kind of ['.icestats-facts > div, [role=tab]', '[data-part] > header > *']) {
+    const boxes = [...root.querySelectorAll(kind)]
+      .map((one) => [one.textContent, one.getBoundingClientRect()]).filter(([, box]) => box.width > 0);
+    boxes.forEach(([text, a], place) => boxes.slice(place + 1).forEach(([other, b]) => {
+      const apart = a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+      if (!apart) found.push(text + ' / ' + other);
+    }));
+  }
+  return found;
+}"""
+
+
+def change_theme(opened: ExplorerPage, theme: str) -> None:
+    opened.page.evaluate(
+        "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", f"JupyterLab {theme}"
+    )
+    opened.page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(theme == 'Light').lower()}'")
+    opened.settle()
+
+
 def test_every_tab_has_what_the_table_has(opened: ExplorerPage) -> None:
+    opened.open("Overview")
     expect(opened.root.locator(".icestats-head")).to_contain_text("1,080,700")
     expect(opened.figure("partitions").locator("[data-key]")).not_to_have_count(0)
     expect(opened.part("findings").locator("[data-card]")).not_to_have_count(0)
@@ -185,51 +232,6 @@ def test_parts_are_folded_and_widened(opened: ExplorerPage) -> None:
     part.get_by_role("button", name=re.compile("half width")).click()
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_nothing_is_cut_off_at_the_side_or_lies_over_something_else(
-    opened_anew: Callable[..., ExplorerPage], size: tuple[int, int]
-) -> None:
-    """In three windows, light and dark: no part is wider than the explorer, no facts collide; axe finds nothing."""
-    page = opened_anew("icestats.load('demo.events').explore()", size)
-    for theme in ("Light", "Dark"):
-        change_theme(page, theme)
-        for tab in TABS:
-            page.root.get_by_role("tab", name=tab).click()
-            page.settle()
-            assert page.root.evaluate("(root) => root.scrollWidth <= root.clientWidth + 1"), (theme, tab)
-            assert page.root.evaluate(_COLLISIONS) == [], (theme, tab)
-            if (size, theme, tab) == (SIZES[0], "Dark", TABS[0]):
-                page.photograph("explorer-dark")
-            found = Axe().run(page.page, context=".icestats-explorer").response["violations"]
-            grave = [
-                f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")
-            ]
-            assert (theme, tab, grave) == (theme, tab, [])
-    assert page.complaints == []
-
-
-_COLLISIONS = """(root) => {
-  const found = [];
-  for (const kind of ['.icestats-facts > div, [role=tab]', '[data-part] > header > *']) {
-    const boxes = [...root.querySelectorAll(kind)]
-      .map((one) => [one.textContent, one.getBoundingClientRect()]).filter(([, box]) => box.width > 0);
-    boxes.forEach(([text, a], place) => boxes.slice(place + 1).forEach(([other, b]) => {
-      const apart = a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
-      if (!apart) found.push(text + ' / ' + other);
-    }));
-  }
-  return found;
-}"""
-
-
-def change_theme(opened: ExplorerPage, theme: str) -> None:
-    opened.page.evaluate(
-        "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", f"JupyterLab {theme}"
-    )
-    opened.page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(theme == 'Light').lower()}'")
-    opened.settle()
-
-
 def test_the_wheel_scrolls_the_notebook_where_a_table_has_nothing_to_scroll(opened: ExplorerPage) -> None:
     opened.open("Columns")
     opened.root.evaluate("(root) => root.scrollIntoView({block: 'start', behavior: 'instant'})")
@@ -241,20 +243,17 @@ def test_the_wheel_scrolls_the_notebook_where_a_table_has_nothing_to_scroll(open
     )
 
 
-def test_an_empty_table_fits_a_window(
-    opened_anew: Callable[..., ExplorerPage], catalog: object, tmp_path: object
-) -> None:
+def test_an_empty_table_fits_a_window(chromium: Browser, lab: str, lab_folder: Path, catalog: SqlCatalog) -> None:
     """Nothing empty takes space: each tab of a table without snapshots ends within 900 pixels."""
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import LongType, NestedField
-
-    table = catalog.create_table("db.empty", Schema(NestedField(1, "id", LongType())))  # type: ignore[attr-defined]
-    page = opened_anew(f"icestats.load({table.metadata_location!r}).explore()")
+    table = catalog.create_table("db.empty", Schema(NestedField(1, "id", LongType())))
+    cells = ("import icestats", f"icestats.load({table.metadata_location!r}).explore()")
+    page = open_explorer(chromium, lab, lab_folder, "empty.ipynb", cells)
     for tab in TABS:
         page.root.get_by_role("tab", name=tab).click()
         page.settle()
         assert (page.root.bounding_box() or {"height": 10_000})["height"] < 700, tab
     assert page.complaints == []
+    page.page.close()
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_complains(opened: ExplorerPage) -> None:

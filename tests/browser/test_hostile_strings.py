@@ -17,6 +17,7 @@ from pyiceberg.types import NestedField, StringType
 
 import icestats
 from benchmarks.lab import open_notebook, run_all_cells, write_notebook
+from tests.computed_statistics import compute_here
 
 MINUTE_MS = 60_000
 HOSTILE = "<img src=x onerror='window.broken_into=1'><script>window.broken_into=1</script><b>b</b>"
@@ -28,7 +29,7 @@ expect.set_options(timeout=MINUTE_MS)
 
 
 @pytest.fixture(scope="module")
-def shown(chromium: Browser, lab: str, lab_folder: Path, spark: Any, tmp_path_factory: Any) -> Iterator[Page]:
+def shown(chromium: Browser, lab: str, lab_folder: Path, tmp_path_factory: Any) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("hostile")
     properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
     catalog = SqlCatalog("catalog", **properties)
@@ -38,7 +39,7 @@ def shown(chromium: Browser, lab: str, lab_folder: Path, spark: Any, tmp_path_fa
     rows = {HOSTILE: [HOSTILE, "plain", None] * 20, "v": [f"{HOSTILE}{i}" for i in range(60)]}
     table.append(pa.table(rows, schema=SCHEMA.as_arrow()), snapshot_properties={HOSTILE: HOSTILE})
     catalog.close()
-    icestats.load("db.hostile", catalog=properties).compute().commit()
+    compute_here(icestats.load("db.hostile", catalog=properties)).commit()
     cells = (
         f"import icestats\ntable = icestats.load('db.hostile', catalog={properties!r})\ntable",
         f"table.explore(column={HOSTILE!r})",

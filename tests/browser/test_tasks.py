@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -104,7 +103,7 @@ def test_a_task_takes_at_most_six_steps(fresh: ExplorerPage, task: Callable[[Exp
 
 
 @pytest.fixture(scope="module")
-def own_table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def own_table(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A table that a person may commit to; returns its catalog's properties."""
     folder = tmp_path_factory.mktemp("own")
     properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}

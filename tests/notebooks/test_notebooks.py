@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
+from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -29,26 +27,8 @@ def test_there_are_notebooks() -> None:
 @pytest.mark.spark
 def test_it_runs_from_top_to_bottom(notebook: Path, demo_home: Path) -> None:
     """On the demo warehouse no cell raises, each in time."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--nbmake",
-        f"--nbmake-timeout={SECONDS}",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-    ]
-    run = subprocess.run(
-        [*command, "-c", os.devnull, "--rootdir", str(FOLDER), str(notebook)],
-        env={**os.environ, "ICESTATS_HOME": str(demo_home)},
-        capture_output=True,
-        text=True,
-        timeout=4 * SECONDS,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert "1 passed" in run.stdout
+    resources = {"metadata": {"path": str(FOLDER)}}
+    NotebookClient(nbformat.read(notebook, as_version=4), timeout=SECONDS, resources=resources).execute()
 
 
 def test_its_outputs_are_stripped(notebook: Path) -> None:

@@ -97,10 +97,10 @@ ESTIMATED = (
 
 
 @pytest.mark.parametrize("where", ESTIMATED)
-def test_rows_of_a_filter_are_estimated_within_a_factor(session, where):
+def test_rows_of_a_filter_are_estimated_within_a_factor(session, counts, where):
     """Ranges and equalities, over a partition column, beside one, and over columns of each type."""
     rows, _ = _estimate(session, f"select * from fed where {where}")
-    actual = _count(session, MEASURED, where)
+    actual = counts[where]
     assert max(rows / actual, actual / rows) <= 1.7, (rows, actual)
 
 
@@ -120,9 +120,17 @@ UNESTIMATED = (
 )
 
 
+@pytest.fixture(scope="module")
+def counts(session):
+    """How many rows of the plain table each filter keeps, counted in one query."""
+    filters = ESTIMATED + UNESTIMATED
+    counted = ", ".join(f"count_if({where})" for where in filters)
+    return dict(zip(filters, session.sql(f"select {counted} from {MEASURED}").first(), strict=True))
+
+
 @pytest.mark.parametrize("where", ESTIMATED + UNESTIMATED)
-def test_answers_and_pushdown_stay_as_they_are(session, where):
-    assert _count(session, "fed", where) == _count(session, MEASURED, where)
+def test_answers_and_pushdown_stay_as_they_are(session, counts, where):
+    assert _count(session, "fed", where) == counts[where]
     query = "select id, ms from {} where " + where
     assert _physical(session, query.format("fed")) == _physical(session, query.format(MEASURED))
 

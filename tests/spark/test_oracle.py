@@ -128,14 +128,14 @@ def test_the_column_that_was_added_half_way_is_unknown_for_older_files(demo_home
     assert 0 < dict(column["missing_files"])["value_count"] < column["live_file_count"]
 
 
-def test_committed_figures_of_columns_equal_sparks_aggregates(spark, table, name):
+def test_committed_figures_of_columns_equal_duckdbs_aggregates(live_rows, table, name):
     """Counts of live rows, nulls and NaN, the smallest and the largest value."""
     rows, wanted = table.columns().to_pylist(), []
-    for column, kind in ((f"`{row['name']}`", row["type"]) for row in rows):
+    for column, kind in ((row["name"], row["type"]) for row in rows):
         nan = f"count_if(isnan({column}))" if kind in ("float", "double") else "null"
         ends = f"min({column}), max({column})" if kind in ("int", "long", "string") else "null, null"
-        wanted.append(f"struct(count(*) a, count_if({column} is null) b, {nan} c, {ends})")
-    expected = spark.sql(f"select {', '.join(wanted)} from icestats.demo.{name}").first()
+        wanted.append(f"row(count(*), count_if({column} is null), {nan}, {ends})")
+    expected = live_rows.sql(f"select {', '.join(wanted)} from {name}").fetchall()[0]
     for row, (count, nulls, nans, *ends) in zip(rows, expected, strict=True):
         assert (row["value_count"], row["null_value_count"], row["nan_value_count"]) == (count, nulls, nans)
         if ends != [None, None]:
