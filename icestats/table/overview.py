@@ -100,8 +100,9 @@ def build_overview(
     """
     is_data = pc.equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
-    ages = _statistics_ages(metadata, snapshot)
-    age = max(ages.values(), key=lambda one: one.commits, default=_nearest_file_age(metadata, snapshot))
+    known = count_ages(metadata, snapshot)
+    ages = _statistics_ages(metadata, known)
+    age = max(ages.values(), key=lambda one: one.commits, default=_nearest_file_age(metadata, known))
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)
     overview = Overview(
         name=name,
@@ -144,9 +145,11 @@ def _summary_size(snapshot: Snapshot | None) -> int | None:
     return parse_count(snapshot.summary.get("total-files-size"))
 
 
-def _statistics_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[tuple[int, ...], StatisticsAge]:
+def _statistics_ages(
+    metadata: TableMetadata, known: Mapping[int, StatisticsAge]
+) -> dict[tuple[int, ...], StatisticsAge]:
     """Return the age of the nearest listed NDV of each column: a file may list NDVs of earlier snapshots."""
-    known, ages = count_ages(metadata, snapshot), dict[tuple[int, ...], StatisticsAge]()
+    ages: dict[tuple[int, ...], StatisticsAge] = {}
     for blob in (blob for file in metadata.statistics for blob in file.blobs if "ndv" in blob.properties):
         age = known.get(blob.snapshot_id)
         if age is not None and age.commits <= ages.get(blob.field_ids, age).commits:
@@ -154,9 +157,9 @@ def _statistics_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict
     return ages
 
 
-def _nearest_file_age(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsAge | None:
+def _nearest_file_age(metadata: TableMetadata, known: Mapping[int, StatisticsAge]) -> StatisticsAge | None:
     registered = {file.snapshot_id for file in metadata.statistics}
-    return next((age for i, age in count_ages(metadata, snapshot).items() if i in registered), None)
+    return next((age for i, age in known.items() if i in registered), None)
 
 
 def _findings(overview: Overview, *, by_spark: bool) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
@@ -33,6 +34,27 @@ def empty_table(catalog: SqlCatalog):
 @pytest.fixture
 def small_table(catalog: SqlCatalog):
     """Two commits of 100 rows, partitioned by day and bucket, with nulls and NaN."""
+    return write_small_table(catalog)
+
+
+@pytest.fixture(scope="session")
+def read_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergTable]:
+    """A `small_table` for all tests that only read; its catalog's properties are those of `table.catalog`."""
+    folder = tmp_path_factory.mktemp("read")
+    properties = {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
+    with SqlCatalog("catalog", type="sql", **properties) as catalog:
+        catalog.create_namespace("db")
+        table = write_small_table(catalog)
+        before = list_files(folder)
+        yield table
+    assert list_files(folder) == before, "a test has changed the table that others read"
+
+
+def list_files(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def write_small_table(catalog: SqlCatalog) -> IcebergTable:
     spec = PartitionSpec(
         PartitionField(2, 1000, DayTransform(), "at_day"), PartitionField(1, 1001, BucketTransform(4), "id_bucket")
     )

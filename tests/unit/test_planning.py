@@ -29,9 +29,9 @@ from icestats.read.manifests.manifests import manifests_to_read, read_file_metri
 
 
 @pytest.fixture
-def table(small_table):
+def table(read_table):
     """Two commits of 100 ids each, four days each, by day and bucket."""
-    return icestats.load(str(local_path(small_table.metadata_location)))
+    return icestats.load(str(local_path(read_table.metadata_location)))
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def test_a_plan_has_the_same_steps_whatever_was_read_before(
             assert found == ([(2, 2), (2, 1)] if wanted else expected), (call, wanted)
 
 
-def test_flat_figures_are_those_of_the_maps(small_table):
+def test_flat_figures_are_those_of_the_maps(read_table):
     """Two ways to read the same manifests."""
-    source = icestats.load(str(local_path(small_table.metadata_location)))
+    source = icestats.load(str(local_path(read_table.metadata_location)))
     manifests = manifests_to_read(source.manifest_files())
     arguments = (manifests, source.metadata, source._source.storage, [3, 4])
     flat, maps = read_file_metrics(*arguments).to_pylist(), read_files(*arguments).to_pylist()
@@ -199,8 +199,8 @@ def test_counts_of_a_field_may_leave_out_rows_whose_struct_is_null(catalog, valu
     assert [(one.rows_lower, one.rows_upper) for one in found] == [expected] * 3
 
 
-def test_plan_as_json_follows_the_contract(run, small_table):
-    location = str(local_path(small_table.metadata_location))
+def test_plan_as_json_follows_the_contract(run, read_table):
+    location = str(local_path(read_table.metadata_location))
     code, out, err = run("plan", location, "id = 7", "--format", "json")
     document = json.loads(out)
     assert (code, err) == (0, "")
@@ -215,8 +215,8 @@ def test_plan_as_json_follows_the_contract(run, small_table):
     assert "1 of" in run("plan", location, "id = 7", "--row-groups", "--rows")[1].decode()
 
 
-def test_layout_on_the_command_line(run, small_table):
-    location = str(local_path(small_table.metadata_location))
+def test_layout_on_the_command_line(run, read_table):
+    location = str(local_path(read_table.metadata_location))
     document = json.loads(run("layout", location, "--columns", "price", "--format", "json")[1])
     assert [field["name"] for field in document["fields"]] == ["at_day", "id_bucket", "price"]
     assert "a key lies in" in run("layout", location)[1].decode()
@@ -234,16 +234,16 @@ def test_layout_on_the_command_line(run, small_table):
         (["layout", "{}", "--columns", "nope"], "no column 'nope'"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_code_2(run, small_table, arguments, part):
-    location = str(local_path(small_table.metadata_location))
+def test_a_wrong_call_is_one_line_and_exit_code_2(run, read_table, arguments, part):
+    location = str(local_path(read_table.metadata_location))
     code, out, err = run(*(a.replace("{}", location) for a in arguments))
     assert (code, out, err.count("\n")) == (2, b"", 1)
     assert part in err
 
 
-def test_delete_files_apply_by_partition_sequence_and_path(small_table):
+def test_delete_files_apply_by_partition_sequence_and_path(read_table):
     """Position deletes of the same commit on, equality deletes of later ones, deletion vectors by path."""
-    table = icestats.load(str(local_path(small_table.metadata_location)))
+    table = icestats.load(str(local_path(read_table.metadata_location)))
     partition = pa.struct([("at_day", pa.date32()), ("id_bucket", pa.int32())])
     schema = file_metrics_schema(partition, [PATH_FIELD_ID])
     here, there = {"at_day": 0, "id_bucket": 1}, {"at_day": 0, "id_bucket": 2}

@@ -17,8 +17,8 @@ from icestats.snapshot.sql import LazyView, run_query
 
 
 @pytest.fixture
-def table(small_table):
-    return icestats.load(str(local_path(small_table.metadata_location)))
+def table(read_table):
+    return icestats.load(str(local_path(read_table.metadata_location)))
 
 
 def test_the_views_are_the_tables_of_the_same_names(table):
@@ -34,8 +34,9 @@ def test_snapshots_and_refs_are_those_of_the_metadata(table):
     assert table.sql("select * from refs").to_pylist() == refs
 
 
-def test_a_partition_filter_reads_only_the_manifests_it_must(table, small_table):
+def test_a_partition_filter_reads_only_the_manifests_it_must(small_table):
     """With the other manifest gone, a query about its days fails and one about the rest answers."""
+    table = icestats.load(str(local_path(small_table.metadata_location)))
     first, second = table.sql(
         "select manifest_path, min(partition.at_day) as d from files group by 1 order by 2"
     ).to_pylist()

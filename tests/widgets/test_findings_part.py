@@ -17,21 +17,30 @@ from icestats_widgets.page.part import Part
 from tests.widgets.blocks_of_parts import find_blocks
 
 
-@pytest.fixture
-def explorer(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Explorer:
-    """Twelve commits that each write to each of four partitions; half of them without metrics of part."""
+@pytest.fixture(scope="module")
+def properties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The catalog of a table of twelve commits, each to all four partitions; half of them without metrics of part."""
     schema = Schema(
         NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)
     )
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
-    table = catalog.create_table("db.mixed", schema, partition_spec=spec)
-    for commit in range(12):
-        if commit == 6:
-            with table.transaction() as change:
-                change.set_properties({"write.metadata.metrics.column.part": "none"})
-        ids = np.arange(400) * 12 + commit
-        table.append(pa.table({"part": ids // 12 % 4, "id": ids}))
-    explorer = icestats.load("db.mixed", catalog=catalog_properties).explore()
+    folder = tmp_path_factory.mktemp("mixed")
+    made = {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+    with SqlCatalog("catalog", **made) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.mixed", schema, partition_spec=spec)
+        for commit in range(12):
+            if commit == 6:
+                with table.transaction() as change:
+                    change.set_properties({"write.metadata.metrics.column.part": "none"})
+            ids = np.arange(400) * 12 + commit
+            table.append(pa.table({"part": ids // 12 % 4, "id": ids}))
+    return made
+
+
+@pytest.fixture
+def explorer(properties: dict[str, str]) -> Explorer:
+    explorer = icestats.load("db.mixed", catalog=properties).explore()
     assert explorer.wait()
     return explorer
 

@@ -183,9 +183,13 @@ def test_the_code_of_a_report_says_what_has_to_be_put_in(hostile_table: icestats
     """A catalog's properties may hold secrets, so the line that gives them says where they go; the rest runs."""
     explorer = hostile_table.explore()
     assert explorer.wait()
+    # What is to be computed needs no Spark.
+    explorer.parts["compute"].act("kind_table", False)
+    explorer.parts["compute"].act("kind_manifests", True)
     lines = explorer.code().splitlines()
     given = 'catalog = {"type": ..., "uri": ...}  # put the properties of the table\'s catalog here'
     assert lines.index(given) + 1 == lines.index("table = icestats.load('db.hostile', catalog=catalog)")
     names: dict[str, Any] = {}
     code = explorer.code().replace(given, "catalog = given")
+    assert "compute = table.compute(table=False, manifests=True).commit(dry_run=True)" in lines
     exec(code, names | {"given": dict(hostile_table._source.catalog_properties)})
