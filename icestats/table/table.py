@@ -78,7 +78,7 @@ class Table(StatisticsFiles, Estimating):
 def load(
     name_or_location: str,
     *,
-    catalog: str | Mapping[str, str] | None = None,
+    catalog: str | Mapping[str, Any] | None = None,
     snapshot: int | str | None = None,
     ref: str | None = None,
     as_of: str | dt.datetime | None = None,
