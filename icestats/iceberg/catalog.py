@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icestats.answers.redaction import hide_secrets
 from icestats.answers.text import one_line
@@ -46,7 +46,8 @@ class Source:
     identifier: tuple[str, ...] | None
     """Namespace and name in the catalog; None for a bare metadata.json."""
     catalog_name: str | None
-    catalog_properties: Mapping[str, str] = field(repr=False)
+    catalog_properties: Mapping[str, Any] = field(repr=False)
+    """Texts, and mappings where PyIceberg has nested properties (`auth`)."""
     metadata_location: str
     metadata: TableMetadata = field(repr=False)
     storage: Storage = field(repr=False, compare=False)
@@ -70,7 +71,7 @@ def demo_catalog_properties(home: Path | None = None) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
 
 
-def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None = None) -> Source:
+def open_source(name_or_location: str, catalog: str | Mapping[str, Any] | None = None) -> Source:
     """Find a table and read the current version of its metadata.
 
     Parameters
@@ -93,7 +94,9 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, str] | None =
     """
     name = str(name_or_location)
     if not isinstance(catalog, str | Mapping | None):
-        raise CallError(f"catalog is {catalog!r:.80}: expected a catalog's name, or its properties")
+        # Pairs of properties have secrets among them.
+        said = f"{catalog!r:.80}" if isinstance(catalog, int | float) else f"of type {type(catalog).__name__}"
+        raise CallError(f"catalog is {said}: expected a catalog's name, or its properties")
     if _is_location(name) and (catalog is None or "/" in name):
         return _open_location(name, _location_properties(catalog))
     return _open_in_catalog(name, *_resolve(name, catalog))
@@ -193,7 +196,7 @@ def _open_in_catalog(
     catalog: ForeignCatalog | None = None,
 ) -> Source:
     table = _load(catalog_name, properties, identifier, catalog)
-    merged = {**properties, **{str(k): str(v) for k, v in table.io.properties.items()}}
+    merged = _texts({**properties, **table.io.properties})
     storage = Storage(merged, table.metadata_location, None if catalog is None else catalog.file_io)
     metadata = read_metadata(storage, table.metadata_location)
     return Source(name, identifier, catalog_name, properties, table.metadata_location, metadata, storage, catalog)
@@ -203,13 +206,18 @@ def _is_location(name: str) -> bool:
     return name in (".", "..") or "/" in name or "\\" in name or name.endswith((".json", ".json.gz"))
 
 
-def _location_properties(catalog: str | Mapping[str, str] | None) -> Mapping[str, str]:
+def _location_properties(catalog: str | Mapping[str, Any] | None) -> Mapping[str, str]:
     if isinstance(catalog, str):
         known = _known_catalogs()
         if catalog.lower() not in known:
             raise CatalogError(f"no catalog {catalog!r}: PyIceberg's configuration has {', '.join(sorted(known))}")
         return known[catalog.lower()]
-    return {str(k): str(v) for k, v in (catalog or {}).items()}
+    return _texts(catalog or {})
+
+
+def _texts(properties: Mapping[Any, Any]) -> dict[str, str]:
+    """Return properties without nested ones, such as `auth`, which are a catalog's client's alone."""
+    return {str(k): str(v) for k, v in properties.items() if not isinstance(v, Mapping)}
 
 
 def _open_location(location: str, properties: Mapping[str, str]) -> Source:
@@ -257,14 +265,15 @@ def _numbered_versions(metadata: Path) -> dict[int, Path]:
     return {int(match[1]): path for match, path in matches if match is not None}
 
 
-def _resolve(name: str, catalog: str | Mapping[str, str] | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
+def _resolve(name: str, catalog: str | Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
     parts = tuple(name.split("."))
     if not all(parts) or len(parts) < 2:
         expected = "catalog.namespace.table, namespace.table or the location of a metadata.json"
         raise TableNotFoundError(f"{name!r} is no table: expected {expected}")
     if isinstance(catalog, Mapping):
-        properties = {str(k): str(v) for k, v in catalog.items()}
-        return properties.pop("name", "catalog"), properties, parts
+        nested = {str(k): v for k, v in catalog.items() if isinstance(v, Mapping)}
+        texts = _texts(catalog)
+        return texts.pop("name", "catalog"), texts | nested, parts
     if catalog is None and parts[0] == DEMO_NAMESPACE and len(parts) == 2:
         return DEMO_CATALOG, demo_catalog_properties(), parts
     known = _known_catalogs()
@@ -286,10 +295,7 @@ def _known_catalogs() -> dict[str, Mapping[str, str]]:
         config = Config()
         catalogs = {name.lower(): config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
         # PyIceberg takes what is nested, such as `auth`, from its configuration by itself.
-        return {
-            name: {k: str(v) for k, v in properties.items() if not isinstance(v, Mapping)}
-            for name, properties in catalogs.items()
-        }
+        return {name: _texts(properties) for name, properties in catalogs.items()}
     except Exception as error:
         raise CatalogError(f"PyIceberg's configuration cannot be read: {one_line(error)}") from error
 
@@ -332,7 +338,7 @@ def _load(
             f"the catalog points to a metadata file that is gone: {one_line(error)}", full_name
         ) from error
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        failure = _catalog_error(f"catalog {catalog_name!r} cannot load {full_name}", error, properties)
+        failure = _catalog_error(f"catalog {catalog_name!r} cannot load {full_name}", error, catalog_name, properties)
         raise failure from failure.__cause__
 
 
@@ -352,7 +358,7 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
         said = "pip install 'icestats[demo]'" if is_demo else one_line(error)
         raise CatalogError(f"catalog {catalog_name!r} needs a package that is not installed: {said}") from error
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        failure = _catalog_error(f"catalog {catalog_name!r} cannot be opened", error, properties)
+        failure = _catalog_error(f"catalog {catalog_name!r} cannot be opened", error, catalog_name, properties)
         raise failure from failure.__cause__
     engine = getattr(catalog, "engine", None)
     if engine is not None:
@@ -361,12 +367,15 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
     return catalog
 
 
-def _catalog_error(failed: str, error: Exception, properties: Mapping[str, str]) -> CatalogError:
+def _catalog_error(failed: str, error: Exception, name: str, properties: Mapping[str, Any]) -> CatalogError:
     """Say why a catalog failed; the error that says it with secrets in it is no cause that a traceback shows."""
-    said = hide_secrets(one_line(error, len(str(error))), properties)
+    from pyiceberg.utils.config import Config
+
+    known = {"configured": Config().get_catalog_config(name) or {}, **properties}
+    said = hide_secrets(one_line(error, len(str(error))), known)
     failure = CatalogError(f"{failed}: {one_line(said)}")
     shown = "".join(traceback.format_exception(error))
-    failure.__cause__ = error if hide_secrets(shown, properties) == shown else None
+    failure.__cause__ = error if hide_secrets(shown, known) == shown else None
     return failure
 
 

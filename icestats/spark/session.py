@@ -215,7 +215,9 @@ def _type_of_uri(uri: str) -> str:
 def _translate(properties: Mapping[str, str]) -> dict[str, str]:
     """Give properties the names that Iceberg's Java library has for them."""
     # Sorted: what PyIceberg takes of S3 alone wins over what it takes of the whole of AWS.
-    translated = {_JAVA_NAMES.get(name, name): properties[name] for name in sorted(properties)}
+    # Nested ones are PyIceberg's alone.
+    texts = sorted(name for name, value in properties.items() if isinstance(value, str))
+    translated = {_JAVA_NAMES.get(name, name): properties[name] for name in texts}
     for name in ("type", "py-catalog-impl", "py-io-impl"):
         translated.pop(name, None)
     is_virtual = translated.pop(_VIRTUAL, "").lower() == "true"

@@ -78,7 +78,7 @@ class Table(StatisticsFiles, Estimating):
 def load(
     name_or_location: str,
     *,
-    catalog: str | Mapping[str, str] | None = None,
+    catalog: str | Mapping[str, Any] | None = None,
     snapshot: int | str | None = None,
     ref: str | None = None,
     as_of: str | dt.datetime | None = None,
@@ -139,7 +139,7 @@ def load(
     return Table(source, snapshot_id, ref)
 
 
-def _open(name: str, catalog: str | Mapping[str, str] | None, spark: SparkSession | None) -> Source:
+def _open(name: str, catalog: str | Mapping[str, Any] | None, spark: SparkSession | None) -> Source:
     if spark is None:
         return open_source(name, catalog)
     if catalog is not None:

@@ -20,6 +20,7 @@ from icestats.cli.command_line import cli
 from icestats.iceberg.catalog import load_iceberg_table, open_source
 from icestats.iceberg.reach import check_reach
 from icestats.iceberg.storage import local_path
+from icestats.spark.session import spark_catalog_properties
 from tests.rest_catalog import serve
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -172,6 +173,10 @@ def test_the_users_configuration_names_how_to_ask_a_server(catalog, tmp_path, mo
         (tmp_path / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": known}))
         monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
         assert icestats.load("lake.db.t").snapshot is None
+        table = icestats.load("db.t", catalog=known["lake"])
+        assert table.refresh().snapshot is None
+        assert "auth" not in table._source.storage.properties
+        assert "auth" not in spark_catalog_properties(table._source.catalog_properties)
 
 
 class _Requests(BaseHTTPRequestHandler):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 import traceback
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 import icestats
-from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_in_urls
+from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_in_urls, hide_secrets
 from icestats.answers.text import one_line
 from icestats.iceberg.catalog import open_source
 
@@ -73,6 +76,10 @@ def test_names_that_say_where_a_catalog_is_are_shown(name):
         ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
         ("GET https://h/a?x=1&X-Amz-Signature=ab/c&y=2", "GET https://h/a?x=1&X-Amz-Signature=***&y=2"),
         ("https://h/a?sv=1&sig=ab%2Bc'", "https://h/a?sv=1&sig=***'"),
+        ("POST id=me&client_secret=ab%2Bc&scope=all", "POST id=me&client_secret=***&scope=all"),
+        ("{'Authorization': 'Bearer a.b-c', 'Accept': '*'}", "{'Authorization': 'Bearer ***', 'Accept': '*'}"),
+        ("authorization: abc", "authorization: ***"),
+        ("Authorization failed", "Authorization failed"),
     ],
 )
 def test_urls_keep_all_but_their_secrets(text, shown):
@@ -106,3 +113,57 @@ def test_a_catalog_that_cannot_be_opened_tells_no_secret(properties):
     shown = "".join(traceback.format_exception(caught.value))
     assert "hidden-" not in shown
     assert "me:hidden" not in shown
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """A server that repeats what it was sent, in an error."""
+
+    def refuse(self) -> None:
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        said = f"no access: {self.headers['Authorization']} {sent.rpartition('client_secret=')[2]}"
+        body = json.dumps({"error": {"message": said, "type": "NotAuthorized", "code": 401}}).encode()
+        self.send_response(401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = refuse  # noqa: N815 - the base class's names
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"credential": "me:hidden/secret"},
+        {"auth": {"type": "oauth2", "oauth2": {"client_id": "me", "client_secret": "hidden/secret"}}},
+    ],
+    ids=["part of a credential", "nested"],
+)
+def test_what_a_server_repeats_is_not_told(given):
+    with HTTPServer(("127.0.0.1", 0), _Echo) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        uri = f"http://127.0.0.1:{server.server_port}"
+        if "auth" in given:
+            given["auth"]["oauth2"]["token_url"] = f"{uri}/token"
+        try:
+            with pytest.raises(icestats.CatalogError, match=r"cannot be opened: .*(401|OAuth)") as caught:
+                icestats.load("db.small", catalog={"type": "rest", "uri": uri, **given})
+        finally:
+            server.shutdown()
+            thread.join()
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_nested_secrets_and_parts_of_credentials_are_hidden():
+    own = {"credential": "me:ab cd", "auth": {"basic": {"username": "me", "password": "ef/gh"}}}
+    said = hide_secrets("me sent ab cd as ab+cd or ab%20cd, and ef/gh as ef%2Fgh", own)
+    assert said == "me sent *** as *** or ***, and *** as ***"
+
+
+def test_pairs_that_are_no_properties_tell_no_secret():
+    with pytest.raises(icestats.CallError, match="catalog is of type list: expected") as caught:
+        icestats.load("db.small", catalog=[("credential", "me:hidden")])
+    assert "hidden" not in str(caught.value)
