@@ -94,9 +94,8 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, Any] | None =
     """
     name = str(name_or_location)
     if not isinstance(catalog, str | Mapping | None):
-        # Pairs of properties have secrets among them.
-        said = f"{catalog!r:.80}" if isinstance(catalog, int | float) else f"of type {type(catalog).__name__}"
-        raise CallError(f"catalog is {said}: expected a catalog's name, or its properties")
+        # Not its text: pairs of properties have secrets among them.
+        raise CallError(f"catalog is of type {type(catalog).__name__}: expected a catalog's name, or its properties")
     if _is_location(name) and (catalog is None or "/" in name):
         return _open_location(name, _location_properties(catalog))
     return _open_in_catalog(name, *_resolve(name, catalog))

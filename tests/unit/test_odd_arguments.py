@@ -39,7 +39,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ice
         ({"as_of": dt.date(2026, 1, 1)}, "is no point in time"),
         ({"as_of": "0001-01-01T00:00+14:00"}, "is no point in time"),
         ({"ref": ["main"]}, "expected text"),
-        ({"catalog": 3}, "catalog is 3: expected a catalog's name, or its properties"),
+        ({"catalog": 3}, "catalog is of type int: expected a catalog's name, or its properties"),
     ],
 )
 def test_a_table_is_not_opened_by_what_names_nothing(
