@@ -11,6 +11,9 @@ MODULES := $(FRONT)/node_modules/.package-lock.json
 # Three for two cores: one waits for a JVM or a browser much of the time.
 WORKERS := -n 3 --no-loadscope-reorder
 
+# Where it is set, as in many containers, each process of the tests would compile the kit and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help python java java+chromium+libatomic install demo lab app docs pictures front test test-quick test-matrix interop soak fuzz oldest lock audit dist lint format bench clean
 .NOTPARALLEL:
