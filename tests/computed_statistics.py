@@ -21,4 +21,5 @@ def compute_here(
 ) -> Statistics:
     plan = prepare_scan(table._source, table._require_snapshot(), table.schema, columns)
     plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(table._reader.blobs))))
+    assert plan.fallback is None, plan.fallback
     return Statistics(table._source, scan_here(plan, sizes))

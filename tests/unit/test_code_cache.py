@@ -104,6 +104,13 @@ def test_compiled_code_is_kept_beside_its_source(package: Path) -> None:
     assert sorted(kept(package).iterdir()) == before
 
 
+def test_code_that_is_compiled_leaves_what_is_printed_as_it_is(source: Path, tmp_path: Path) -> None:
+    """colorama, which numba starts to color its errors, would end it with an escape sequence."""
+    pytest.importorskip("colorama")
+    code = GATHER + "import colorama.initialise as colorama\nprint(colorama.atexit_done)"
+    assert run(source, code, NUMBA_CACHE_DIR=str(tmp_path / "kept")) == COMPILED + "False\n"
+
+
 def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(package: Path) -> None:
     text = (package / KERNEL).read_text()
     line = "out[at + i] = data[start + i]\n"
