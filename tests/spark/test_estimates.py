@@ -59,15 +59,19 @@ RANGES = ("price < 2", "price < 3", "price >= 100", "price >= 9 and price < 9.6"
 
 @pytest.mark.parametrize("row_filter", RANGES)
 def test_partitions_sketches_are_off_by_a_tenth_at_most(priced, row_filter):
-    """Ranges that leave 1 % of the rows or more, without and with a partition filter, are within a tenth."""
+    """Ranges that leave 1 % of the rows or more, without and with a partition filter.
+
+    Sketches choose at random. Their bounds are some ten standard deviations wide, and a tenth of the partitions'
+    answers as well; the table's own sketch, which `combined` looks at too, is held to its bounds alone.
+    """
     for text in (row_filter, f"{row_filter} and at < '2024-10-10T00:00:00'"):
         estimates = priced.estimate(text, actual=True)
         if estimates.actual >= 4_000:
             found = estimates["kll-by-partition"]
             assert found.q_error <= 1.1, text
-            slack = found.rows_upper - found.rows_lower
-            assert found.rows_lower - slack <= estimates.actual <= found.rows_upper + slack, text
-            assert estimates["combined"].q_error <= 1.1, text
+            assert found.rows_lower <= estimates.actual <= found.rows_upper, text
+            table = estimates["kll"]
+            assert abs(estimates["combined"].rows - estimates.actual) <= table.rows_upper - table.rows_lower, text
 
 
 def test_partitions_sketches_know_the_frequent_values(priced):

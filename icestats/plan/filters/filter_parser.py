@@ -46,6 +46,7 @@ _ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LISTED = re.compile(r"""'[^']*'|"[^"]*"|(?P<list>\bin\s*\([-+\d.,\s]*\))""", re.IGNORECASE)
 """What is quoted, or a list of numbers."""
+_LIST = re.compile(r"""\bin\s*\(((?:'[^']{0,200}'|[^'()]){1,400})\)""", re.IGNORECASE)
 _WHOLE_NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
 _MOMENT_PART = re.compile(r"(year|month|day|hour|minute|second)\b.* (must be in|out of range)\b.*")
 _MOST_READ, _MOST_COMMAS = 100_000, 10_000
@@ -122,8 +123,7 @@ def parse_row_filter(
         try:
             expression = _parse(text)
         except ParseException as error:
-            where = _near(text, error.loc)
-            raise FilterError(f"the filter {_shown(text)} cannot be read at {where}: {_EXPECTED}", text) from error
+            raise FilterError(f"the filter {_shown(text)} cannot be read {_unread(text, error.loc)}", text) from error
         except (ValueError, TypeError, RecursionError) as error:
             reason = one_line(error)
             if "BooleanLiteral" in reason:
@@ -181,9 +181,15 @@ def _parts(expression: And | Or | Not) -> tuple[BooleanExpression, ...]:
     return (expression.child,) if isinstance(expression, Not) else (expression.left, expression.right)
 
 
-def _near(text: str, offset: int) -> str:
+def _unread(text: str, offset: int) -> str:
+    """Return where PyIceberg's parser ended and what it expects; of a list of text and numbers that it is one."""
+    for found in _LIST.finditer(text):
+        values = re.findall(r"'[^']*'|[^\s,']+", found[1])
+        if len({value.startswith("'") for value in values}) > 1:
+            return f"at {found[0]!r:.60}: expected a list of text or of numbers, not of both"
     rest = text[offset : offset + 20]
-    return f"character {offset + 1}, {rest!r}" if rest else "its end"
+    where = f"character {offset + 1}, {rest!r}" if rest else "its end"
+    return f"at {where}: {_EXPECTED}"
 
 
 def _explain(text: str, error: Exception, schema: IcebergSchema, unreadable: Mapping[str, str]) -> str:
