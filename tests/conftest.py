@@ -68,7 +68,7 @@ class OneSessionAWorker(LoadScopeScheduling):
         path, folder = nodeid.partition("::")[0], Path(nodeid).parts[1]
         if "own_jvms" in path:
             return path
-        return {"spark": "spark", "docs": "spark", "browser": "browser", "notebooks": nodeid}.get(folder, path)
+        return {"spark": "spark", "docs": "docs", "browser": "browser", "notebooks": nodeid}.get(folder, path)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionAWorker:

@@ -65,8 +65,8 @@ def find_blobs(opened):
     return {row["columns"][0]: row for row in found if row["used_by"]}
 
 
-def commit(opened, limit=None):
-    found = fit_partitions(scan(opened, SIZES)[0], limit, lambda: 0)
+def commit(opened, limit=None, scanned=None):
+    found = fit_partitions(scanned or scan(opened, SIZES)[0], limit, lambda: 0)
     Statistics(opened._source, found).commit()
     return found
 
@@ -135,7 +135,7 @@ def test_a_partition_without_sketches_gets_counts_and_a_new_one_gets_sketches(ta
 def test_the_limit_stays_that_of_the_committed_sketches_unless_told(table, load):
     whole, _ = scan(load(), SIZES)
     limit = len(write_puffin(build_blobs(whole)).data) + 3 * 512
-    committed = commit(load(), limit)
+    committed = commit(load(), limit, whole)
     assert committed.by_partition.left_out == ""
     assert {dict(row["properties"])["max-size-bytes"] for row in find_blobs(load()).values()} == {str(limit)}
     table.append(rows(4, 6_000, 8_000))
