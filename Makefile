@@ -57,7 +57,7 @@ test: java+chromium+libatomic install lint $(VENV)/spark.jsa ## lint and run all
 	@$(BIN)/python -m pytest $(WORKERS)
 
 $(VENV)/spark.jsa: $(VENV)/.installed
-	@$(BIN)/python scripts/spark_archive.py $@
+	@$(BIN)/python scripts/warm_up.py $@
 
 test-quick: install $(MODULES) ## the tests that need neither Spark nor a browser
 	@$(BIN)/python -m pytest $(WORKERS) -m 'not spark and not browser'

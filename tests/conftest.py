@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
     # Shells start what is to run in the background with the signal ignored, and so would be all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # From scripts/spark_archive.py: a session starts with half of the CPU. Where there is none, Java does without.
+    # From scripts/warm_up.py: a session starts with half of the CPU. Where there is none, Java does without.
     archive = f"-XX:SharedArchiveFile={sys.prefix}/spark.jsa"
     options = (
         # JVMs of tests are over before Java's second compiler pays off: without it each takes a third less CPU.
@@ -61,19 +61,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [items[at] for at in sorted(range(len(items)), key=places.__getitem__)]
 
 
-class OneSessionAWorker(LoadScopeScheduling):
-    """All that shares a Spark session on one worker of xdist, all of the browser on one; the rest by module."""
+class SharedSessions(LoadScopeScheduling):
+    """Spark's tests in two halves with a session each, those of the browser and of docs in one; the rest by module."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, folder = nodeid.partition("::")[0], Path(nodeid).parts[1]
         if "own_jvms" in path:
             return path
-        return {"spark": "spark", "docs": "docs", "browser": "browser", "notebooks": nodeid}.get(folder, path)
+        half = "first" if Path(path).name < "test_n" else "second"
+        scopes = {"spark": f"spark, {half} half", "docs": "docs", "browser": "browser", "notebooks": nodeid}
+        return scopes.get(folder, path)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionAWorker:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedSessions:
     """Take the place of `--dist`."""
-    return OneSessionAWorker(config, log)
+    return SharedSessions(config, log)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
