@@ -199,6 +199,22 @@ def test_counts_of_a_field_may_leave_out_rows_whose_struct_is_null(catalog, valu
     assert [(one.rows_lower, one.rows_upper) for one in found] == [expected] * 3
 
 
+def test_a_required_field_of_a_struct_is_null_where_its_struct_is(catalog):
+    """PyIceberg takes it for never null: it would skip every file, or take every row."""
+    inner = NestedField(2, "a", IntegerType(), required=True)
+    schema = Schema(NestedField(1, "st", StructType(inner), required=False))
+    written = catalog.create_table("db.nested", schema)
+    for rows in ([None, {"a": 5}], [{"a": 6}]):
+        written.append(pa.Table.from_pylist([{"st": row} for row in rows], written.schema().as_arrow()))
+    table = icestats.load(str(local_path(written.metadata_location)))
+    for row_filter, count in (("st.a is null", 1), ("st.a is not null", 2), ("st.a not in (5, 7)", 2)):
+        found = table.estimate(row_filter, actual=True)
+        assert found.actual == count
+        assert all(one.rows_lower <= count <= one.rows_upper for one in found)
+    assert len(table.plan("st.a is null").kept_file_paths()) == 1
+    assert [step.kept for step in table.plan("st.a is not null").steps if step.unit == "row"] == []
+
+
 def test_plan_as_json_follows_the_contract(run, read_table):
     location = str(local_path(read_table.metadata_location))
     code, out, err = run("plan", location, "id = 7", "--format", "json")
