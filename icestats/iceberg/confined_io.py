@@ -16,11 +16,12 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
+from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.serializers import Compressor, FromInputFile, GzipCompressor
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 from pyiceberg.table.metadata import TableMetadataUtil
-from pyiceberg.types import NestedField
+from pyiceberg.types import NestedField, StructType
 from pyiceberg.utils.config import Config, merge_config
 
 from icestats.errors import CommitError, MetadataError
@@ -116,6 +117,24 @@ def leave_out_defaults(document: Any) -> Any:
         return document
     kept = (name for name in document if name not in ("initial-default", "write-default"))
     return {name: leave_out_defaults(document[name]) for name in kept}
+
+
+def allow_null_structs(schema: IcebergSchema) -> IcebergSchema:
+    """Return a schema in which what is inside of an optional struct is optional: it is null where the struct is.
+
+    PyIceberg 0.12 takes such a field, where it is required in its struct, for one that is never null; Iceberg's Java
+    library does not (`Accessor.hasOptionalFieldInPath`).
+    """
+
+    def allow(field: NestedField, optional: bool) -> NestedField:
+        optional |= not field.required
+        kind = field.field_type
+        if isinstance(kind, StructType):
+            kind = StructType(*(allow(one, optional) for one in kind.fields))
+        return field.model_copy(update={"field_type": kind, "required": not optional})
+
+    fields = (allow(field, False) for field in schema.fields)
+    return IcebergSchema(*fields, schema_id=schema.schema_id, identifier_field_ids=schema.identifier_field_ids)
 
 
 def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:

@@ -23,7 +23,7 @@ from icestats.errors import (
     check_names,
 )
 from icestats.iceberg.catalog import Source, load_iceberg_table
-from icestats.iceberg.confined_io import UNREAD_SCHEMA
+from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
 from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifest_list import read_manifest_list
@@ -243,6 +243,7 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
     if all(one.schema_id != schema.schema_id for one in metadata.schemas):
         raise _gone(source, f"schema {schema.schema_id}")
     pinned = {
+        "schemas": [allow_null_structs(one) for one in metadata.schemas],
         "snapshots": [_distinct_snapshot(reads_rows).model_validate(known, from_attributes=True)],
         "current_snapshot_id": snapshot.snapshot_id,
         "current_schema_id": schema.schema_id,

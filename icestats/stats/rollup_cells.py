@@ -151,7 +151,7 @@ def build_columns(
             if lacking[i]:
                 missing[statistic] = int(lacking[i])
             provenance[statistic] = _rollup_provenance(
-                statistic, row[statistic], int(lacking[i]), live_file_count, has_deletes=has_deletes
+                statistic, field, row[statistic], int(lacking[i]), live_file_count, has_deletes=has_deletes
             )
             if figure is not None:
                 provenance[statistic] += f"; {figure.provenance}"
@@ -250,7 +250,7 @@ def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_cou
     return pa.table(arrays, schema=ROLLUP_CELLS)
 
 
-def _rollup_provenance(statistic: str, value: Any, missing: int, files: int, *, has_deletes: bool) -> str:
+def _rollup_provenance(statistic: str, field: Field, value: Any, missing: int, files: int, *, has_deletes: bool) -> str:
     if missing:
         return f"unknown: {missing:,} of {counted(files, 'data file')} {'lacks' if missing == 1 else 'lack'} it"
     deletes = ", deletes not applied" if has_deletes else ""
@@ -259,5 +259,8 @@ def _rollup_provenance(statistic: str, value: Any, missing: int, files: int, *, 
         return f"exact: sum over {counted(files, 'data file')} ({what}{deletes if statistic != 'column_size' else ''})"
     if value is None:
         return f"none: no value to bound in {counted(files, 'data file')}"
+    if field.type == "uuid":
+        # Java has ordered them by signed halves (apache/iceberg#14216).
+        return f"estimate: of the bounds of {counted(files, 'data file')}, whose writers may order uuids in two ways"
     side = "at most the smallest" if statistic == "lower_bound" else "at least the largest"
     return f"bound: {side} value, over {counted(files, 'data file')}{deletes}"

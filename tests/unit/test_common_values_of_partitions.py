@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DoubleType, LongType, NestedField, StringType
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, UUIDType
 
 import icestats
 from icestats.commit.table_statistics_blobs import fit_partition_sketches
@@ -178,6 +178,26 @@ def test_a_refresh_adds_new_rows_to_the_partitions_that_they_are_in(table, writt
     limit = find_size_limit(200)
     names = scan(now, SIZES)[0].by_partition.columns["name"].values()
     assert all(len(one.frequent_items) <= limit for one in names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [(LongType(), range(4)), (UUIDType(), [bytes([value]) * 16 for value in range(4)])]
+)
+def test_partitions_are_known_after_a_v1_table_has_dropped_its_buckets(catalog, catalog_properties, kind, values):
+    """The dropped field is `void` since, of the column's type; the buckets of before are numbers still."""
+    schema = Schema(NestedField(1, "key", kind, required=False), NestedField(2, "x", LongType(), required=False))
+    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "bucket"))
+    written = catalog.create_table("db.v1", schema, partition_spec=spec, properties={"format-version": "1"})
+    arrow = pa.int64() if kind == LongType() else pa.binary(16)
+    rows = pa.table({"key": pa.array(values, arrow), "x": [1, 2, 3, 4]})
+    written.append(rows)
+    with written.update_spec() as update:
+        update.remove_field("bucket")
+    written.append(rows)
+    table = icestats.load("db.v1", catalog=catalog_properties)
+    Statistics(table._source, scan(table, Sizes(200, 12, 200, 12))[0]).commit()
+    found = table.refresh().estimate("x = 2")["frequent-items-by-partition"]
+    assert (found.rows, found.rows_lower, found.rows_upper) == (2.0, 2.0, 2.0)
 
 
 def test_partitions_whose_common_values_do_not_fit_are_unknown(load):

@@ -47,3 +47,9 @@ def test_comparisons_with_uuids_are_counted(table, column):
 
 def test_a_join_by_uuids_is_counted(table):
     assert table.estimate_join(table, "u", row_filter=e.GreaterThan("u", LEAST), actual=True).actual == 2
+
+
+def test_bounds_of_uuids_are_said_to_be_no_proof(table):
+    """A writer of the other order gives the middle one for the least of these."""
+    provenance = dict(table.columns().to_pylist()[0]["provenance"])
+    assert [provenance[f"{side}_bound"].partition(":")[0] for side in ("lower", "upper")] == ["estimate"] * 2

@@ -101,6 +101,18 @@ def test_partition_evolution() -> None:
     )
 
 
+def test_a_field_that_a_v1_table_has_dropped_is_of_its_source_column_s_type() -> None:
+    """Writers give a void value, which is null, the type of the source column: not that of buckets."""
+    specs: dict[int, list[Any]] = {0: [(1000, 1, "part", "bucket[8]")], 1: [(1000, 1, "part", "void")]}
+    metadata = table((1, "string"), specs=specs)
+    files = Files()
+    files.add(entry({1000: 5}), schema=entry_schema([(1000, "int")]))
+    files.add(entry({1000: None}), schema=entry_schema([(1000, "string")]), spec_id=1)
+    rows = read_rollups(files.manifests, metadata, files).partitions.to_pylist()
+    assert [(row["partition"], row["spec_id"]) for row in rows] == [({"part": None}, 1), ({"part": 5}, 0)]
+    assert read_files(files.manifests, metadata, files)["partition"].to_pylist() == [{"part": 5}, {"part": None}]
+
+
 def test_a_partition_field_whose_source_is_gone() -> None:
     """Its type is that of an older schema, else what the manifests themselves say."""
     metadata = table((2, "long"), specs={0: IDENTITY})

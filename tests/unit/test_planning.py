@@ -199,6 +199,22 @@ def test_counts_of_a_field_may_leave_out_rows_whose_struct_is_null(catalog, valu
     assert [(one.rows_lower, one.rows_upper) for one in found] == [expected] * 3
 
 
+def test_a_required_field_of_a_struct_is_null_where_its_struct_is(catalog):
+    """PyIceberg takes it for never null: it would skip every file, or take every row."""
+    inner = NestedField(2, "a", IntegerType(), required=True)
+    schema = Schema(NestedField(1, "st", StructType(inner), required=False))
+    written = catalog.create_table("db.nested", schema)
+    for rows in ([None, {"a": 5}], [{"a": 6}]):
+        written.append(pa.Table.from_pylist([{"st": row} for row in rows], written.schema().as_arrow()))
+    table = icestats.load(str(local_path(written.metadata_location)))
+    for row_filter, count in (("st.a is null", 1), ("st.a is not null", 2), ("st.a not in (5, 7)", 2)):
+        found = table.estimate(row_filter, actual=True)
+        assert found.actual == count
+        assert all(one.rows_lower <= count <= one.rows_upper for one in found)
+    assert len(table.plan("st.a is null").kept_file_paths()) == 1
+    assert [step.kept for step in table.plan("st.a is not null").steps if step.unit == "row"] == []
+
+
 def test_plan_as_json_follows_the_contract(run, read_table):
     location = str(local_path(read_table.metadata_location))
     code, out, err = run("plan", location, "id = 7", "--format", "json")
@@ -242,7 +258,10 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(run, read_table, arguments, pa
 
 
 def test_delete_files_apply_by_partition_sequence_and_path(read_table):
-    """Position deletes of the same commit on, equality deletes of later ones, deletion vectors by path."""
+    """Position deletes of the same commit on, equality deletes of later ones, deletion vectors by path.
+
+    A deletion vector takes the place of position deletes, unless it is older than its data file.
+    """
     table = icestats.load(str(local_path(read_table.metadata_location)))
     partition = pa.struct([("at_day", pa.date32()), ("id_bucket", pa.int32())])
     schema = file_metrics_schema(partition, [PATH_FIELD_ID])
@@ -258,11 +277,23 @@ def test_delete_files_apply_by_partition_sequence_and_path(read_table):
         build(content="position_deletes", file_path="older", sequence_number=4),
         build(content="position_deletes", file_path="elsewhere", partition=there),
         build(content="position_deletes", file_path="by-bounds", **{names[0]: b"x", names[1]: b"z"}),
-        build(content="position_deletes", file_path="vector", referenced_data_file="b"),
+        build(content="position_deletes", file_path="one-file", referenced_data_file="b"),
+        build(content="position_deletes", file_path="vector", referenced_data_file="c", file_format="PUFFIN"),
+        build(
+            content="position_deletes",
+            file_path="old",
+            referenced_data_file="a",
+            file_format="PUFFIN",
+            sequence_number=4,
+        ),
         build(content="equality_deletes", file_path="equality-same"),
         build(content="equality_deletes", file_path="equality-later", sequence_number=6),
     ]
-    files = [build(file_path="a"), build(file_path="b")]
+    files = [build(file_path="a"), build(file_path="b"), build(file_path="c")]
     index = DeleteIndex(pa.Table.from_pylist(deletes, schema=schema), table.metadata.specs)
     found = index.find(pa.Table.from_pylist(files, schema=schema))
-    assert found == [["same-commit", "equality-later"], ["same-commit", "vector", "equality-later"]]
+    assert found == [
+        ["same-commit", "equality-later"],
+        ["same-commit", "one-file", "equality-later"],
+        ["vector", "equality-later"],
+    ]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
-from icestats.iceberg.partition_columns import find_partition_columns, partition_field_type
+from icestats.iceberg.partition_columns import VOID, find_partition_columns, partition_field_type
 from icestats.iceberg.types import WIDTHS, decode_value, encode_value
 from icestats.iceberg.value_order import Longs
 from icestats.plan.evaluation.column_metrics import (
@@ -162,14 +162,16 @@ def build_partition_keys(
         values: list[tuple[int, bytes | None]] = []
         fields = list(_typed(metadata.specs[spec_id], schema))
         for field, type_text in fields:
+            if field.transform == VOID:
+                values.append((field.field_id, None))
+                continue
             if type_text is None:
                 break
             if (field.field_id, type_text) not in columns:
                 array = partitions.field(places[field.field_id])
                 columns[field.field_id, type_text] = _encode(array.dictionary_encode(), type_text)
             values.append((field.field_id, columns[field.field_id, type_text][row]))
-        is_known = all(type_text is not None for _, type_text in fields)
-        keys.append(PartitionKey(spec_id, tuple(values)) if is_known else None)
+        keys.append(PartitionKey(spec_id, tuple(values)) if len(values) == len(fields) else None)
     return keys
 
 
@@ -178,7 +180,9 @@ def key_entries(
 ) -> dict[PartitionKey, PartitionEntry]:
     """Return the partitions of sketches by the keys of `build_partition_keys`: columns may have been promoted since."""
     fields = (typed for spec in specs.values() for typed in _typed(spec, schema))
-    types = {field.field_id: type_text for field, type_text in fields if type_text is not None}
+    types = {
+        field.field_id: type_text for field, type_text in fields if type_text is not None and field.transform != VOID
+    }
     return {widen_key(one.key, types): one for one in entries}
 
 

@@ -18,7 +18,7 @@ from pyiceberg.types import NestedField
 from icestats.answers.text import one_line
 from icestats.errors import FilterError, UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.confined_io import UNREAD_SCHEMA, leave_out_defaults, leave_out_unknown
+from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs, leave_out_defaults, leave_out_unknown
 from icestats.iceberg.metadata import read_document
 from icestats.plan.filters.filter_parser import parse_row_filter
 from icestats.plan.filters.predicates import (
@@ -139,7 +139,7 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
     found = next((s for s in schemas if s.get("schema-id", 0) == schema_id), schemas[-1])
     specs = document.get("partition-specs") or [{"spec-id": 0, "fields": document.get("partition-spec") or []}]
     try:
-        schema = _read_schema(found)
+        schema = allow_null_structs(_read_schema(found))
         left_out = [one for one in found["fields"] if one["id"] not in schema._lazy_id_to_field]
         unreadable = {str(one["name"]): _name_type(one["type"]) for one in left_out}
         return FilterSchema(schema, {s["spec-id"]: IcebergSpec.model_validate(s) for s in specs}, unreadable)

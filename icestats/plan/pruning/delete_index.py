@@ -58,9 +58,17 @@ class DeleteIndex:
 
     def _applying(self, row: Mapping[str, Any]) -> Iterator[str]:
         path, number = row["file_path"], row["sequence_number"] or 0
-        for delete in (*self._global, *self._by_partition.get(_key(row), ())):
-            if _applies(delete, path, number):
+        every = (*self._global, *self._by_partition.get(_key(row), ()))
+        found = [delete for delete in every if _applies(delete, path, number)]
+        # A deletion vector holds what position delete files have deleted before.
+        has_vector = any(map(_is_vector, found))
+        for delete in found:
+            if not has_vector or delete["content"] == "equality_deletes" or _is_vector(delete):
                 yield delete["file_path"]
+
+
+def _is_vector(delete: Mapping[str, Any]) -> bool:
+    return str(delete["file_format"]).lower() == "puffin"
 
 
 def _applies(delete: Mapping[str, Any], file_path: str, sequence_number: int) -> bool:

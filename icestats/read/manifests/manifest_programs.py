@@ -141,8 +141,7 @@ class ManifestPrograms:
             )
         schema = parse_schema(header)
         captures = self._partition_captures(spec_id)
-        inside = captures if self._details else {i: c for i, c in captures.items() if c.required}
-        files = {_PARTITION: Capture(RECORD, k.PARTITION, inside, required=True), **_FILE, **_METRICS}
+        files = {_PARTITION: Capture(RECORD, k.PARTITION, captures, required=True), **_FILE, **_METRICS}
         entry = dict(_ENTRY)
         if self._details:
             files |= self._file_details
@@ -155,13 +154,12 @@ class ManifestPrograms:
             raise MetadataError(f"the Avro schema is not a manifest's: {error}", header.path, 0) from error
 
     def _partition_captures(self, spec_id: int) -> dict[int, Capture]:
-        transforms = {field.field_id: field.transform for field in self._specs[spec_id].fields}
+        # Values of void are null, and of the source column's type, whatever the field was before.
+        wanted = {field.field_id for field in self._specs[spec_id].fields if field.transform != VOID}
         return {
-            column.field_id: Capture(
-                _capture_kind(column.type), k.PARTITION_FIELDS + i, required=transforms[column.field_id] != VOID
-            )
+            column.field_id: Capture(_capture_kind(column.type), k.PARTITION_FIELDS + i, required=True)
             for i, column in enumerate(self._columns)
-            if column.field_id in transforms and column.type is not None
+            if column.field_id in wanted and column.type is not None
         }
 
     def _variant(self, schema: Any, spec_id: int, captures: Mapping[int, Capture]) -> int:
