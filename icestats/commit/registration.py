@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Step = Callable[[str], None]
 """Called with the name of a step as it begins or is done."""
 
-# Errors after which a catalog has certainly not taken the commit. After any other error it may have.
+# Errors by which a catalog says that it has not taken the commit.
 _REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
@@ -128,26 +128,27 @@ def commit_entries(
     """
     try:
         commit_changes(table, changes, schema_id)
-    except _REFUSED as error:
-        text = _discard(table, paths, left)
-        raise CommitError(f"{table_name(table)} took no commit: {one_line(error)}; {text}") from error
     except Exception as error:
         # A request that was sent twice, since its first answer was lost, fails though the commit has been taken.
         try:
             arrived = find_committed(table, changes[0])
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
             raise _no_answer(table, error, f"whether it arrived is unknown ({one_line(unseen)})", paths) from error
-        if arrived is None and not isinstance(error, CommitFailedException):
+        if arrived is not None:
+            return arrived
+        if not isinstance(error, (CommitFailedException, *_REFUSED)):
             raise _no_answer(table, error, "it is not seen in the metadata", paths) from error
-        if arrived is None:
-            _discard(table, paths, left)
-        return arrived
+        text = _discard(table, paths, left)
+        if isinstance(error, _REFUSED):
+            raise CommitError(f"{table_name(table)} took no commit: {one_line(error)}; {text}") from error
+        return None
     return table
 
 
 def _no_answer(table: Table, error: Exception, seen: str, paths: Sequence[str]) -> CommitError:
     left = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
-    return CommitError(f"no answer to the commit of {table_name(table)}: {one_line(error)}; {seen}{left}")
+    failed = "no" if isinstance(error, _REFUSED) else "no answer"
+    return CommitError(f"{failed} to the commit of {table_name(table)}: {one_line(error)}; {seen}{left}")
 
 
 def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, left: list[str]) -> bool:
