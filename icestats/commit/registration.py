@@ -174,10 +174,10 @@ def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, l
 
 def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:
     """Yield the numbers of attempts from 1, with pauses as the table's commit properties say, less a random part."""
-    shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
     for attempt in range(most):
         if attempt:
-            longest_s = min(_MOST_WAIT_S, max(0, shortest_ms) / 1000 * 2 ** (attempt - 1))
+            shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
+            longest_s = min(_MOST_WAIT_S, min(max(0, shortest_ms), _MOST_WAIT_S * 1000) / 1000 * 2 ** (attempt - 1))
             time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, no secret
         yield attempt + 1
 

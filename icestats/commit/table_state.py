@@ -11,6 +11,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
+from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 BlobKey = tuple[str, tuple[int, ...]]
 """The type and fields of a blob: a file has one of each."""
 _LOG_ENTRIES_TO_SEARCH = 20
+_NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
+"""Properties that PyIceberg reads at the start of each commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,11 @@ def find_refusal(table: Table) -> IcestatsError | None:
             f"{table_name(table)} has format version {table.metadata.format_version}: PyIceberg 0.12 writes versions 1 "
             "and 2 only, commit through a REST catalog"
         )
+    try:
+        for name in _NUMBERS:
+            property_as_int(table.properties, name)
+    except ValueError as error:
+        return CommitError(f"{table_name(table)} takes no commit of PyIceberg: {one_line(error)}")
     return find_unsafe_write(table)
 
 

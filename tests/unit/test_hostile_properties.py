@@ -246,6 +246,19 @@ def test_a_table_that_names_code_for_writers_is_not_written(rewrite, load):
     assert sorted(path.parent.parent.rglob("*")) == before
 
 
+@pytest.mark.parametrize("value", ["soon", "1e9", "9" * 5_000])
+@pytest.mark.parametrize("name", ["num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"])
+def test_a_table_whose_commits_wait_for_no_number_is_refused_before_anything_is_written(name, value, rewrite, load):
+    folder = rewrite({f"commit.retry.{name}": value}).parent
+    before = set(folder.iterdir())
+    statistics = load().compute(partitions=True, manifests=True)
+    with pytest.raises(icestats.CommitError, match=name):
+        statistics.commit()
+    with pytest.raises(icestats.CommitError, match=name):
+        load().check_commit()
+    assert set(folder.iterdir()) == before
+
+
 def test_a_table_that_names_code_between_loading_and_committing_is_not_written(rewrite, load):
     statistics = load().compute(manifests=True)
     rewrite({"write.py-location-provider.impl": f"{__name__}.Mark"})
