@@ -17,7 +17,7 @@ from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
-from icestats.iceberg.catalog import explain_invalid
+from icestats.iceberg.catalog import explain_failure, explain_invalid
 from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
 from icestats.iceberg.metadata import (
     BlobMetadata,
@@ -134,8 +134,9 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
         raise UnsupportedError(f"PyIceberg cannot load {table_name(table)}: {explain_invalid(error)}") from None
     except IcestatsError:
         raise
-    except Exception as error:
-        raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {one_line(error)}") from error
+    except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+        said, cause = explain_failure(error, table.catalog.properties)
+        raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {said}") from cause
     if fresh.metadata.table_uuid != table.metadata.table_uuid:
         raise CommitError(f"{table_name(table)} is another table now, dropped and made anew: nothing was committed")
     if to_commit:
