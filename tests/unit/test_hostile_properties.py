@@ -21,7 +21,7 @@ from icestats.iceberg.catalog import load_iceberg_table, open_source
 from icestats.iceberg.reach import check_reach
 from icestats.iceberg.storage import local_path
 from icestats.spark.session import spark_catalog_properties
-from tests.rest_catalog import serve
+from tests.rest_catalog import Rest, serve
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -161,6 +161,19 @@ def test_a_server_names_no_class_to_run(catalog, part, named):
         table = icestats.load("db.t", catalog={"type": "rest", "uri": uri, "s3.endpoint": "mine"})
         assert table.estimate("id = 1", actual=True).actual == 1
     assert table._source.storage.properties["s3.region"] == "theirs"
+
+
+def test_a_table_of_which_a_server_does_not_say_where_it_is_is_refused(small_table, monkeypatch):
+    """Its metadata could name any file."""
+    small_table.catalog.rename_table("db.small", "db.t")
+    told = Rest.answer_table
+    with serve(small_table.catalog) as uri:
+        known = {"type": "rest", "uri": uri}
+        statistics = icestats.load("db.t", catalog=known).compute(manifests=True)
+        monkeypatch.setattr(Rest, "answer_table", lambda request, metadata, _: told(request, metadata, None))
+        for call in (statistics.commit, lambda: icestats.load("db.t", catalog=known)):
+            with pytest.raises(icestats.MetadataError, match=r"db\.t: the catalog does not say where the metadata is"):
+                call()
 
 
 def test_the_users_configuration_names_how_to_ask_a_server(catalog, tmp_path, monkeypatch):
