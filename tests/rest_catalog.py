@@ -18,7 +18,8 @@ class Rest(BaseHTTPRequestHandler):
     catalog: SqlCatalog
     requirements: list
     config: dict
-    sent_twice = False
+    taken_and = 0
+    """The status that says that a commit was not taken, though it was; 0: the truth."""
 
     def log_message(self, *_):
         return
@@ -54,8 +55,8 @@ class Rest(BaseHTTPRequestHandler):
         except CommitFailedException as error:
             self.answer(409, {"error": {"message": str(error), "type": "CommitFailedException", "code": 409}})
             return
-        if self.sent_twice:
-            self.answer(409, {"error": {"message": "changed", "type": "CommitFailedException", "code": 409}})
+        if self.taken_and:
+            self.answer(self.taken_and, {"error": {"message": "changed", "type": "Error", "code": self.taken_and}})
             return
         self.answer_table(response.metadata, response.metadata_location)
 

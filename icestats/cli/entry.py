@@ -16,9 +16,10 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line and exit."""
-    if sys.stderr is None:
-        # Whoever started the process has closed it. What would be said there is for nobody, nor for the next file.
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Whoever started the process has closed it. What would be said there is for nobody, nor for the next file.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
     try:
         code = _import_command_line()()
     except KeyboardInterrupt:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.commit.table_state import (
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from icestats.iceberg.metadata import StatisticsFile
 
 CARRIES_EARLIER = "icestats.carries-earlier-blobs"
-"""Property of a file that has the nearest blob of each kind and field of all ancestors: no older one is looked at."""
+"""Property of a file: checksums of the paths of ancestors' files, whose blobs it has where no nearer file has them."""
 _DELETION_VECTOR = "deletion-vector-v1"
 
 
 def read_earlier(
-    table: Table, snapshot_id: int, known: Collection[BlobKey]
-) -> tuple[list[ExistingFile], tuple[str, ...]]:
+    table: Table, snapshot_id: int, existing: Sequence[ExistingFile], known: Collection[BlobKey]
+) -> tuple[list[ExistingFile], tuple[str, ...], str]:
     """Read the nearest blob of each kind and field that the ancestors of a snapshot have.
 
     Parameters
@@ -40,13 +41,16 @@ def read_earlier(
         The table.
     snapshot_id : int
         The snapshot.
+    existing : sequence of ExistingFile
+        Files of the snapshot itself. What they, or those of ancestors, carry already is not looked at.
     known : collection of BlobKey
         What the snapshot's own file will have anyway.
 
     Returns
     -------
-    tuple of list of ExistingFile and tuple of str
-        The files, the nearest first, with nothing but these blobs and their entries; and why files could not be read.
+    tuple of list of ExistingFile, tuple of str and str
+        The files, the nearest first, with nothing but these blobs and their entries; why files could not be read; and
+        the file's property `CARRIES_EARLIER`.
 
     Notes
     -----
@@ -56,8 +60,11 @@ def read_earlier(
     taken, columns = set(known), current_columns(table)
     found: list[ExistingFile] = []
     unread: list[str] = []
+    carried_files = {checksum for file in existing for checksum in _carried_files(file.properties)}
     for entry in _ancestors_files(table, snapshot_id):
         files, path = TableFiles(table.io), entry.statistics_path
+        if (checksum := f"{crc32(path.encode()):08x}") in carried_files:
+            continue
         try:
             footer = read_puffin_footer(files, path)
             wanted = [b for b in footer.blobs if b.type != _DELETION_VECTOR and blob_key(b) not in taken]
@@ -71,9 +78,12 @@ def read_earlier(
         taken |= carried
         listed = tuple(listed for listed in entry.blobs if blob_key(listed) in carried)
         found.append(ExistingFile(replace(entry, blobs=listed), blobs, {}))
-        if CARRIES_EARLIER in footer.properties:
-            break
-    return found, tuple(unread)
+        carried_files |= {checksum, *_carried_files(footer.properties)}
+    return found, tuple(unread), " ".join(sorted(carried_files))
+
+
+def _carried_files(properties: Mapping[str, str]) -> list[str]:
+    return properties.get(CARRIES_EARLIER, "").split()
 
 
 def leave_earlier(file: ExistingFile, snapshot_id: int) -> ExistingFile:

@@ -22,6 +22,7 @@ from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
 from icestats.commit.table_state import find_committed, reload_table, remove_file, table_name, write_file
 from icestats.errors import CommitError, IcestatsError
+from icestats.iceberg.catalog import explain_failure
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Step = Callable[[str], None]
 """Called with the name of a step as it begins or is done."""
 
-# Errors after which a catalog has certainly not taken the commit. After any other error it may have.
+# Errors by which a catalog says that it has not taken the commit.
 _REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
@@ -85,11 +86,12 @@ def write_and_register(
         what = f"snapshot {snapshot_id} of {table_name(table)} was expired meanwhile"
         try:
             commit_changes(committed, [unset_entry(entry) for entry, _ in files])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+            said, cause = explain_failure(error, table.catalog.properties)
             raise CommitError(
-                f"{what}, and its new entries could not be taken out: {one_line(error)}; "
+                f"{what}, and its new entries could not be taken out: {said}; "
                 f"{', '.join(paths)} left on storage: remove_statistics(expired=True) takes the entries out"
-            ) from error
+            ) from cause
         raise CommitError(f"{what}: {_discard(table, paths, left)}")
     return committed
 
@@ -128,26 +130,25 @@ def commit_entries(
     """
     try:
         commit_changes(table, changes, schema_id)
-    except _REFUSED as error:
-        text = _discard(table, paths, left)
-        raise CommitError(f"{table_name(table)} took no commit: {one_line(error)}; {text}") from error
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+        said, cause = explain_failure(error, table.catalog.properties)
+        answer = "no" if isinstance(error, _REFUSED) else "no answer"
+        failed = f"{answer} to the commit of {table_name(table)}: {said}"
+        kept = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
         # A request that was sent twice, since its first answer was lost, fails though the commit has been taken.
         try:
             arrived = find_committed(table, changes[0])
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
-            raise _no_answer(table, error, f"whether it arrived is unknown ({one_line(unseen)})", paths) from error
-        if arrived is None and not isinstance(error, CommitFailedException):
-            raise _no_answer(table, error, "it is not seen in the metadata", paths) from error
-        if arrived is None:
-            _discard(table, paths, left)
-        return arrived
+            raise CommitError(f"{failed}; whether it arrived is unknown ({one_line(unseen)}){kept}") from cause
+        if arrived is not None:
+            return arrived
+        if not isinstance(error, (CommitFailedException, *_REFUSED)):
+            raise CommitError(f"{failed}; it is not seen in the metadata{kept}") from cause
+        text = _discard(table, paths, left)
+        if isinstance(error, _REFUSED):
+            raise CommitError(f"{table_name(table)} took no commit: {said}; {text}") from cause
+        return None
     return table
-
-
-def _no_answer(table: Table, error: Exception, seen: str, paths: Sequence[str]) -> CommitError:
-    left = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
-    return CommitError(f"no answer to the commit of {table_name(table)}: {one_line(error)}; {seen}{left}")
 
 
 def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, left: list[str]) -> bool:
@@ -173,10 +174,10 @@ def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, l
 
 def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:
     """Yield the numbers of attempts from 1, with pauses as the table's commit properties say, less a random part."""
-    shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
     for attempt in range(most):
         if attempt:
-            longest_s = min(_MOST_WAIT_S, max(0, shortest_ms) / 1000 * 2 ** (attempt - 1))
+            shortest_ms = property_as_int(table.properties, "commit.retry.min-wait-ms", 100) or 0
+            longest_s = min(_MOST_WAIT_S, min(max(0, shortest_ms), _MOST_WAIT_S * 1000) / 1000 * 2 ** (attempt - 1))
             time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, no secret
         yield attempt + 1
 

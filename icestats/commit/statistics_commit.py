@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from icestats.commit.earlier_blobs import CARRIES_EARLIER, leave_earlier, read_earlier
+from icestats.commit.earlier_blobs import leave_earlier, read_earlier
 from icestats.commit.entries import checks_requirements
 from icestats.commit.partition_statistics_commit import PartitionPlan
 from icestats.commit.puffin_writer import NewBlob
@@ -210,12 +210,12 @@ def _prepare(
     if not request.keep_earlier:
         existing = [leave_earlier(file, request.snapshot_id) for file in existing]
         return build_commit_plan(table, request, before, existing)
-    if any(CARRIES_EARLIER in file.properties for file in existing):
-        return build_commit_plan(table, request, before, existing, unread=())
     known = {blob_key(blob) for blob in request.blobs}
     known |= {blob_key(carried.blob) for file in existing for carried in file.blobs}
     known |= {blob_key(entry) for file in existing for entry in file.entry.blobs}
-    return build_commit_plan(table, request, before, existing, *read_earlier(table, request.snapshot_id, known))
+    return build_commit_plan(
+        table, request, before, existing, *read_earlier(table, request.snapshot_id, existing, known)
+    )
 
 
 def _read_all(

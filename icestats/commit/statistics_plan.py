@@ -161,7 +161,8 @@ def build_commit_plan(
     before: StatisticsFile | None,
     existing: Sequence[ExistingFile],
     earlier: Sequence[ExistingFile] = (),
-    unread: Sequence[str] | None = None,
+    unread: Sequence[str] = (),
+    carries: str = "",
 ) -> CommitPlan:
     """Build the plan of a commit.
 
@@ -177,8 +178,10 @@ def build_commit_plan(
         Files of the snapshot whose blobs are carried over, the most important one first.
     earlier : sequence of ExistingFile
         What is carried forward from ancestors' files, as `read_earlier` gives it.
-    unread : sequence of str, optional
-        Why files of ancestors could not be read; None where they were not looked at.
+    unread : sequence of str
+        Why files of ancestors could not be read.
+    carries : str
+        Which files of ancestors need not be looked at again, as `read_earlier` says it.
 
     Raises
     ------
@@ -191,13 +194,13 @@ def build_commit_plan(
     carried += [blob for file in earlier for blob in file.blobs]
     properties = {key: value for file in reversed(existing) for key, value in file.properties.items()}
     properties.pop(CARRIES_EARLIER, None)
-    if unread is not None and not unread:
-        properties[CARRIES_EARLIER] = "true"
+    if carries:
+        properties[CARRIES_EARLIER] = carries
     puffin = write_puffin([*request.blobs, *carried], properties=properties)
     refusal = find_refusal(table)
     warnings = _Warnings(columns, [] if refusal is None else [f"cannot be committed: {refusal}"])
     warnings.check_file(puffin)
-    for reason in unread or ():
+    for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
     kept = _kept_entries([*existing, *earlier], new_keys, warnings)

@@ -11,12 +11,13 @@ from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
+from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
-from icestats.iceberg.catalog import explain_invalid
+from icestats.iceberg.catalog import explain_failure, explain_invalid
 from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
 from icestats.iceberg.metadata import (
     BlobMetadata,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 BlobKey = tuple[str, tuple[int, ...]]
 """The type and fields of a blob: a file has one of each."""
 _LOG_ENTRIES_TO_SEARCH = 20
+_NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
+"""Properties that PyIceberg reads at the start of each commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,11 @@ def find_refusal(table: Table) -> IcestatsError | None:
             f"{table_name(table)} has format version {table.metadata.format_version}: PyIceberg 0.12 writes versions 1 "
             "and 2 only, commit through a REST catalog"
         )
+    try:
+        for name in _NUMBERS:
+            property_as_int(table.properties, name)
+    except ValueError as error:
+        return CommitError(f"{table_name(table)} takes no commit of PyIceberg: {one_line(error)}")
     return find_unsafe_write(table)
 
 
@@ -126,8 +134,9 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
         raise UnsupportedError(f"PyIceberg cannot load {table_name(table)}: {explain_invalid(error)}") from None
     except IcestatsError:
         raise
-    except Exception as error:
-        raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {one_line(error)}") from error
+    except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+        said, cause = explain_failure(error, table.catalog.properties)
+        raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {said}") from cause
     if fresh.metadata.table_uuid != table.metadata.table_uuid:
         raise CommitError(f"{table_name(table)} is another table now, dropped and made anew: nothing was committed")
     if to_commit:

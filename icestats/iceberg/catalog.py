@@ -370,12 +370,17 @@ def _catalog_error(failed: str, error: Exception, name: str, properties: Mapping
     """Say why a catalog failed; the error that says it with secrets in it is no cause that a traceback shows."""
     from pyiceberg.utils.config import Config
 
-    known = {"configured": Config().get_catalog_config(name) or {}, **properties}
-    said = hide_secrets(one_line(error, len(str(error))), known)
-    failure = CatalogError(f"{failed}: {one_line(said)}")
-    shown = "".join(traceback.format_exception(error))
-    failure.__cause__ = error if hide_secrets(shown, known) == shown else None
+    said, cause = explain_failure(error, {"configured": Config().get_catalog_config(name) or {}, **properties})
+    failure = CatalogError(f"{failed}: {said}")
+    failure.__cause__ = cause
     return failure
+
+
+def explain_failure(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception | None]:
+    """Return what a catalog failed with, without secrets, and the error itself, None where a traceback shows some."""
+    said = hide_secrets(one_line(error, len(str(error))), properties)
+    shown = "".join(traceback.format_exception(error))
+    return one_line(said), error if hide_secrets(shown, properties) == shown else None
 
 
 def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:

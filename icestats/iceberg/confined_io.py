@@ -221,6 +221,9 @@ class _ConfinedServer(_Confined):
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
 
     def _response_to_table(self, identifier: tuple[str, ...], response: Any) -> Table:
+        if response.metadata_location is None:
+            # As of a table that is being created. Without it nothing says which files the metadata may name.
+            raise MetadataError("the catalog does not say where the metadata is", ".".join(identifier))
         bare = response.metadata.model_copy(update={"properties": {}})
         table: Table = super()._response_to_table(identifier, response.model_copy(update={"metadata": bare}))  # type: ignore[misc]  # of REST catalogs
         table.metadata = response.metadata

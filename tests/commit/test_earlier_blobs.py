@@ -121,6 +121,22 @@ def test_the_walk_back_ends_at_a_file_that_has_it_all(table):
     assert set(stored(table)) == {(THETA, (1,)), (KLL, (2,)), (KLL, (3,))}
 
 
+def test_what_an_ancestor_gets_later_is_carried_forward_too(table):
+    first = table.current_snapshot()
+    commit(table, theta(table, 1))
+    second = append(table)
+    commit(table, kll(table, 2))
+    late = [blob(table, KLL, 3, b"late", first), blob(table, KLL, 2, b"farther", first)]
+    commit_statistics(prepare_commit(table, late, snapshot_id=first.snapshot_id))
+    commit(table, kll(table, 1))
+    expected = {(THETA, (1,)): b"theta", (KLL, (1,)): b"kll", (KLL, (2,)): b"kll", (KLL, (3,)): b"late"}
+    assert stored(table) == expected
+    append(table)
+    commit(table, kll(table, 1))
+    assert stored(table) == expected
+    assert made_for(table)[KLL, (2,)] == (second.snapshot_id, second.sequence_number)
+
+
 def test_what_others_register_without_carrying_is_walked_past(table):
     commit(table, theta(table, 1), kll(table, 1))
     append(table)

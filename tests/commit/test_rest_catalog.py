@@ -89,13 +89,11 @@ def test_through_a_rest_catalog_both_files_are_committed_together_and_once(table
     assert (entries(table), table.refresh().metadata.partition_statistics) == ([], [])
 
 
-def test_a_commit_that_was_taken_though_the_catalog_says_conflict_loses_no_file(table, rest_table):
-    """A proxy has sent the request again, since it lost the first answer: the second one is refused."""
-    Rest.sent_twice = True
-    try:
-        result = commit(rest_table, theta(table, 1))
-    finally:
-        Rest.sent_twice = False
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 419])
+def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table, rest_table, status, monkeypatch):
+    """A proxy has sent the request again, since it lost the first answer, or lets nothing through that it is told."""
+    monkeypatch.setattr(Rest, "taken_and", status)
+    result = commit(rest_table, theta(table, 1))
     assert stored(table) == {(THETA, (1,)): b"theta"}
     assert statistics_files(table) == [Path(result.statistics_path).name]
 

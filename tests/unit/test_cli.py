@@ -79,6 +79,12 @@ def test_an_answer_needs_no_stderr(run, location, monkeypatch, verb):
     assert (code, bool(out)) == (0, True)
 
 
+@pytest.mark.parametrize("output_format", ["table", "json", "csv", "parquet"])
+def test_a_closed_stdout_is_no_failure(run, location, monkeypatch, output_format):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("columns", location, "--format", output_format) == (0, b"", "")
+
+
 def test_an_export_is_a_script_and_a_metastore_that_does_not_answer_one_line(run, location):
     code, out, err = run("export", location, "--to", "impala", "--name", "shop.small")
     assert (code, out.splitlines()[-1], err) == (0, b"SHOW COLUMN STATS `shop`.`small`;", "")

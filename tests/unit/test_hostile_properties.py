@@ -21,7 +21,7 @@ from icestats.iceberg.catalog import load_iceberg_table, open_source
 from icestats.iceberg.reach import check_reach
 from icestats.iceberg.storage import local_path
 from icestats.spark.session import spark_catalog_properties
-from tests.rest_catalog import serve
+from tests.rest_catalog import Rest, serve
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -163,6 +163,19 @@ def test_a_server_names_no_class_to_run(catalog, part, named):
     assert table._source.storage.properties["s3.region"] == "theirs"
 
 
+def test_a_table_of_which_a_server_does_not_say_where_it_is_is_refused(small_table, monkeypatch):
+    """Its metadata could name any file."""
+    small_table.catalog.rename_table("db.small", "db.t")
+    told = Rest.answer_table
+    with serve(small_table.catalog) as uri:
+        known = {"type": "rest", "uri": uri}
+        statistics = icestats.load("db.t", catalog=known).compute(manifests=True)
+        monkeypatch.setattr(Rest, "answer_table", lambda request, metadata, _: told(request, metadata, None))
+        for call in (statistics.commit, lambda: icestats.load("db.t", catalog=known)):
+            with pytest.raises(icestats.MetadataError, match=r"db\.t: the catalog does not say where the metadata is"):
+                call()
+
+
 def test_the_users_configuration_names_how_to_ask_a_server(catalog, tmp_path, monkeypatch):
     """What is nested there is PyIceberg's to read; a server changes none of it."""
     catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
@@ -244,6 +257,19 @@ def test_a_table_that_names_code_for_writers_is_not_written(rewrite, load):
         with pytest.raises(icestats.CommitError, match="names code to run"):
             write(load())
     assert sorted(path.parent.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("value", ["soon", "1e9", "9" * 5_000])
+@pytest.mark.parametrize("name", ["num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"])
+def test_a_table_whose_commits_wait_for_no_number_is_refused_before_anything_is_written(name, value, rewrite, load):
+    folder = rewrite({f"commit.retry.{name}": value}).parent
+    before = set(folder.iterdir())
+    statistics = load().compute(partitions=True, manifests=True)
+    with pytest.raises(icestats.CommitError, match=name):
+        statistics.commit()
+    with pytest.raises(icestats.CommitError, match=name):
+        load().check_commit()
+    assert set(folder.iterdir()) == before
 
 
 def test_a_table_that_names_code_between_loading_and_committing_is_not_written(rewrite, load):

@@ -9,11 +9,15 @@ import traceback
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 import icestats
 from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_in_urls, hide_secrets
 from icestats.answers.text import one_line
+from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.catalog import open_source
+from tests.rest_catalog import Rest, serve
 
 SECRETS = {
     name: f"hidden-{number}"
@@ -154,6 +158,26 @@ def test_what_a_server_repeats_is_not_told(given):
         finally:
             server.shutdown()
             thread.join()
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("methods", [["do_POST"], ["do_GET"], ["do_POST", "do_GET"]], ids=" and ".join)
+@pytest.mark.parametrize("status", [403, 503])
+def test_what_a_server_repeats_at_a_commit_is_not_told(status, methods, small_table, monkeypatch):
+    catalog = small_table.catalog
+    catalog.rename_table("db.small", "db.t")
+
+    def refuse(request):
+        request.answer(status, {"error": {"message": request.headers["Authorization"], "type": "E", "code": status}})
+
+    with serve(catalog) as uri, RestCatalog("r", uri=uri, token="hidden/secret") as rest:
+        table = rest.load_table("db.t")
+        sketch = NewBlob("any", (1,), table.current_snapshot().snapshot_id, 1, b"any")
+        plan = prepare_commit(table, [sketch])
+        for name in methods:
+            monkeypatch.setattr(Rest, name, refuse)
+        with pytest.raises(icestats.CommitError, match=r"\*\*\*") as caught:
+            commit_statistics(plan)
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
