@@ -22,7 +22,7 @@ from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
 from icestats.commit.table_state import find_committed, reload_table, remove_file, table_name, write_file
 from icestats.errors import CommitError, IcestatsError
-from icestats.iceberg.catalog import explain_failure
+from icestats.iceberg.catalog import explain_catalog_error
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -87,7 +87,7 @@ def write_and_register(
         try:
             commit_changes(committed, [unset_entry(entry) for entry, _ in files])
         except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-            said, cause = explain_failure(error, table.catalog.properties)
+            said, cause = explain_catalog_error(error, table.catalog.properties)
             raise CommitError(
                 f"{what}, and its new entries could not be taken out: {said}; "
                 f"{', '.join(paths)} left on storage: remove_statistics(expired=True) takes the entries out"
@@ -131,7 +131,7 @@ def commit_entries(
     try:
         commit_changes(table, changes, schema_id)
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        said, cause = explain_failure(error, table.catalog.properties)
+        said, cause = explain_catalog_error(error, table.catalog.properties)
         answer = "no" if isinstance(error, _REFUSED) else "no answer"
         failed = f"{answer} to the commit of {table_name(table)}: {said}"
         kept = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""

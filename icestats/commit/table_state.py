@@ -17,7 +17,7 @@ from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
-from icestats.iceberg.catalog import explain_failure, explain_invalid
+from icestats.iceberg.catalog import explain_catalog_error, explain_invalid
 from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
 from icestats.iceberg.metadata import (
     BlobMetadata,
@@ -135,7 +135,7 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        said, cause = explain_failure(error, table.catalog.properties)
+        said, cause = explain_catalog_error(error, table.catalog.properties)
         raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {said}") from cause
     if fresh.metadata.table_uuid != table.metadata.table_uuid:
         raise CommitError(f"{table_name(table)} is another table now, dropped and made anew: nothing was committed")

@@ -370,13 +370,13 @@ def _catalog_error(failed: str, error: Exception, name: str, properties: Mapping
     """Say why a catalog failed; the error that says it with secrets in it is no cause that a traceback shows."""
     from pyiceberg.utils.config import Config
 
-    said, cause = explain_failure(error, {"configured": Config().get_catalog_config(name) or {}, **properties})
+    said, cause = explain_catalog_error(error, {"configured": Config().get_catalog_config(name) or {}, **properties})
     failure = CatalogError(f"{failed}: {said}")
     failure.__cause__ = cause
     return failure
 
 
-def explain_failure(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception | None]:
+def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception | None]:
     """Return what a catalog failed with, without secrets, and the error itself, None where a traceback shows some."""
     said = hide_secrets(one_line(error, len(str(error))), properties)
     shown = "".join(traceback.format_exception(error))
