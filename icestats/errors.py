@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 
+_MOST_PATH_LENGTH = 1000
+"""In a message, in characters: metadata may give paths of any length."""
+
+
 def printable(text: str) -> str:
     r"""Return text from a table for a terminal, in one line: what moves or hides other text is replaced.
 
@@ -127,7 +131,8 @@ class MetadataError(IcestatsError):
     def __init__(self, message: str, path: str, offset: int | None = None) -> None:
         self.path = path
         self.offset = offset
-        where = path if offset is None else f"{path} at byte {offset:,}"
+        shown = path if len(path) <= _MOST_PATH_LENGTH else f"{path[:_MOST_PATH_LENGTH]}..."
+        where = shown if offset is None else f"{shown} at byte {offset:,}"
         super().__init__(f"{where}: {message}")
 
     def __reduce__(self) -> tuple[object, ...]:

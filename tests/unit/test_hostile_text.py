@@ -117,6 +117,14 @@ def test_every_error_is_one_printable_line(hostile, tmp_path):
         assert "\n" not in str(caught.value)
 
 
+def test_a_path_without_end_is_cut_in_the_message_alone():
+    path = "file:///" + "a" * 100_000
+    error = MetadataError("it is cut short", path, 7)
+    assert len(str(error)) < 1_100
+    assert str(error).endswith("aaa... at byte 7: it is cut short")
+    assert error.path == path
+
+
 def test_an_error_is_printable_whatever_it_says_and_keeps_its_place():
     error = MetadataError(f"has {VALUE}", NAME, 3)
     check(str(error))
