@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -172,7 +173,20 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
         notes=notes,
         rows=live.rows,
     )
-    return build_source_estimate(name, question, grouped, selectivity, basis)
+    return _refute(build_source_estimate(name, question, grouped, selectivity, basis), evidence, question)
+
+
+def _refute(found: SourceEstimate, evidence: Evidence, question: Question) -> SourceEstimate:
+    """Return what a statistics file's counts estimate; unknown where the bounds of data files contradict it."""
+    table = estimate_each("table", question, evidence.read_table(question.field_ids))
+    low, high = found.find_common(table.rows_lower or 0.0, math.inf if table.rows_upper is None else table.rows_upper)
+    if low <= high:
+        return found
+    reason = (
+        f"the statistics count {found.rows_lower:,.0f} to {found.rows_upper:,.0f} rows, where the bounds and null "
+        f"counts of data files leave {table.rows_lower:,.0f} to {table.rows_upper:,.0f}: compute the statistics anew"
+    )
+    return SourceEstimate(found.source, reason=reason)
 
 
 def _count_common(leaf: Leaf, column: FrequentColumn | None, live: LiveRows) -> Selectivity:
@@ -251,7 +265,7 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
         name, question, grouped, parts, sketches, sketch_table, group_in_table, sample, fit_deletes
     )
     of_files = _OF_FILES if with_files else _OF_FILES[1:]
-    proven = [found, *(_ASKED[source](evidence, question, source) for source in of_files)]
+    proven = [*(_ASKED[source](evidence, question, source) for source in of_files), found]
     of_table, of_partitions = _COUNTED
     proven.append(_ask_frequent(evidence, question, of_table, is_needed=False))
     by_partition = evidence.spare(_ASKED[of_partitions], evidence, question, of_partitions)
@@ -293,8 +307,8 @@ _ASKED: dict[str, _Ask] = {
     "kll-by-partition": lambda e, q, name: estimate_by_sketches(
         name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
     ),
-    "frequent-items-by-partition": lambda e, q, name: estimate_by_sketches(
-        name, q, e.read_partitions(q.field_ids), _count_by_partition(e)
+    "frequent-items-by-partition": lambda e, q, name: _refute(
+        estimate_by_sketches(name, q, e.read_partitions(q.field_ids), _count_by_partition(e)), e, q
     ),
     "combined": _ask_combined,
 }

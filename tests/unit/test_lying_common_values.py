@@ -124,6 +124,18 @@ def test_a_small_file_does_not_cost_minutes(
     assert reason in table.estimate(FILTER)["frequent-items"].reason
 
 
+@pytest.mark.parametrize("row_filter", ["key >= 1", "key > 1000", "key is not null"])
+def test_counts_that_the_data_files_refute_prove_nothing(lie: Lie, row_filter: str) -> None:
+    """As of another table's statistics."""
+    items = {"value-count": 5, "others-at-most": 0, "items": [[f"d{n}07000000000000", 1, 0] for n in range(5)]}
+    change = {**items, "sample": {"row-count": 5, "seed": 0, "values": []}}
+    found = lie(ITEMS, (1,), change).estimate(row_filter, actual=True)
+    assert found["frequent-items"].rows is None
+    assert "compute the statistics anew" in found["frequent-items"].reason
+    for source in ("data-files", "combined"):
+        assert found[source].rows_lower <= found.actual <= found[source].rows_upper
+
+
 @pytest.mark.parametrize("value", ["7f" * 20, "0001"])
 @pytest.mark.parametrize(("kind", "field_ids"), [(ITEMS, (3,)), (PAIRS, (2, 3))])
 def test_a_decimal_that_its_column_cannot_hold_ends_no_refresh_in_a_traceback(

@@ -42,16 +42,26 @@ class SourceEstimate:
     duration_ms: float = 0.0
     """What it took; reading data files' statistics, or a sketch, is in it the first time, reading roll-ups is not."""
 
+    def find_common(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return what its bounds leave of an interval; the first end is the larger where that is nothing."""
+        low = lower if self.rows_lower is None else max(lower, self.rows_lower)
+        return low, upper if self.rows_upper is None else min(upper, self.rows_upper)
+
     def with_actual(self, actual: int) -> SourceEstimate:
         """Return it with its q-error."""
         return replace(self, q_error=q_error(self.rows, actual))
 
 
 def keep_within(found: SourceEstimate, proven: Iterable[SourceEstimate]) -> SourceEstimate:
-    """Return an estimate within all bounds that some sources prove of the same question."""
-    known = [(one.rows_lower, one.rows_upper) for one in proven]
-    upper = min(high for _, high in known if high is not None)
-    lower = min(upper, max(low for low, _ in known if low is not None))
+    """Return an estimate within all bounds that some sources prove of the same question.
+
+    Those that contradict what the sources before them prove are left out.
+    """
+    lower, upper = 0.0, math.inf
+    for one in proven:
+        low, high = one.find_common(lower, upper)
+        if low <= high:
+            lower, upper = low, high
     rows = None if found.rows is None else min(max(found.rows, lower), upper)
     if found.rows is None and lower == upper:
         return replace(found, rows=lower, rows_lower=lower, rows_upper=upper, reason="")
