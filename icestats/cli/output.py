@@ -25,7 +25,8 @@ import pyarrow as pa
 
 from icestats.answers.arrays import to_rows
 from icestats.answers.schemas import PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
-from icestats.answers.text import align, printable, printable_lines
+from icestats.answers.text import align, one_line, printable, printable_lines
+from icestats.errors import CallError
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.types import decode_json, json_value
 from icestats.scan.scan_progress import render_left
@@ -132,7 +133,12 @@ def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
     # Parquet has no structs without fields, as the partition of an unpartitioned table is.
     fieldless = [f.name for f in table.schema if pa.types.is_struct(f.type) and not f.type.num_fields]
-    pq.write_table(table.drop_columns(fieldless), buffer)
+    try:
+        pq.write_table(table.drop_columns(fieldless), buffer)
+    except pa.ArrowNotImplementedError as error:
+        raise CallError(
+            f"Parquet cannot hold these rows: {one_line(error)}; cast the column, or ask for another format"
+        ) from error
     return buffer.getvalue()
 
 

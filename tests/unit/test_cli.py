@@ -176,6 +176,15 @@ def test_an_unpartitioned_table_can_be_written_to_parquet(run, empty_table, argu
     assert "partition" not in found.column_names
 
 
+def test_what_parquet_cannot_hold_is_said(run, location):
+    """As how long a table has been written to."""
+    query = "select max(committed_at) - min(committed_at) as span from snapshots"
+    assert run("sql", location, query, "--format", "json")[0] == 0
+    code, out, err = run("sql", location, query, "--format", "parquet")
+    assert (code, out, err.count("\n")) == (2, b"", 1)
+    assert "cast the column, or ask for another format" in err
+
+
 def test_files_that_a_filter_rules_out_are_left_out(run, location, read_table):
     kept = json.loads(run("files", location, "--where", "id = 7", "--format", "json")[1])
     planned = {task.file.file_path for task in read_table.scan("id = 7").plan_files()}
