@@ -19,7 +19,12 @@ from icestats.answers.text import counted
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.estimation.changed_rows import ChangedRows, SketchAge, find_changed_rows
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, FrequentGroup, estimate_common
-from icestats.estimation.formulas.grouped_sources import GroupedEvidence, Question, keep_by_partition
+from icestats.estimation.formulas.grouped_sources import (
+    GroupedEvidence,
+    Question,
+    count_live_rows,
+    keep_by_partition,
+)
 from icestats.estimation.formulas.joint_sources import JointColumns
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
@@ -266,6 +271,7 @@ class Evidence:
             if nearest.blob.snapshot_id == found.snapshot_id:
                 ends = distribution.sketch.min_value, distribution.sketch.max_value
         count = found.values.value_count + found.null_count + found.nan_count
+        self._check_count(field, count, age)
         added, removed, notes = np.array([age.added]), np.array([age.removed]), age.describe(field.name)
         return FrequentColumn(
             values=found.values,
@@ -277,6 +283,15 @@ class Evidence:
             size_bytes=found.size_bytes,
             ends=ends,
         )
+
+    def _check_count(self, field: Field, count: int, age: SketchAge) -> None:
+        """Refuse the common values of another number of rows than the table's manifests leave possible."""
+        table = self.read_table(())
+        live = count_live_rows(table.groups, table.deletes, "deduct")
+        if count - age.removed > live.most.sum() or count + age.added < live.least.sum():
+            found = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
+            message = f"the frequent items of column {field.name!r} are of {count:,} rows, which the table never had"
+            raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
 
     def spare(self, read: Callable[..., _Read | None], *of: Any) -> _Read | None:
         """Read what an answer can do without: None where it is damaged, and a finding says so."""

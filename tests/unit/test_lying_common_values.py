@@ -124,12 +124,20 @@ def test_a_small_file_does_not_cost_minutes(
     assert reason in table.estimate(FILTER)["frequent-items"].reason
 
 
-@pytest.mark.parametrize("row_filter", ["key >= 1", "key > 1000", "key is not null"])
+@pytest.mark.parametrize("value_count", [5, 201])
+def test_counts_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: int) -> None:
+    sample = {"row-count": value_count, "seed": 0, "values": []}
+    items = {"value-count": value_count, "items": [["01" + "00" * 7, value_count, 0]], "sample": sample}
+    found = lie(ITEMS, (1,), items).estimate("key = 1", actual=True)
+    assert f"are of {value_count} rows, which the table never had" in found["frequent-items"].reason
+    assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
+@pytest.mark.parametrize("row_filter", ["key <= 4", "key > 1000"])
 def test_counts_that_the_data_files_refute_prove_nothing(lie: Lie, row_filter: str) -> None:
     """As of another table's statistics."""
-    items = {"value-count": 5, "others-at-most": 0, "items": [[f"d{n}07000000000000", 1, 0] for n in range(5)]}
-    change = {**items, "sample": {"row-count": 5, "seed": 0, "values": []}}
-    found = lie(ITEMS, (1,), change).estimate(row_filter, actual=True)
+    items = {"others-at-most": 0, "items": [[f"d{n}07000000000000", 40, 0] for n in range(5)]}
+    found = lie(ITEMS, (1,), items).estimate(row_filter, actual=True)
     assert found["frequent-items"].rows is None
     assert "compute the statistics anew" in found["frequent-items"].reason
     for source in ("data-files", "combined"):
