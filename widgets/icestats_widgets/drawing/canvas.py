@@ -131,9 +131,9 @@ class Canvas:
             drawn = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
             self._mark("path", {}, kind, "", title, more=f' d="M{drawn}{"z" if is_closed else ""}"')
 
-    def dot(self, x: float, y: float, radius: float, kind: str, *, key: str = "", title: str = "") -> None:
+    def dot(self, x: float, y: float, radius: float, kind: str, *, title: str = "") -> None:
         """Draw a circle."""
-        self._mark("circle", {"cx": x, "cy": y, "r": radius}, kind, key, title)
+        self._mark("circle", {"cx": x, "cy": y, "r": radius}, kind, "", title)
 
     def text(
         self, x: float, y: float, text: str, kind: str = "quiet", *, anchor: str = "start", title: str = ""

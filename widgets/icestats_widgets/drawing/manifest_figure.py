@@ -66,8 +66,6 @@ class ManifestPicture(Picture):
     """The largest number of data manifests that hold the same key."""
     lane_size: int
     """How many manifests share a line of the figure."""
-    unranged_count: int
-    """Manifests without a range of the key."""
 
 
 def sort_manifests(
@@ -185,8 +183,7 @@ def build_manifest_figure(
     _draw_records(canvas, records, lanes)
     draw_legend(canvas, 4, 14, kinds.legend(shown))
     picture = canvas.picture()
-    unranged = sum(row.interval is None for row in shown)
-    return ManifestPicture(picture.svg, picture.plots, picture.label, deepest, size, unranged)
+    return ManifestPicture(picture.svg, picture.plots, picture.label, deepest, size)
 
 
 def overlap_depths(intervals: Sequence[Interval]) -> tuple[list[float], list[int]]:

@@ -295,7 +295,6 @@ def build_board(
     schema: Schema,
     *,
     width: float,
-    zoom: tuple[Any, Any] | None = None,
 ) -> Board | None:
     """Find where partitions are drawn; None if there are none, or none has a field.
 
@@ -314,8 +313,6 @@ def build_board(
         Types the partition fields.
     width : float
         Pixels of the figure.
-    zoom : tuple, optional
-        The first and the last value of the field that runs across; others are not drawn.
     """
     found = sorted({spec for spec in pc.unique(partitions["spec_id"]).to_pylist() if _fields(specs[spec], schema)})
     if not found:
@@ -325,8 +322,6 @@ def build_board(
     shown = sorted(fields[:2], key=lambda pair: time_unit(pair[0].transform, pair[1]) is None)
     rows = partitions.filter(pc.equal(partitions["spec_id"], spec_id))
     values = [_values(rows, field) for field, _ in shown]
-    if zoom is not None:
-        values[0] = [value for value in values[0] if value is not None and zoom[0] <= value <= zoom[1]]
     room = int((width - MARGIN) / LEAST_PITCH)
     # All of a small table's partitions have rows of their own, if these are thin.
     is_small = all(len(set(one)) <= MOST_ROWS * 2 for one in values[1:]) and (

@@ -732,8 +732,7 @@ function standAlone(svg, place) {
   const style = getComputedStyle(place);
   const whole = svg.replace(VARIABLE, (text, name) => style.getPropertyValue(name).trim() || text);
   const back = style.getPropertyValue("--icestats-back").trim() || "#ffffff";
-  const named = /^<svg[^>]*xmlns=/.test(whole) ? whole : whole.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
-  return named.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${back}"/>`);
+  return whole.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${back}"/>`);
 }
 function saveSvg(svg, place, name) {
   save(fileName(name, "svg"), new Blob([standAlone(svg, place)], { type: "image/svg+xml" }));
@@ -753,7 +752,6 @@ function FigureTools({ block, act, canvas, isZooming, setZooming }) {
   const { svg, name = block.id } = block;
   const save2 = (saveAs) => () => canvas.current && void saveAs(svg, canvas.current, name);
   return m2`<figcaption>
-    ${block.caption && m2`<span class="icestats-quiet">${block.caption}</span>`}
     <span class="icestats-tools">
       ${block.typed && m2`<${TypedRange} typed=${block.typed} label=${block.label} act=${act} />`}
       ${typeof block.log === "boolean" && m2`<${LogSwitch} log=${block.log} act=${act} />`}
@@ -908,7 +906,7 @@ function Figure({ block }) {
   const dragged = pointer.drag ?? sent;
   return m2`<figure class=${`icestats-drawing${isZooming ? " is-zooming" : ""}${marks ? " is-markable" : ""}`} aria-label=${block.label}>
     <div ref=${canvas} class="icestats-canvas" data-figure=${name} role="group" aria-label=${block.label} ...${pointer.handlers}
-      style=${block.height && { minHeight: `${block.height}px` }} onDblClick=${() => block.zoomed && act("reset")}
+      onDblClick=${() => block.zoomed && act("reset")}
       onKeyDown=${onKeyDown} onFocusIn=${onFocusIn} onFocusOut=${() => setTip(null)}></div>
     ${dragged && m2`<${DragBox} drag=${dragged} scale=${picture.scale()} />`}
     ${tip && m2`<${TipBox} tip=${tip} within=${canvas.current?.clientWidth ?? 0} />`}
@@ -1827,7 +1825,7 @@ function Text({ text, tone = "" }) {
 }
 function Facts({ facts }) {
   return m2`<div class="icestats-facts">
-    ${facts.map(({ label, value, about, tone }) => m2`<div key=${label} class=${`is-${tone || "plain"}`} title=${about}>
+    ${facts.map(({ label, value, about }) => m2`<div key=${label} title=${about}>
       <span>${label}</span><b>${value}</b>
     </div>`)}
   </div>`;
@@ -1892,7 +1890,7 @@ function Completions({ id, items, active, left, choose }) {
   return m2`<ul ref=${list} id=${id} class="icestats-completions" role="listbox" aria-label="Completions" style=${{ left: `${left}px` }}>
     ${items.map((item, place) => m2`<li key=${item.text} id=${`${id}-${place}`} role="option" aria-selected=${String(place === active)}
       onPointerDown=${(event) => (event.preventDefault(), choose(place))}>
-      <b>${item.text}</b><span>${item.about ?? item.kind ?? ""}</span></li>`)}</ul>`;
+      <b>${item.text}</b><span>${item.about}</span></li>`)}</ul>`;
 }
 function FilterBar() {
   const link = useLink();
@@ -2030,7 +2028,7 @@ function FilterBar() {
 }
 function ChipButton({ chip }) {
   const link = useLink();
-  const drop = () => link.act("query.drop", typeof chip.action === "object" ? chip.action : { action: chip.action });
+  const drop = () => link.act("query.drop", chip.action);
   return m2`<span class="icestats-chip" title=${chip.about}><span>${chip.text}</span>
     <button type="button" aria-label=${`Take out ${chip.text}`} onClick=${drop}>×</button></span>`;
 }
@@ -2043,23 +2041,17 @@ var isFocused = (element) => (
 // src/part.js
 function partForm(content) {
   if (!content?.blocks) return "";
-  if (!content.is_empty && (content.blocks.length || content.is_busy)) return "blocks";
+  if (content.blocks.length || content.is_busy) return "blocks";
   return content.caption ? "line" : "";
 }
 function Part({ name, place, content, isCollapsed, isWide, fills }) {
   const link = useLink();
-  const isTold = T2(false);
   const [collapsed, setCollapsed] = useOwned(isCollapsed);
   const [wide, setWide] = useOwned(isWide);
   const form = partForm(content);
   const isShown = form === "blocks" && !collapsed;
-  const title = content.title || place.title;
+  const { title } = place;
   const { code = "" } = content;
-  A2(() => {
-    if (isTold.current || !isShown || !content.blocks.length) return;
-    isTold.current = true;
-    requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown_part", { name })));
-  });
   const collapse = () => setCollapsed(!collapsed, link.act("page.collapse", { part: name, collapsed: !collapsed }));
   const widen = () => setWide(!wide, link.act("page.widen", { part: name, wide: !wide }));
   const headId = `icestats-${link.view}-${name}`;
@@ -2074,7 +2066,6 @@ function Part({ name, place, content, isCollapsed, isWide, fills }) {
     <header>
       <h3 id=${headId}><button type="button" class="icestats-fold" aria-expanded=${String(!collapsed)} onClick=${collapse}>
         <span class="icestats-twisty" aria-hidden="true">${collapsed ? "▸" : "▾"}</span>${title}</button></h3>
-      ${(place.number ?? "") !== "" && m2`<span class="icestats-count">${place.number}</span>`}
       <p class="icestats-caption" title=${content.caption}>${unbroken(content.caption ?? "")}</p>
       <span class="icestats-tools">
         ${code && m2`<${CopyButton} label=${`Copy as Python: ${code}`} text=${() => code}>Code<//>`}
@@ -2129,8 +2120,7 @@ function Tabs({ tabs, open, choose, id }) {
   };
   return m2`<div ref=${list} role="tablist" class="icestats-tabs" aria-label="Parts of the explorer" onKeyDown=${onKey}>
     ${tabs.map((tab) => m2`<button type="button" key=${tab.name} role="tab" id=${`${id}-tab-${tab.name}`} aria-selected=${String(tab.name === open)}
-      aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}
-      ${(tab.badge ?? "") !== "" && m2`<span class="icestats-count">${tab.badge}</span>`}</button>`)}</div>`;
+      aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}</button>`)}</div>`;
 }
 function useParts(names) {
   const { model } = useLink();
@@ -2168,7 +2158,6 @@ function Shell() {
     null
   );
   const width = useWidth(root, 1200);
-  const [wanted, setWanted] = d2("");
   const [said, setSaid] = d2(
     /** @type {{ kind: string, text: string } | null} */
     null
@@ -2195,16 +2184,7 @@ function Shell() {
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
-    if (message.kind === "focus") setWanted(message.part);
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
-  });
-  A2(() => {
-    const part = wanted && /** @type {HTMLElement | null | undefined} */
-    root.current?.querySelector(`[data-part="${CSS.escape(wanted)}"]`);
-    if (!part) return;
-    part.scrollIntoView({ block: "nearest" });
-    part.querySelector("button")?.focus({ preventScroll: true });
-    setWanted("");
   });
   return m2`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
     <${PageHead} />
@@ -2227,18 +2207,17 @@ function useReportedWidths(root) {
   const report = () => {
     const { current } = root;
     if (!current?.clientWidth) return;
-    const widths = { "": current.clientWidth };
+    const widths = {};
     for (const figure of current.querySelectorAll("[data-figure]")) {
       if (figure.clientWidth) widths[
         /** @type {HTMLElement} */
         figure.dataset.figure ?? ""
       ] = figure.clientWidth;
     }
-    const isSame = Object.entries(widths).every(([name, pixels2]) => Math.abs((told.current[name] ?? 0) - pixels2) < CHANGED_PIXELS);
+    const isSame = Object.entries(widths).every(([name, pixels]) => Math.abs((told.current[name] ?? 0) - pixels) < CHANGED_PIXELS);
     if (isSame) return;
     told.current = { ...told.current, ...widths };
-    const { "": pixels, ...figures } = widths;
-    link.act("page.width", { pixels, figures });
+    link.act("page.width", { figures: widths });
   };
   const { later } = useDebounced(report, WIDTH_MS);
   F2(() => {
