@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +11,12 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.iceberg.metadata import Schema, TableMetadata
-from icestats.iceberg.partition_columns import partition_field_type
 from icestats.plan.pruning.funnel import PlanStep
 from icestats.plan.pruning.plan import Plan
 from icestats_widgets.page.cells import Cell, bytes_cell, count_cell, text_cell
 from icestats_widgets.page.grid import BuiltRows, Row
+from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.plan_outcomes import Numbers, group_partitions
-from icestats_widgets.reading.tree.tree_blocks import partition_text
 
 _MOST_KEPT = 1_000
 """Rows that stay built: a step is drawn several times while it is in sight."""
@@ -116,12 +113,9 @@ class FileRows:
         found, first, self._groups = np.unique(groups, return_index=True, return_inverse=True)
         self.count = len(found)
         """How many partitions there are."""
-        fields = {
-            spec_id: [(one, partition_field_type(one, schema)) for one in spec.fields if one.transform != "void"]
-            for spec_id, spec in metadata.specs.items()
-        }
+        names = PartitionNames(metadata, schema)
         heads = self._files.select(["partition", "spec_id"]).take(pa.array(first)).to_pylist()
-        self._names = pa.array([_name(row, fields) for row in heads], pa.string())
+        self._names = pa.array([names.text(**row) or "not partitioned" for row in heads], pa.string())
         self._first = first
 
     def of_partition(self, number: int) -> Numbers:
@@ -187,10 +181,6 @@ class FileRows:
 
         figures = {"files": pa.array(counts), "records": pa.array(sums[0]), "bytes": pa.array(sums[1])}
         return BuiltRows({"partition": self._names, **figures}, self._names, lru_cache(_MOST_KEPT)(build), shown)
-
-
-def _name(row: Mapping[str, Any], fields: Mapping[int, list[Any]]) -> str:
-    return partition_text(row["partition"], fields.get(row["spec_id"], [])) or "not partitioned"
 
 
 def _verdict(is_kept: bool, why: str) -> list[Cell]:

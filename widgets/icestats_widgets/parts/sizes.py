@@ -15,6 +15,7 @@ from icestats_widgets.page.blocks import Block, button, figure_block, form_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
 from icestats_widgets.page.grid import BuiltRows, Grid, Row, Seen
 from icestats_widgets.page.part import Part
+from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.selection import FieldRange, Selection
 
 FAR = 10
@@ -135,9 +136,9 @@ class SizesPart(Part):
             numbers = np.flatnonzero((self._sizes >= self._range[0]) & (self._sizes <= self._range[1]))
         files = partitions[_FILES]
         average = pc.divide(partitions[_SIZE].cast(pa.float64()), files.cast(pa.float64()))
-        names = pa.array(
-            [self._text(row) for row in partitions.select(["partition", "spec_id"]).to_pylist()], pa.string()
-        )
+        named = PartitionNames(self.state.table.metadata, self.state.table.schema)
+        heads = partitions.select(["partition", "spec_id"]).to_pylist()
+        names = pa.array([named.text(**row) for row in heads], pa.string())
         median, most = float(np.median(self._sizes)) or 1.0, int(self._sizes.max(initial=0))
         columns = {
             "partition": names, "size": partitions[_SIZE], "median": partitions[_SIZE], "files": files,
@@ -160,9 +161,6 @@ class SizesPart(Part):
             return {"key": f"p{number}", "depth": 0, "cells": cells}
 
         self.grid.show(BuiltRows(columns, names, build, numbers))
-
-    def _text(self, row: dict[str, Any]) -> str:
-        return " · ".join(one.text.removeprefix(one.name + " ") for one in self._ranges(row))
 
     def _ranges(self, row: dict[str, Any]) -> list[FieldRange]:
         schema = self.state.table.schema

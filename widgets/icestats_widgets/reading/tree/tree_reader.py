@@ -15,7 +15,7 @@ from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
 from icestats.table.table import Table
 from icestats_widgets.reading.selection import Selection
-from icestats_widgets.reading.tree.file_listing import find_file, read_file_listing
+from icestats_widgets.reading.tree.file_listing import find_file, read_file_listing, read_listed_files
 from icestats_widgets.reading.tree.outline import Block, Outline, arrange
 from icestats_widgets.reading.tree.tree_blocks import (
     SNAPSHOT,
@@ -123,11 +123,11 @@ class TreeReader:
 
     def _files_of(self, wish: TreeWish, path: Path) -> Block:
         try:
-            files = self._read_files(wish.table, path[-1], wish.column if wish.field else None)
+            files = self._read_files(wish, path[-1])
         except IcestatsError as error:
             return note_block(str(error))
         only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
-        block = self._arranged(file_block(files, wish.table.metadata, wish.table, wish.field), wish, only)
+        block = self._arranged(file_block(files, wish.table, wish.field), wish, only)
         self._open_files(wish, block, files, path)
         return block if len(block.order) else note_block("this manifest has no files in the selected partitions")
 
@@ -138,7 +138,7 @@ class TreeReader:
                 self._listing = None
                 self._listing = (key, self._read_listing(wish, key, show))
             files = self._listing[1]
-        made = self._root("files", key, lambda: file_block(files, wish.table.metadata, wish.table, wish.field))
+        made = self._root("files", key, lambda: file_block(files, wish.table, wish.field))
         only = None if wish.selection is None else wish.selection.mask(files)
         block = self._arranged(made, wish, only, words=wish.words)
         self._open_files(wish, block, files, ())
@@ -152,7 +152,7 @@ class TreeReader:
             started = (key, read_file_listing(wish.table, wish.field))
         for files, done, total in started[1]:
             if show is not None and done < total:
-                rows = file_block(files, wish.table.metadata, wish.table, wish.field) if is_plain else None
+                rows = file_block(files, wish.table, wish.field) if is_plain else None
                 if not show(None if rows is None else Outline(rows), done, total):
                     self._unfinished = started
                     raise NotWantedError
@@ -187,10 +187,12 @@ class TreeReader:
         except IcestatsError as error:
             return note_block(str(error))
 
-    def _read_files(self, table: Table, manifest_path: str, column: str | None) -> pa.Table:
-        key = (id(table), manifest_path, column)
+    def _read_files(self, wish: TreeWish, manifest_path: str) -> pa.Table:
+        key = (id(wish.table), manifest_path, wish.column)
         if key not in self._files:
-            self._files[key] = table.files(columns=[] if column is None else [column], manifest_paths=[manifest_path])
+            manifests = wish.table.manifest_files()
+            asked = manifests.filter(pc.equal(manifests["manifest_path"], manifest_path))
+            self._files[key] = read_listed_files(wish.table, asked, wish.field)
             while len(self._files) > _MOST_KEPT:
                 self._files.popitem(last=False)
         self._files.move_to_end(key)
