@@ -142,7 +142,7 @@ class ExplorerState(HasTraits):
     row_groups = Any(None)
     """The row groups of the file that was asked for last.
 
-    Type: tuple of the plan, the row of its file and a list of `plan_outcomes.RowGroup`, or None. Default: None.
+    Type: tuple of the plan, the row of its file and what `plan_outcomes.read_row_groups` gives, or None. Default: None.
     """
 
     plan_comparison = Any(None)

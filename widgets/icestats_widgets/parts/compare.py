@@ -14,7 +14,7 @@ from icestats_widgets.page.grid import Grid, Row
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, effective_filter
 from icestats_widgets.reading.filters.filter_check import Check, check_filter
-from icestats_widgets.reading.plan_comparison import BY_PARTITION, Kept, PlanComparison, compare_plans
+from icestats_widgets.reading.plan_comparison import BY_PARTITION, PlanComparison, Step, compare_plans
 from icestats_widgets.reading.question_coordinator import QuestionCoordinator
 from icestats_widgets.state import ExplorerState
 
@@ -169,16 +169,16 @@ class ComparePart(Part):
         ]
 
 
-def _row(number: int, step: str, one: Kept, other: Kept) -> Row:
+def _row(number: int, step: str, one: Step, other: Step) -> Row:
     cells = [text_cell(step, kind="strong")]
     for name, _ in _FIGURES:
         cells += [_cell(name, one), _cell(name, other)]
     return {"key": f"s{number}", "depth": 0, "cells": cells}
 
 
-def _cell(name: str, side: Kept) -> Cell:
-    value = getattr(side, name)
-    if value is None:
+def _cell(name: str, side: Step) -> Cell:
+    value = getattr(side, name, None)
+    if side is None or value is None:
         return text_cell("–", "there is no such step, or it is not known") | {"v": None}
     if name == "kept":
         share = {"b": round(value / side.total, 4)} if side.total else {}

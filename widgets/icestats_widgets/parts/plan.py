@@ -38,6 +38,7 @@ from icestats_widgets.parts.plan_rows import (
     build_manifest_rows,
     build_step_rows,
     describe_step,
+    verdict_cells,
 )
 from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.plan_outcomes import Compared, Numbers, find_compared, read_row_groups
@@ -289,10 +290,9 @@ class PlanPart(Part):
                 *([text_block(note, "bad")] if note else []),
             ]
         rows = [
-            {"key": f"g{one.number}", "depth": 0, "cells": [
-                text_cell(f"{one.number}"), count_cell(one.row_count), bytes_cell(one.size_bytes),
-                text_cell("kept" if one.is_kept else "skipped", kind="kept" if one.is_kept else "skipped"),
-                text_cell(one.reason),
+            {"key": f"g{one['row_group']}", "depth": 0, "cells": [
+                text_cell(f"{one['row_group']}"), count_cell(one["row_count"]), bytes_cell(one["size_bytes"]),
+                *verdict_cells(one["is_kept"], one["reason"]),
             ]}
             for one in read[2]
         ]  # fmt: skip
