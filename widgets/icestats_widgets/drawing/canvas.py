@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
+from typing import Any
 
 from icestats.answers.text import printable
 from icestats_widgets.drawing.scales import Scale
@@ -78,6 +79,21 @@ class Picture:
     plots: Mapping[str, Plot]
     label: str
     """What the picture shows, for screen readers."""
+
+    def find_range(self, marked: Any) -> tuple[float, float] | None:
+        """Return the values along a plot that a person dragged over; None if it is no such drag, or has no width.
+
+        Parameters
+        ----------
+        marked : dict
+            What the page reports: `plot`, and `x`, the ends in fractions of the plot.
+        """
+        try:
+            scale = self.plots[marked["plot"]].x
+            lower, upper = sorted(scale.invert(float(end)) for end in marked["x"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return (lower, upper) if lower < upper else None
 
 
 class Canvas:

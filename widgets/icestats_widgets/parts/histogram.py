@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 import pyarrow as pa
@@ -127,7 +126,7 @@ class HistogramPanel(Part):
 
     def on_bars_zoom(self, value: Any) -> None:
         """Show a range that was dragged over."""
-        ends = self._ends(value)
+        ends = self._find_range(value)
         if ends is not None:
             self.state.window = ends
 
@@ -145,7 +144,7 @@ class HistogramPanel(Part):
 
     def on_bars_mark(self, value: Any) -> None:
         """Add the bins that were dragged over to the filter."""
-        part, ends = self.state.histogram, self._ends(value)
+        part, ends = self.state.histogram, self._find_range(value)
         if part is None or ends is None or part.histogram.type in _LABELLED:
             return
         lower, upper = _snapped(part.histogram, *ends)
@@ -154,10 +153,10 @@ class HistogramPanel(Part):
     def on_bars_choose(self, value: Any) -> None:
         """Add the value or the range of a bar to the filter."""
         part = self.state.histogram
-        key = str(value.get("key", "")) if isinstance(value, dict) else ""
-        if part is None or not key.isdecimal() or int(key) >= len(part.histogram.counts):
+        place = None if part is None else self.number_of(self.key_of(value), "", len(part.histogram.counts))
+        if part is None or place is None:
             return
-        histogram, place = part.histogram, int(key)
+        histogram = part.histogram
         lower, upper = histogram.edges[place], histogram.edges[place + 1]
         source = f"histogram:{histogram.column}"
         if lower == upper or histogram.type == "boolean" or _has_values_for_bins(histogram):
@@ -224,35 +223,22 @@ class HistogramPanel(Part):
     def on_values_choose(self, value: Any) -> None:
         """Add a common value to the filter."""
         part = self.state.histogram
-        key = str(value.get("key", "")) if isinstance(value, dict) else ""
-        if part is None or not key.isdecimal() or int(key) >= len(part.common):
+        place = None if part is None else self.number_of(self.key_of(value), "", len(part.common))
+        if part is None or place is None:
             return
-        histogram, text = part.histogram, part.common[int(key)][0]
+        histogram, text = part.histogram, part.common[place][0]
         typed = item_value(histogram.type, to_item(histogram.type, text))
         add_clause(self.state, f"histogram:{histogram.column}", histogram.column, "=", typed)
 
-    def _ends(self, value: Any) -> tuple[float, float] | None:
-        try:
-            first, last = (float(end) for end in value["x"])
-            scale = self._picture.plots[value["plot"]].x if self._picture is not None else None
-        except (KeyError, TypeError, ValueError):
-            return None
-        if scale is None:
-            return None
-        ends = sorted((scale.invert(first), scale.invert(last)))
-        return (ends[0], ends[1]) if ends[0] < ends[1] else None
+    def _find_range(self, value: Any) -> tuple[float, float] | None:
+        return None if self._picture is None else self._picture.find_range(value)
 
 
 def _snapped(histogram: Histogram, lower: float, upper: float) -> tuple[Any, Any]:
     # The edges of the bins are values of the column; what lies between them may be none.
     positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
-    last = len(positions) - 1
-    first = max(0, min(last - 1, bisect_left(positions, lower)))
-    if first > 0 and lower - positions[first - 1] < positions[first] - lower:
-        first -= 1
-    end = max(first + 1, min(last, bisect_left(positions, upper)))
-    if end - 1 > first and upper - positions[end - 1] < positions[end] - upper:
-        end -= 1
+    first = min(range(len(positions) - 1), key=lambda place: abs(positions[place] - lower))
+    end = min(range(first + 1, len(positions)), key=lambda place: abs(positions[place] - upper))
     return histogram.edges[first], histogram.edges[end]
 
 

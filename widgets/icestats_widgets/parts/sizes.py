@@ -108,10 +108,7 @@ class SizesPart(Part):
 
     def on_sizes_choose(self, value: Any) -> None:
         """List the partitions of a bar."""
-        try:
-            self._range = read_span(str(value["key"]))
-        except (KeyError, TypeError, ValueError):
-            return
+        self._range = read_span(self.key_of(value))
         self._list()
         self.redraw()
 
@@ -173,8 +170,8 @@ class SizesPart(Part):
         return found
 
     def _choose(self, key: str, seen: Seen) -> None:
-        number = int(key[1:]) if key[1:].isdecimal() else len(self._partitions)
-        if seen.is_selected or number >= len(self._partitions):
+        number = self.number_of(key, "p", len(self._partitions))
+        if seen.is_selected or number is None:
             self.state.selection, self.grid.selected = None, []
             return
         row = self._partitions.select(["partition", "spec_id"]).slice(number, 1).to_pylist()[0]

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import combine_chunks
 from icestats.answers.text import counted, render_time
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
@@ -116,7 +117,7 @@ def file_block(files: pa.Table, table: Table, column: Field | None) -> Block:
         )
         return first.cast(pa.int32()).combine_chunks() if pa.types.is_date(first.type) else first.combine_chunks()
 
-    values = {"name": lambda: _whole(files["file_name"]), "keys": keys, **figures.values(column)}
+    values = {"name": lambda: combine_chunks(files["file_name"]), "keys": keys, **figures.values(column)}
     return Block("f", len(files), cells, lambda row: file_path(files, row), values, values["name"], opens=True)
 
 
@@ -129,7 +130,7 @@ def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool)
     def cells(row: int) -> list[Cell]:
         one = columns[row]
         found = {name: values.get(one.field_id) for name, values in maps.items()}
-        bounds = [text_cell(_bound(one.type, found[name])) for name in ("lower_bounds", "upper_bounds")]
+        bounds = [text_cell(render_value(one.type, found[name])) for name in ("lower_bounds", "upper_bounds")]
         return [
             text_cell(one.name),
             text_cell(one.type, kind="quiet"),
@@ -159,7 +160,7 @@ def row_group_block(groups: pa.Table, column: Field) -> Block:
 
     def cells(number: int) -> list[Cell]:
         row = rows[number]
-        bounds = [_bound(column.type, row[f"{side}_bound_{column.field_id}"]) for side in ("lower", "upper")]
+        bounds = [render_value(column.type, row[f"{side}_bound_{column.field_id}"]) for side in ("lower", "upper")]
         return [
             text_cell(f"row group {row['row_group']}", "from the file's footer"),
             NOTHING,
@@ -191,7 +192,8 @@ class _Figures:
         records, files, size, nulls = (values[row].as_py() for values in self._counts.values())
         kind = None if column is None else column.type
         bounds = [
-            NOTHING if kind is None else text_cell(_bound(kind, self._bounds[s][row].as_py())) for s in self._bounds
+            NOTHING if kind is None else text_cell(render_value(kind, self._bounds[s][row].as_py()))
+            for s in self._bounds
         ]
         rest = [NOTHING if column is None else count_cell(nulls, records), *bounds]
         if pending:
@@ -204,7 +206,7 @@ class _Figures:
         ]
 
     def values(self, column: Field | None) -> dict[str, Any]:
-        counts = {name: (lambda v=values: _whole(v)) for name, values in self._counts.items()}
+        counts = {name: (lambda v=values: combine_chunks(v)) for name, values in self._counts.items()}
         if column is None:
             return counts
         return counts | {
@@ -223,18 +225,10 @@ def _added(manifests: pa.Table, what: str) -> Any:
     return pc.add(manifests[f"added_{what}_count"], manifests[f"existing_{what}_count"])
 
 
-def _whole(values: Any) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
 def _span(one: KeyRange | None) -> str:
     if one is None:
         return "–"
     return one.lower_text if one.lower_text == one.upper_text else f"{one.lower_text} to {one.upper_text}"
-
-
-def _bound(type_text: str, data: bytes | None) -> str:
-    return render_value(type_text, data)
 
 
 def _decoded(type_text: str, values: Any) -> pa.Array:
