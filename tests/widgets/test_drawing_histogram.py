@@ -4,6 +4,7 @@ import datetime as dt
 import math
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icestats.stats.histogram import Histogram, Kind, build_histogram
+from icestats.stats.histogram import Kind, build_histogram
 from icestats.stats.kll import KllSketch
 from icestats_widgets.drawing.axis import axis_value
 from icestats_widgets.drawing.histogram_figure import build_histogram_figure, has_log_values
@@ -27,9 +28,7 @@ def sketch(kind: str, values: pa.Array) -> KllSketch:
 
 
 def part_of(made: KllSketch, type_text: str, *, bins: int = 10, kind: Kind = "equi-width", whole: bool = True):
-    def read(count: int, how: Kind) -> Histogram:
-        return build_histogram(made, column="<c>&", type_text=type_text, bins=count, kind=how)
-
+    read = partial(build_histogram, made, column="<c>&", type_text=type_text)
     return read_histogram_part(read, bins=bins, kind=kind, whole_range=whole)
 
 

@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Code, Facts } from "./blocks.js";
 import { FilterBar } from "./filter_bar.js";
 import { Form } from "./form.js";
-import { useDebounced, useLink, useMessages, useOwned, useRedraw, useTrait, useWidth, WidthContext } from "./hooks.js";
+import { useDebounced, useLink, useMessages, useOwned, useTrait, useTraits, useWidth, WidthContext } from "./hooks.js";
 import { Part, partForm } from "./part.js";
 import { save } from "./saving.js";
 
@@ -56,24 +56,14 @@ function Tabs({ tabs, open, choose, id }) {
       aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}</button>`)}</div>`;
 }
 
-/** Traits of all parts, as one listens to all of them. @param {string[]} names */
-function useParts(names) {
-  const { model } = useLink();
-  const redraw = useRedraw();
-  useLayoutEffect(() => {
-    for (const name of names) model.on(`change:part_${name}`, redraw);
-    return () => names.forEach((name) => model.off(`change:part_${name}`, redraw));
-  }, [model, names.join(" ")]);
-  return (/** @type {string} */ name) => /** @type {PartContent | undefined} */ (model.get(`part_${name}`));
-}
-
 export function Shell() {
   const link = useLink();
   const tabs = /** @type {Tab[]} */ (useTrait("tabs") ?? []);
   const [open, setOpen] = useOwned(/** @type {string} */ (useTrait("tab")));
   const places = /** @type {Record<string, PartPlace>} */ (useTrait("index") ?? {});
   const arrangement = /** @type {Arrangement} */ (useTrait("arrangement") ?? { collapsed: [], wide: [] });
-  const contentOf = useParts(Object.keys(places));
+  const traitOf = useTraits(Object.keys(places).map((name) => `part_${name}`));
+  const contentOf = (/** @type {string} */ name) => /** @type {PartContent | undefined} */ (traitOf(`part_${name}`));
   const root = useRef(/** @type {HTMLElement | null} */ (null));
   const width = useWidth(root, 1200);
   const [said, setSaid] = useState(/** @type {{ kind: string, text: string } | null} */ (null));

@@ -262,6 +262,10 @@ class Board:
         """Whether times of one field lie in a calendar."""
         return isinstance(self.zones[-1], CalendarZone)
 
+    def find_zone(self, name: str) -> Zone | None:
+        """Return the zone of a name."""
+        return next((zone for zone in self.zones if zone.name == name), None)
+
     def keys(self, partitions: pa.Table) -> list[Key]:
         """Return the values of each partition on the board's axes, row by row, whatever its spec."""
         return list(zip(*(_values(partitions, axis.field) for axis in self.axes), strict=True))

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_count
-from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.types import parse_type
 from icestats.stats.histogram import UPPER_IS_CUT, Histogram
 from icestats.stats.kll_items import item_value, to_item
@@ -199,12 +198,11 @@ class HistogramPanel(Part):
             can_zoom=is_ordered, is_zoomed=self.state.window is not None, log=self.state.log_counts,
             typed=(ends[0], ends[1]) if is_ordered else None, name=f"histogram {histogram.column}",
         )  # fmt: skip
-        table = self.state.table
         return [
             figure,
             *_quantiles(histogram),
             *self._common(part),
-            text_block(describe_histogram(part, table.metadata, table.snapshot), "quiet"),
+            text_block(describe_histogram(part), "quiet"),
         ]
 
     def _common(self, part: HistogramPart) -> list[Block]:
@@ -258,7 +256,7 @@ def _quantiles(histogram: Histogram) -> list[Block]:
     return [facts_block(*found)] if found else []
 
 
-def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
+def describe_histogram(part: HistogramPart) -> str:
     """Return what a reader must know about a histogram: its source, age and error, and what is not drawn."""
     histogram = part.histogram
     then = " for that snapshot" if histogram.commits_behind else ""
@@ -268,7 +266,7 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
     texts = [
         f"{counted(histogram.n, 'value')}, {counted(histogram.null_count, 'null')}{nan}",
-        f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, metadata, snapshot)}",
+        f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, histogram.commits_behind)}",
         error,
     ]
     if part.below + part.above > 0:
@@ -285,11 +283,10 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     return " · ".join(texts)
 
 
-def _age(snapshot_id: int | None, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
-    if snapshot is None or snapshot_id is None:
+def _age(snapshot_id: int | None, commits_behind: int | None) -> str:
+    if snapshot_id is None:
         return "an unknown snapshot"
-    for age, ancestor in enumerate(metadata.ancestors(snapshot)):
-        if ancestor.snapshot_id == snapshot_id:
-            behind = "" if age == 0 else f", {counted(age, 'commit')} behind"
-            return f"this snapshot ({snapshot_id})" if age == 0 else f"snapshot {snapshot_id}{behind}"
-    return f"snapshot {snapshot_id}, which is not an ancestor of this one"
+    if commits_behind is None:
+        return f"snapshot {snapshot_id}, which is not an ancestor of this one"
+    behind = f", {counted(commits_behind, 'commit')} behind"
+    return f"snapshot {snapshot_id}{behind}" if commits_behind else f"this snapshot ({snapshot_id})"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
-from icestats.stats.histogram import Histogram, Kind
+from icestats.stats.histogram import Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
@@ -203,19 +203,17 @@ def _read_histogram(
     window: tuple[float, float] | None,
     find_part: Callable[[], SelectedPart] | None,
 ) -> HistogramPart:
-    def read(count: int, how: Kind, where: str | None, how_partial: Literal["refuse", "include"]) -> Histogram:
-        return table.histogram(column, bins=count, kind=how, where=where, partial=how_partial)
-
+    read = partial(table.histogram, column)
     make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range, window=window)
     part = None if find_part is None else find_part()
     where = None if part is None else _say(table, part)
     if part is not None and where is not None:
         # Without sketches by partition the whole table's is drawn, and said so.
         with suppress(StatisticsMissingError, CallError, UnsupportedError):
-            found = make(partial(read, where=where, how_partial=part.partial))
+            found = make(partial(read, where=where, partial=part.partial))
             common = _read_common(table, column, where, part.partial)
             return replace(found, where=where, holds_more=part.partial == "include", common=common)
-    found = make(partial(read, where=None, how_partial="refuse"))
+    found = make(read)
     found = replace(found, common=_read_common(table, column))
     return found if part is None else replace(found, of_whole=_explain_whole(part))
 

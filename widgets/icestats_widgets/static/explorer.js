@@ -520,14 +520,21 @@ function useRedraw() {
     _2((count) => count + 1, 0)[1]
   );
 }
-function useTrait(name) {
+function useTraits(names) {
   const { model } = useLink();
   const redraw = useRedraw();
   F2(() => {
-    model.on(`change:${name}`, redraw);
-    return () => model.off(`change:${name}`, redraw);
-  }, [model, name]);
-  return model.get(name);
+    for (const name of names) model.on(`change:${name}`, redraw);
+    return () => names.forEach((name) => model.off(`change:${name}`, redraw));
+  }, [model, names.join(" ")]);
+  return (name) => model.get(name);
+}
+var useTrait = (name) => useTraits([name])(name);
+function useWatchedLink() {
+  const link = useLink();
+  const redraw = useRedraw();
+  A2(() => link.watch(redraw), [link]);
+  return link;
 }
 function useAct() {
   const link = useLink();
@@ -535,22 +542,15 @@ function useAct() {
   return (action, value) => link.act(action.includes(".") ? action : `${part}.${action}`, value);
 }
 function useOwned(told) {
-  const link = useLink();
-  const redraw = useRedraw();
+  const link = useWatchedLink();
   const [own, setOwn] = d2(
     /** @type {{ value: T, number: number } | null} */
     null
   );
-  A2(() => link.watch(redraw), [link]);
   const isOwn = own !== null && own.number > link.heard;
   return [isOwn ? own.value : told, (value, number) => setOwn({ value, number })];
 }
-function useMood() {
-  const link = useLink();
-  const redraw = useRedraw();
-  A2(() => link.watch(redraw), [link]);
-  return link.mood;
-}
+var useMood = () => useWatchedLink().mood;
 function useMessages(listen) {
   const link = useLink();
   const latest = T2(listen);
@@ -2122,18 +2122,6 @@ function Tabs({ tabs, open, choose, id }) {
     ${tabs.map((tab) => m2`<button type="button" key=${tab.name} role="tab" id=${`${id}-tab-${tab.name}`} aria-selected=${String(tab.name === open)}
       aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}</button>`)}</div>`;
 }
-function useParts(names) {
-  const { model } = useLink();
-  const redraw = useRedraw();
-  F2(() => {
-    for (const name of names) model.on(`change:part_${name}`, redraw);
-    return () => names.forEach((name) => model.off(`change:part_${name}`, redraw));
-  }, [model, names.join(" ")]);
-  return (name) => (
-    /** @type {PartContent | undefined} */
-    model.get(`part_${name}`)
-  );
-}
 function Shell() {
   const link = useLink();
   const tabs = (
@@ -2152,7 +2140,11 @@ function Shell() {
     /** @type {Arrangement} */
     useTrait("arrangement") ?? { collapsed: [], wide: [] }
   );
-  const contentOf = useParts(Object.keys(places));
+  const traitOf = useTraits(Object.keys(places).map((name) => `part_${name}`));
+  const contentOf = (name) => (
+    /** @type {PartContent | undefined} */
+    traitOf(`part_${name}`)
+  );
   const root = T2(
     /** @type {HTMLElement | null} */
     null
