@@ -1,4 +1,4 @@
-/** @import { Field } from "./protocol.d.ts" */
+/** @import { Field, Option } from "./protocol.d.ts" */
 import { html } from "htm/preact";
 import { useContext, useState } from "preact/hooks";
 
@@ -117,12 +117,19 @@ function Progress({ field: { value, most = 1, label, about } }) {
   </label>`;
 }
 
+/** @param {{ options: Option[], chosen: string[], change: (chosen: string[]) => void }} props */
+export function Checks({ options, chosen, change }) {
+  const toggle = (/** @type {string} */ one) =>
+    change(options.map(({ value }) => value).filter((other) => (other === one) !== chosen.includes(other)));
+  return options.map(({ value, text, about }) => html`<label key=${value} title=${about}>
+    <input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /> ${text}</label>`);
+}
+
 /** @param {Props} props */
 function Many({ field: { options = [], label, about, disabled }, value, change }) {
   const [anchor, setAnchor] = useState(/** @type {DOMRect | null} */ (null));
   const chosen = /** @type {string[]} */ (value ?? []);
   const all = options.map((option) => option.value);
-  const toggle = (/** @type {string} */ one) => change(all.filter((other) => (other === one) !== chosen.includes(other)));
   const open = (/** @type {any} */ event) => setAnchor(event.currentTarget.getBoundingClientRect());
   return html`<div class="icestats-field" title=${about}>
     <${Label} text=${label} />
@@ -136,10 +143,7 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
           <button type="button" class="icestats-tool" onClick=${() => change(all)}>All</button>
           <button type="button" class="icestats-tool" onClick=${() => change([])}>None</button>
         </span>
-        ${options.map((option) => html`<label key=${option.value} title=${option.about}>
-          <input type="checkbox" checked=${chosen.includes(option.value)} onChange=${() => toggle(option.value)} />
-          ${option.text}
-        </label>`)}
+        <${Checks} options=${options} chosen=${chosen} change=${change} />
       </div>
     <//>`}
   </div>`;

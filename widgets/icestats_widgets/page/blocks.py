@@ -128,14 +128,12 @@ def button(action: str, label: str, *, tone: str = "", about: str = "", is_disab
 
 def choice(action: str, label: str, value: str, options: Sequence[tuple[str, str]], about: str = "") -> Block:
     """Return a choice of one; `options` are values and their texts."""
-    listed = [{"value": option, "text": printable(text)} for option, text in options]
-    return _field("choice", action, label, value, options=listed, about=about)
+    return _field("choice", action, label, value, options=_options(options), about=about)
 
 
 def many(action: str, label: str, value: Sequence[str], options: Sequence[tuple[str, str]]) -> Block:
     """Return a choice of several; `options` are values and their texts."""
-    listed = [{"value": option, "text": printable(text)} for option, text in options]
-    return _field("many", action, label, list(value), options=listed)
+    return _field("many", action, label, list(value), options=_options(options))
 
 
 def toggle(action: str, label: str, value: bool, about: str = "") -> Block:
@@ -156,6 +154,10 @@ def text_field(action: str, label: str, value: str, about: str = "") -> Block:
 def progress(label: str, value: int, most: int) -> Block:
     """Return a bar of work that is done."""
     return _field("progress", "", label, value, most=max(most, 1))
+
+
+def _options(options: Sequence[tuple[str, str]]) -> list[Block]:
+    return [{"value": option, "text": printable(text)} for option, text in options]
 
 
 def _field(kind: str, action: str, label: str, value: Any, **rest: Any) -> Block:

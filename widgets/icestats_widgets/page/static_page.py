@@ -147,11 +147,11 @@ def draw_parts(
             return Drawn(parts, [])
     fitting, left_out = {}, []
     for name, (title, text) in parts.items():
-        most_bytes -= len(text.encode())
-        if most_bytes >= 0:
+        size = len(text.encode())
+        if size <= most_bytes:
             fitting[name] = (title, text)
+            most_bytes -= size
         else:
-            most_bytes += len(text.encode())
             left_out.append(title)
     return Drawn(fitting, left_out)
 

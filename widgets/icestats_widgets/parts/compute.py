@@ -32,7 +32,7 @@ from icestats_widgets.reading.compute_request import (
     find_blob_ages,
     match_columns,
 )
-from icestats_widgets.state import ExplorerState
+from icestats_widgets.state import PHASES, ExplorerState
 
 _KINDS = {
     "table": ("Theta, KLL, common values, column statistics", "one scan of the data with PySpark"),
@@ -40,21 +40,6 @@ _KINDS = {
     "by_partition": ("sketches by partition", "in the same scan"),
     "partitions": ("partition statistics file", "from the manifests, without Spark"),
     "manifests": ("manifest statistics", "from the manifests, without Spark"),
-}
-_SAYS = {
-    "idle": "",
-    "starting": "Starting Spark; the first time takes a few seconds …",
-    "scanning": "Scanning …",
-    "cancelling": "Cancelling …",
-    "found": "Computed. Nothing has changed yet.",
-    "previewing": "Checking what the commit would change …",
-    "previewed": "Computed. Nothing has changed yet: below is what the commit would do.",
-    "committing": "Committing …",
-    "committed": "Committed: everything above is up to date.",
-    "checking": "Checking what undoing it would change …",
-    "checked": "Nothing has changed yet: below is what undoing would do.",
-    "undoing": "Undoing …",
-    "undone": "Undone: everything above is up to date.",
 }
 _DONE = ("committed", "undone")
 
@@ -226,7 +211,7 @@ class ComputePart(Part):
             blocks.append(form_block(progress(f"{finished:,} of {counted(total, 'task')}{left}", finished, total)))
         if self.note:
             blocks.append(text_block(self.note, "bad"))
-        elif text := _SAYS[state.phase]:
+        elif text := PHASES[state.phase]:
             tone = "busy" if state.phase in BUSY else "good" if state.phase in _DONE else ""
             steps = f" {state.steps[-1]}" if state.phase == "committing" and state.steps else ""
             blocks.append(text_block(text + steps, tone))

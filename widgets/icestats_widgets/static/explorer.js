@@ -1217,6 +1217,11 @@ function Progress({ field: { value, most = 1, label, about } }) {
     <span>${label}</span>
   </label>`;
 }
+function Checks({ options, chosen, change }) {
+  const toggle = (one) => change(options.map(({ value }) => value).filter((other) => other === one !== chosen.includes(other)));
+  return options.map(({ value, text, about }) => m2`<label key=${value} title=${about}>
+    <input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /> ${text}</label>`);
+}
 function Many({ field: { options = [], label, about, disabled }, value, change }) {
   const [anchor, setAnchor] = d2(
     /** @type {DOMRect | null} */
@@ -1227,7 +1232,6 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
     value ?? []
   );
   const all = options.map((option) => option.value);
-  const toggle = (one) => change(all.filter((other) => other === one !== chosen.includes(other)));
   const open = (event) => setAnchor(event.currentTarget.getBoundingClientRect());
   return m2`<div class="icestats-field" title=${about}>
     <${Label} text=${label} />
@@ -1240,72 +1244,10 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
           <button type="button" class="icestats-tool" onClick=${() => change(all)}>All</button>
           <button type="button" class="icestats-tool" onClick=${() => change([])}>None</button>
         </span>
-        ${options.map((option) => m2`<label key=${option.value} title=${option.about}>
-          <input type="checkbox" checked=${chosen.includes(option.value)} onChange=${() => toggle(option.value)} />
-          ${option.text}
-        </label>`)}
+        <${Checks} options=${options} chosen=${chosen} change=${change} />
       </div>
     <//>`}
   </div>`;
-}
-
-// src/grid_head.js
-var LEAST_PIXELS = 40;
-var STEP_PIXELS = 16;
-function GridHead({ columns, sort, resize, press }) {
-  const line = T2(
-    /** @type {HTMLElement | null} */
-    null
-  );
-  const [active, setActive] = d2(0);
-  const stop = Math.min(active, columns.length - 1);
-  const pixels = (head) => (
-    /** @type {HTMLElement} */
-    head.offsetWidth
-  );
-  const onKey = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const heads = line.current?.children;
-    if (!step || !heads) return;
-    event.preventDefault();
-    if (event.altKey) return resize(columns[stop].column.name, Math.max(LEAST_PIXELS, pixels(heads[stop]) + step * STEP_PIXELS));
-    const next = Math.max(0, Math.min(columns.length - 1, stop + step));
-    setActive(next);
-    heads[next].querySelector("button")?.focus();
-  };
-  const onGrip = (event, name) => {
-    event.preventDefault();
-    const grip = (
-      /** @type {HTMLElement} */
-      event.currentTarget
-    );
-    const start = pixels(
-      /** @type {Element} */
-      grip.parentElement
-    ) - event.clientX;
-    grip.setPointerCapture(event.pointerId);
-    grip.onpointermove = (move) => resize(name, Math.max(LEAST_PIXELS, start + move.clientX));
-    grip.onpointerup = grip.onpointercancel = () => grip.onpointermove = null;
-  };
-  return m2`<div role="rowgroup" class="icestats-thead"><div role="row" class="icestats-tr-head" ref=${line} onKeyDown=${onKey}>
-    ${columns.map(({ column }, place) => {
-    const order = sort?.column === column.name ? sort.descending ? "descending" : "ascending" : "none";
-    return m2`<div key=${column.name} role="columnheader" class=${`icestats-th${column.align === "end" ? " is-end" : ""}`}
-        aria-sort=${column.sortable === false ? void 0 : order} title=${column.about || column.title}>
-        <button type="button" tabindex=${place === stop ? 0 : -1} aria-disabled=${column.sortable === false ? "true" : void 0}
-          onFocus=${() => setActive(place)} onClick=${() => column.sortable !== false && press(column.name)}>${column.title}
-          ${order !== "none" && m2`<span aria-hidden="true">${order === "descending" ? " ▾" : " ▴"}</span>`}</button>
-        <span class="icestats-grip" aria-hidden="true" onPointerDown=${(event) => onGrip(event, column.name)}></span>
-      </div>`;
-  })}</div></div>`;
-}
-function ColumnChooser({ columns, shown, choose }) {
-  const toggle = (name) => {
-    const names = columns.map((column) => column.name).filter((one) => one === name !== shown.includes(one));
-    if (names.length) choose(names);
-  };
-  return m2`<div class="icestats-checks">${columns.map((column) => m2`<label key=${column.name} title=${column.about}>
-    <input type="checkbox" checked=${shown.includes(column.name)} onChange=${() => toggle(column.name)} /> ${column.title}</label>`)}</div>`;
 }
 
 // src/grid_bars.js
@@ -1340,6 +1282,8 @@ function GridFoot({ block, rowCount, act, copyText: copyText2, columns }) {
   );
   const count = rowCount ? `${rowCount.toLocaleString("en")} ${rowCount === 1 ? "row" : "rows"}` : "";
   const open = (event) => setAnchor(event.currentTarget.getBoundingClientRect());
+  const options = block.columns.map(({ name, title, about }) => ({ value: name, text: title, about }));
+  const choose = (names) => names.length && columns.choose(names);
   return m2`<div class="icestats-grid-foot">
     <span class="icestats-note" role="status">${block.note || count}</span>
     <span class="icestats-tools">
@@ -1348,7 +1292,7 @@ function GridFoot({ block, rowCount, act, copyText: copyText2, columns }) {
       <${Tool} label="Save all rows as CSV" press=${() => act("csv", {})}>CSV<//>
     </span>
     ${anchor && m2`<${Popover} anchor=${anchor} label="Columns" close=${() => setAnchor(null)}>
-      <${ColumnChooser} columns=${block.columns} shown=${columns.shown} choose=${columns.choose} />
+      <div class="icestats-checks"><${Checks} options=${options} chosen=${columns.shown} change=${choose} /></div>
     <//>`}
   </div>`;
 }
@@ -1462,6 +1406,57 @@ function useColumns({ columns, rows }, act, room) {
     choose: (names) => (setChosen(true), setShown(names, act("columns", { names }))),
     resize: (name, pixels) => setWidths({ ...widths, [name]: pixels })
   };
+}
+
+// src/grid_head.js
+var LEAST_PIXELS = 40;
+var STEP_PIXELS = 16;
+function GridHead({ columns, sort, resize, press }) {
+  const line = T2(
+    /** @type {HTMLElement | null} */
+    null
+  );
+  const [active, setActive] = d2(0);
+  const stop = Math.min(active, columns.length - 1);
+  const pixels = (head) => (
+    /** @type {HTMLElement} */
+    head.offsetWidth
+  );
+  const onKey = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const heads = line.current?.children;
+    if (!step || !heads) return;
+    event.preventDefault();
+    if (event.altKey) return resize(columns[stop].column.name, Math.max(LEAST_PIXELS, pixels(heads[stop]) + step * STEP_PIXELS));
+    const next = Math.max(0, Math.min(columns.length - 1, stop + step));
+    setActive(next);
+    heads[next].querySelector("button")?.focus();
+  };
+  const onGrip = (event, name) => {
+    event.preventDefault();
+    const grip = (
+      /** @type {HTMLElement} */
+      event.currentTarget
+    );
+    const start = pixels(
+      /** @type {Element} */
+      grip.parentElement
+    ) - event.clientX;
+    grip.setPointerCapture(event.pointerId);
+    grip.onpointermove = (move) => resize(name, Math.max(LEAST_PIXELS, start + move.clientX));
+    grip.onpointerup = grip.onpointercancel = () => grip.onpointermove = null;
+  };
+  return m2`<div role="rowgroup" class="icestats-thead"><div role="row" class="icestats-tr-head" ref=${line} onKeyDown=${onKey}>
+    ${columns.map(({ column }, place) => {
+    const order = sort?.column === column.name ? sort.descending ? "descending" : "ascending" : "none";
+    return m2`<div key=${column.name} role="columnheader" class=${`icestats-th${column.align === "end" ? " is-end" : ""}`}
+        aria-sort=${column.sortable === false ? void 0 : order} title=${column.about || column.title}>
+        <button type="button" tabindex=${place === stop ? 0 : -1} aria-disabled=${column.sortable === false ? "true" : void 0}
+          onFocus=${() => setActive(place)} onClick=${() => column.sortable !== false && press(column.name)}>${column.title}
+          ${order !== "none" && m2`<span aria-hidden="true">${order === "descending" ? " ▾" : " ▴"}</span>`}</button>
+        <span class="icestats-grip" aria-hidden="true" onPointerDown=${(event) => onGrip(event, column.name)}></span>
+      </div>`;
+  })}</div></div>`;
 }
 
 // src/row_store.js

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -73,7 +73,7 @@ class TreeReader:
     """Builds the tree, and keeps what it has read."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[tuple[int, str, str | None], pa.Table] = OrderedDict()
+        self._read_files = lru_cache(_MOST_KEPT)(_read_files)
         self._roots: dict[str, tuple[tuple[Any, ...], Block]] = {}
         self._listing: tuple[tuple[Any, ...], pa.Table] | None = None
         self._unfinished: tuple[tuple[Any, ...], Iterator[tuple[pa.Table, int, int]]] | None = None
@@ -123,7 +123,7 @@ class TreeReader:
 
     def _files_of(self, wish: TreeWish, path: Path) -> Block:
         try:
-            files = self._read_files(wish, path[-1])
+            files = self._read_files(wish.table, path[-1], wish.field)
         except IcestatsError as error:
             return note_block(str(error))
         only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
@@ -187,22 +187,9 @@ class TreeReader:
         except IcestatsError as error:
             return note_block(str(error))
 
-    def _read_files(self, wish: TreeWish, manifest_path: str) -> pa.Table:
-        key = (id(wish.table), manifest_path, wish.column)
-        if key not in self._files:
-            manifests = wish.table.manifest_files()
-            asked = manifests.filter(pc.equal(manifests["manifest_path"], manifest_path))
-            self._files[key] = read_listed_files(wish.table, asked, wish.field)
-            while len(self._files) > _MOST_KEPT:
-                self._files.popitem(last=False)
-        self._files.move_to_end(key)
-        return self._files[key]
-
     def _root(self, name: str, key: tuple[Any, ...], build: Any) -> Block:
         kept = self._roots.get(name)
-        if kept is None or any(
-            a is not b and not (isinstance(a, str) and a == b) for a, b in zip(kept[0], key, strict=True)
-        ):
+        if kept is None or not all(map(_is_same, kept[0], key)):
             kept = self._roots[name] = (key, build())
         return kept[1]
 
@@ -217,6 +204,11 @@ class TreeReader:
         for opened in sorted(wish.opened):
             if len(opened) == len(path) + 1 and opened[:-1] == path:
                 yield opened[-1]
+
+
+def _read_files(table: Table, manifest_path: str, column: Field | None) -> pa.Table:
+    manifests = table.manifest_files()
+    return read_listed_files(table, manifests.filter(pc.equal(manifests["manifest_path"], manifest_path)), column)
 
 
 def _is_same(one: Any, other: Any) -> bool:
