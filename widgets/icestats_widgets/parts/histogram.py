@@ -159,7 +159,7 @@ class HistogramPanel(Part):
         lower, upper = histogram.edges[place], histogram.edges[place + 1]
         source = f"histogram:{histogram.column}"
         if lower == upper or histogram.type == "boolean" or _has_values_for_bins(histogram):
-            add_clause(self.state, source, histogram.column, "=", lower)
+            add_clause(self.state, source, histogram.column, lower)
         else:
             is_last = place + 1 == len(histogram.counts)
             add_range(self.state, source, histogram.column, lower, upper, with_upper=is_last)
@@ -226,7 +226,7 @@ class HistogramPanel(Part):
             return
         histogram, text = part.histogram, part.common[place][0]
         typed = item_value(histogram.type, to_item(histogram.type, text))
-        add_clause(self.state, f"histogram:{histogram.column}", histogram.column, "=", typed)
+        add_clause(self.state, f"histogram:{histogram.column}", histogram.column, typed)
 
     def _find_range(self, value: Any) -> tuple[float, float] | None:
         return None if self._picture is None else self._picture.find_range(value)

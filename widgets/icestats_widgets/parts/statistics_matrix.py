@@ -13,7 +13,6 @@ from icestats.answers.text import counted
 from icestats.estimation.coverage import name_state
 from icestats.estimation.engine_statistics import list_engines
 from icestats.iceberg.metadata import Field, Snapshot, TableMetadata
-from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
@@ -23,7 +22,7 @@ from icestats.read.puffin.statistics_files import (
     THETA,
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
-from icestats_widgets.reading.compute_request import find_blob_ages
+from icestats_widgets.reading.compute_request import find_blob_ages, find_partition_file_age
 
 OWN = "icestats"
 """The kit's name among the engines: it reads whatever a table has."""
@@ -146,9 +145,7 @@ class Matrix:
             self._rows[row["field_id"]].append(row)
         self._has_commands = any(row["command"] for rows in self._rows.values() for row in rows)
         self._blobs = {} if sketches is None else find_blob_ages(sketches)
-        ages = count_ages(metadata, snapshot)
-        files = [ages[file.snapshot_id].commits for file in metadata.partition_statistics if file.snapshot_id in ages]
-        self._partition_file = min(files, default=None)
+        self._partition_file = find_partition_file_age(metadata, snapshot)
 
     def _rows_of(self, field: Field | None) -> list[dict[str, Any]]:
         return self._rows.get(None if field is None else field.field_id, [])

@@ -108,7 +108,7 @@ class TogetherPart(Part):
             field, text = self.state.table.schema.find(pair[side]), values[side]
             if text is None or item_type_of(field.type) is not None:
                 typed = None if text is None else item_value(field.type, to_item(field.type, text))
-                add_clause(self.state, f"together:{field.name}", field.name, "=", typed)
+                add_clause(self.state, f"together:{field.name}", field.name, typed)
 
 
 def describe_pair(pair: Mapping[str, Any], *, with_values: bool = True) -> str:
