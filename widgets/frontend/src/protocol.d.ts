@@ -36,7 +36,7 @@ export interface Column {
   name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean; roomy?: boolean;
 }
 export interface Cell { t?: string; h?: string; s?: string; k?: string; b?: number; a?: string; do?: string; svg?: string }
-export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[]; k?: string }
+export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[] }
 export interface GridBlock {
   is: "grid"; id: string; label: string; columns: Column[]; row_count: number; offset: number; rows: Row[];
   sort?: { column?: string; descending?: boolean } | null; search?: { placeholder: string; text: string } | null;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from icestats_widgets.drawing.canvas import TEXT_SIZE, Canvas, Plot, shorten, text_width
+from icestats_widgets.drawing.canvas import Canvas, Plot, shorten, text_width
 from icestats_widgets.drawing.scales import Scale, Tick
 
 AXIS_HEIGHT = 34
@@ -82,7 +82,7 @@ def place_x_labels(plot: Plot, width: float) -> list[tuple[float, float, str]]:
         placed = []
         for value, text in plot.x.ticks(count):
             shown = shorten(text, min(_LONGEST, high - low))
-            half = text_width(shown, TEXT_SIZE) / 2
+            half = text_width(shown) / 2
             at = plot.x_at(value)
             placed.append((at, min(max(at, low + half), high - half), shown))
         ends = [(middle - text_width(text) / 2, middle + text_width(text) / 2) for _, middle, text in placed]

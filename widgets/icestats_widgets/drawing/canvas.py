@@ -181,7 +181,7 @@ class Canvas:
         )
 
 
-def text_width(text: str, size: float = TEXT_SIZE) -> float:
+def text_width(text: str) -> float:
     """Return about how many pixels wide a text is; rather more than it is.
 
     Examples
@@ -189,10 +189,10 @@ def text_width(text: str, size: float = TEXT_SIZE) -> float:
     >>> text_width("ill") < text_width("max") < text_width("東京都")
     True
     """
-    return sum(map(_character_width, text)) * size
+    return sum(map(_character_width, text)) * TEXT_SIZE
 
 
-def shorten(text: str, width: float, size: float = TEXT_SIZE) -> str:
+def shorten(text: str, width: float) -> str:
     """Return a text that fits a width; what is left out is in the middle, as names differ at their ends.
 
     Examples
@@ -203,12 +203,12 @@ def shorten(text: str, width: float, size: float = TEXT_SIZE) -> str:
     'short'
     """
     text = printable(text[:1_000])
-    if text_width(text, size) <= width:
+    if text_width(text) <= width:
         return text
-    kept = max(0, min(len(text) - 1, int(width / size * 2)))
+    kept = max(0, min(len(text) - 1, int(width / TEXT_SIZE * 2)))
     while kept > 0:
         shown = text[: kept - kept // 2] + "…" + text[len(text) - kept // 2 :]
-        if text_width(shown, size) <= width:
+        if text_width(shown) <= width:
             return shown
         kept -= 1
     return "…"

@@ -18,7 +18,7 @@ _MOST_ROWS_SAVED = 1_000_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Row = dict[str, Any]
-"""A row: `key`, `depth`, `open` (only if it can have rows below it), `cells`, and `k`, a kind.
+"""A row: `key`, `depth`, `open` (only if it can have rows below it), and `cells`.
 
 A cell may have `v`, what it is sorted by in place of its text; it is not sent.
 """

@@ -1150,33 +1150,32 @@ function Choice(props) {
   const length = options.reduce((sum, { text }) => sum + text.length, 0);
   return options.length <= MOST_SEGMENTS && length <= LONGEST_SEGMENTS ? Segments(props) : Select(props);
 }
-function Select({ field: { options = [], label, disabled, about }, value, change }) {
+function Select({ field: { options = [], label, about }, value, change }) {
   return m2`<label class="icestats-field" title=${about}>
     <${Label} text=${label} />
-    <select class="icestats-input" disabled=${disabled} onChange=${(event) => change(event.target.value)}>
+    <select class="icestats-input" onChange=${(event) => change(event.target.value)}>
       ${options.map((option) => m2`<option value=${option.value} selected=${option.value === value}>${option.text}</option>`)}
     </select>
   </label>`;
 }
-function Segments({ field: { options = [], label, disabled, about, name }, value, change }) {
+function Segments({ field: { options = [], label, about, name }, value, change }) {
   const group = `icestats-${j2(PartContext)}-${name}`;
   return m2`<div class="icestats-field" role="radiogroup" aria-label=${label} title=${about}>
     <${Label} text=${label} />
     <span class="icestats-segments">
       ${options.map((option) => {
     const isOn = option.value === value;
-    return m2`<label key=${option.value} title=${option.about} class=${isOn ? "is-on" : ""}>
-          <input type="radio" name=${group} value=${option.value} checked=${isOn} disabled=${disabled}
-            onChange=${() => change(option.value)} />
+    return m2`<label key=${option.value} class=${isOn ? "is-on" : ""}>
+          <input type="radio" name=${group} value=${option.value} checked=${isOn} onChange=${() => change(option.value)} />
           ${option.text}
         </label>`;
   })}
     </span>
   </div>`;
 }
-function Toggle({ field: { label, disabled, about }, value, change }) {
+function Toggle({ field: { label, about }, value, change }) {
   return m2`<label class="icestats-check" title=${about}>
-    <input type="checkbox" checked=${Boolean(value)} disabled=${disabled} onChange=${() => change(!value)} />
+    <input type="checkbox" checked=${Boolean(value)} onChange=${() => change(!value)} />
     ${label}
   </label>`;
 }
@@ -1202,7 +1201,7 @@ function Typed({ field, value, change, hold }) {
   return m2`<label class="icestats-field" title=${field.about}>
     <${Label} text=${field.label} />
     <input class="icestats-input" type=${field.is} value=${value ?? ""} min=${field.least} max=${field.most}
-      disabled=${field.disabled} onKeyDown=${onKey} onInput=${onInput} />
+      onKeyDown=${onKey} onInput=${onInput} />
   </label>`;
 }
 function Button({ field }) {
@@ -1211,8 +1210,8 @@ function Button({ field }) {
   return m2`<button type="button" class=${`icestats-button is-${field.tone || "plain"}`} disabled=${field.disabled}
     title=${field.about} onClick=${press}>${field.label}</button>`;
 }
-function Progress({ field: { value, most = 1, label, about } }) {
-  return m2`<label class="icestats-field" title=${about}>
+function Progress({ field: { value, most = 1, label } }) {
+  return m2`<label class="icestats-field">
     <progress value=${value ?? void 0} max=${most} aria-label=${label}></progress>
     <span>${label}</span>
   </label>`;
@@ -1222,7 +1221,7 @@ function Checks({ options, chosen, change }) {
   return options.map(({ value, text, about }) => m2`<label key=${value} title=${about}>
     <input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /> ${text}</label>`);
 }
-function Many({ field: { options = [], label, about, disabled }, value, change }) {
+function Many({ field: { options = [], label }, value, change }) {
   const [anchor, setAnchor] = d2(
     /** @type {DOMRect | null} */
     null
@@ -1233,9 +1232,9 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
   );
   const all = options.map((option) => option.value);
   const open = (event) => setAnchor(event.currentTarget.getBoundingClientRect());
-  return m2`<div class="icestats-field" title=${about}>
+  return m2`<div class="icestats-field">
     <${Label} text=${label} />
-    <button type="button" class="icestats-button is-plain" disabled=${disabled} aria-haspopup="dialog" onClick=${open}>
+    <button type="button" class="icestats-button is-plain" aria-haspopup="dialog" onClick=${open}>
       ${chosen.length === all.length ? "all" : `${chosen.length} of ${all.length}`} ▾
     </button>
     ${anchor && m2`<${Popover} anchor=${anchor} label=${label} close=${() => setAnchor(null)}>
@@ -1347,7 +1346,7 @@ function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
   </div>`;
 }
 function GridRow({ row, isPending, number, top, height, columns, isTree, isSelected, isActive, isCard, cut }) {
-  const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : kindClass(row?.k)}`;
+  const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : ""}`;
   return m2`<div role="row" class=${name} data-row=${number} tabindex=${isActive ? 0 : -1} aria-rowindex=${number + 2}
     aria-selected=${row ? String(isSelected) : void 0} aria-level=${isTree && row ? (row.depth ?? 0) + 1 : void 0}
     aria-expanded=${isTree && row?.open !== void 0 ? String(row.open) : void 0}
