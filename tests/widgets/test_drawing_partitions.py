@@ -52,8 +52,8 @@ def partitions(keys: list[tuple[Any, ...]], *fields: PartitionField, spec_ids: l
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def board_of(table: pa.Table, *fields: PartitionField, width: float = 900, zoom: Any = None) -> Board:
-    board = build_board(table, {0: PartitionSpec(0, fields)}, 0, SCHEMA, width=width, zoom=zoom)
+def board_of(table: pa.Table, *fields: PartitionField, width: float = 900) -> Board:
+    board = build_board(table, {0: PartitionSpec(0, fields)}, 0, SCHEMA, width=width)
     assert board is not None
     return board
 
@@ -307,15 +307,6 @@ def test_a_calendar_marks_a_range_of_days() -> None:
 
     assert ends((1.2, 1.8), (2.5, 4.5)) == [(dt.date(2026, 9, 9), dt.date(2026, 9, 11))]
     assert ends((1.2, 2.8), (3.0, 3.5)) == [(dt.date(2026, 9, 7), dt.date(2026, 9, 20))]
-
-
-def test_zoomed_times_have_places_of_their_own() -> None:
-    """What shares a place in the whole picture is drawn one by one."""
-    table = partitions([(day(i),) for i in range(6_000)], DATE)
-    board = board_of(table, DATE, zoom=(day(100), day(200)))
-    cells = sum_cells(table, board)
-    assert sorted(key for cell in cells.values() for key in cell.keys) == [(day(i),) for i in range(100, 201)]
-    assert {cell.partition_count for cell in cells.values()} == {1}
 
 
 def test_a_selection_of_manifests_frames_nothing() -> None:

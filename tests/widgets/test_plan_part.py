@@ -12,7 +12,7 @@ import pytest
 import icestats
 from icestats.answers.arrays import join_paths
 from icestats_widgets.parts.plan import PlanPart
-from icestats_widgets.reading.plan_outcomes import plan_of_files, plan_of_manifests, plan_of_partitions
+from icestats_widgets.reading.plan_outcomes import plan_of_manifests, plan_of_partitions
 from icestats_widgets.reading.selection import Selection
 from tests.widgets.asked import Asked, find_blocks
 
@@ -84,7 +84,6 @@ def test_outcomes_are_those_of_the_plan(planned: Planned, row_filter: str) -> No
     plan, partitions = planned.state.table.plan(row_filter), planned.state.table.partitions()
     manifests, files = plan.manifests().to_pylist(), plan.files("all").to_pylist()
     assert plan_of_manifests(plan) == {row["manifest_path"]: None if row["kept"] else row["step"] for row in manifests}
-    assert plan_of_files(plan) == [None if row["kept"] else row["step"] for row in files]
     by_partition: dict[str, list[Any]] = {}
     for row in files:
         by_partition.setdefault(str(row["partition"]), []).append(row)

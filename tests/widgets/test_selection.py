@@ -5,14 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import icestats
 from icestats.answers.schemas import partitions_schema
 from icestats.iceberg.metadata import Field, Schema
 from icestats_widgets import Explorer
-from icestats_widgets.reading.part_columns import build_part_columns, extreme_value
+from icestats_widgets.reading.part_columns import build_part_columns
 from icestats_widgets.reading.selected_part import read_part
 from icestats_widgets.reading.selection import FieldRange, Selection
 
@@ -60,14 +58,6 @@ def test_a_selection_as_a_row_filter(transform: str, source: str, kind: str, low
     one = FieldRange("at_part", 1, transform, kind, lower, upper)
     schema = Schema(0, (Field(1, "at", source, False, True),))
     assert Selection(0, (one,)).row_filter(schema) == text
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-def test_extremes_are_those_of_the_values(values: list[int]) -> None:
-    """The smallest and the largest of single values are compared as numbers, not as bytes."""
-    items = pa.array([value.to_bytes(8, "little", signed=True) for value in values])
-    found = [int.from_bytes(extreme_value("long", items, largest=big), "little", signed=True) for big in (False, True)]
-    assert found == [min(values), max(values)]
 
 
 def act(explorer: Explorer, action: str, value: object) -> None:

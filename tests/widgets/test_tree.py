@@ -3,7 +3,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import icestats
@@ -11,7 +10,7 @@ from benchmarks.generated_table import Shape, generate
 from icestats.answers.arrays import join_paths
 from icestats_widgets import Explorer
 from icestats_widgets.parts.tree import TreePart
-from icestats_widgets.reading.tree.file_listing import read_file_listing, split_paths
+from icestats_widgets.reading.tree.file_listing import read_file_listing
 from icestats_widgets.reading.tree.outline import Outline
 from icestats_widgets.reading.tree.tree_reader import NotWantedError, TreeReader, TreeWish
 
@@ -110,9 +109,3 @@ def test_a_list_that_was_stopped_goes_on_from_there(many_manifests: icestats.Tab
         reader.read(wish, stop)
     assert reader.read(wish, stop).row_count == many_manifests.files().num_rows
     assert told == sorted(set(told))
-
-
-def test_paths_are_taken_apart_and_put_together() -> None:
-    """Folder and name make the path again, whatever slashes it has."""
-    paths = pa.array(["a", "/b", "s3://x/y z", "d/", "e//f", ""])
-    assert join_paths(pa.table(split_paths(paths)))["file_path"].to_pylist() == paths.to_pylist()

@@ -102,12 +102,13 @@ class Explorer(anywidget.AnyWidget):
         """The parts by name, to get what they show: `explorer.parts["columns"].to_arrow()`."""
         super().__init__(picture_id=uuid.uuid4().hex)
         self.add_traits(**{f"part_{name}": Dict().tag(sync=True) for name in self.parts})
+        self.tabs = [{"name": tab, "title": tab.capitalize()} for tab in TABS]
         self.index = {name: {"tab": part.tab, "title": part.title} for name, part in self.parts.items()}
         self.bar.send = self.send
         for part in self.parts.values():
             part.send = self.send
             part.redraw = partial(self._draw_again, {part.name})
-        self._draw_again({"head", "query", "tabs", *self.parts})
+        self._draw_again({"head", "query", *self.parts})
         self.state.observe(self._follow)
         self.on_msg(lambda _, message, __: self._receive(message))
         self._tree.read()
@@ -285,7 +286,7 @@ class Explorer(anywidget.AnyWidget):
             found = {part.name for part in self.parts.values() if changed & set(part.hears or (part.name,))}
         else:
             found = {part.name for part in self.parts.values() if name in part.follows}
-        self._draw_again(found | {"head", "query", "tabs"})
+        self._draw_again(found | {"head", "query"})
         self._save_soon()
 
     @contextmanager
@@ -306,7 +307,7 @@ class Explorer(anywidget.AnyWidget):
         with self._drawing:
             open_parts = {part.name for part in self.parts.values() if part.tab == state.tab}
             # The filter is sent before figures are drawn: there a person sees first what a click has done.
-            for names in ({"head", "query", "tabs"}, open_parts):
+            for names in ({"head", "query"}, open_parts):
                 with self.hold_trait_notifications():
                     self.tab = state.tab
                     self.arrangement = {"collapsed": sorted(state.collapsed), "wide": sorted(state.wide)}
@@ -319,8 +320,6 @@ class Explorer(anywidget.AnyWidget):
             self.head = build_head(self.state)
         elif name == "query":
             self.query = self.bar.document()
-        elif name == "tabs":
-            self.tabs = [{"name": tab, "title": tab.capitalize(), "badge": ""} for tab in TABS]
         else:
             self.set_trait(f"part_{name}", self.parts[name].document())
 

@@ -8,24 +8,26 @@ from traitlets import Any, Bool, Dict, Enum, HasTraits, Instance, Int, List, Tup
 
 PARTITION_VALUES = ("records", "files", "bytes")
 KINDS = ("equi-width", "equi-height")
-TREE_MODES = ("tree", "files")
+TREE_MODES = {"tree": "tree", "files": "all files"}
+"""What the manifest tree can show, and what that is called."""
 _WIDE = frozenset({"plan", "manifests", "sizes", "outline", "estimates"})
 TABS = ("overview", "columns", "query", "layout", "history", "statistics")
-PHASES = (
-    "idle",
-    "starting",
-    "scanning",
-    "cancelling",
-    "found",
-    "previewing",
-    "previewed",
-    "committing",
-    "committed",
-    "checking",
-    "checked",
-    "undoing",
-    "undone",
-)
+PHASES = {
+    "idle": "",
+    "starting": "Starting Spark; the first time takes a few seconds …",
+    "scanning": "Scanning …",
+    "cancelling": "Cancelling …",
+    "found": "Computed. Nothing has changed yet.",
+    "previewing": "Checking what the commit would change …",
+    "previewed": "Computed. Nothing has changed yet: below is what the commit would do.",
+    "committing": "Committing …",
+    "committed": "Committed: everything above is up to date.",
+    "checking": "Checking what undoing it would change …",
+    "checked": "Nothing has changed yet: below is what undoing would do.",
+    "undoing": "Undoing …",
+    "undone": "Undone: everything above is up to date.",
+}
+"""The steps of computing, committing and undoing, and what is said at each."""
 
 
 class ExplorerState(HasTraits):
@@ -91,7 +93,7 @@ class ExplorerState(HasTraits):
     Type: `pyarrow.Table` or None. Default: None, not read yet.
     """
 
-    tree_mode = Enum(TREE_MODES, default_value="tree")
+    tree_mode = Enum(tuple(TREE_MODES), default_value="tree")
     """What the manifest tree shows.
 
     Type: `tree`, or `files` for all files in one list. Default: `tree`.
@@ -142,7 +144,7 @@ class ExplorerState(HasTraits):
     row_groups = Any(None)
     """The row groups of the file that was asked for last.
 
-    Type: tuple of the plan, the row of its file and a list of `plan_outcomes.RowGroup`, or None. Default: None.
+    Type: tuple of the plan, the row of its file and what `plan_outcomes.read_row_groups` gives, or None. Default: None.
     """
 
     plan_comparison = Any(None)
@@ -302,7 +304,7 @@ class ExplorerState(HasTraits):
     Type: dict of str to str. Default: empty.
     """
 
-    phase = Enum(PHASES, default_value="idle")
+    phase = Enum(tuple(PHASES), default_value="idle")
     """The progress of computing and committing.
 
     Type: one of `PHASES`. Default: `idle`.

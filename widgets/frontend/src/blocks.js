@@ -41,7 +41,7 @@ function Text({ text, tone = "" }) {
 export function Facts({ facts }) {
   // Not a list of definitions: Jupyter lays those out itself.
   return html`<div class="icestats-facts">
-    ${facts.map(({ label, value, about, tone }) => html`<div key=${label} class=${`is-${tone || "plain"}`} title=${about}>
+    ${facts.map(({ label, value, about }) => html`<div key=${label} title=${about}>
       <span>${label}</span><b>${value}</b>
     </div>`)}
   </div>`;

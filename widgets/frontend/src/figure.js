@@ -54,7 +54,7 @@ export function Figure({ block }) {
   const dragged = pointer.drag ?? sent;
   return html`<figure class=${`icestats-drawing${isZooming ? " is-zooming" : ""}${marks ? " is-markable" : ""}`} aria-label=${block.label}>
     <div ref=${canvas} class="icestats-canvas" data-figure=${name} role="group" aria-label=${block.label} ...${pointer.handlers}
-      style=${block.height && { minHeight: `${block.height}px` }} onDblClick=${() => block.zoomed && act("reset")}
+      onDblClick=${() => block.zoomed && act("reset")}
       onKeyDown=${onKeyDown} onFocusIn=${onFocusIn} onFocusOut=${() => setTip(null)}></div>
     ${dragged && html`<${DragBox} drag=${dragged} scale=${picture.scale()} />`}
     ${tip && html`<${TipBox} tip=${tip} within=${canvas.current?.clientWidth ?? 0} />`}

@@ -13,8 +13,7 @@ function standAlone(svg, place) {
   const style = getComputedStyle(place);
   const whole = svg.replace(VARIABLE, (text, name) => style.getPropertyValue(name).trim() || text);
   const back = style.getPropertyValue("--icestats-back").trim() || "#ffffff";
-  const named = /^<svg[^>]*xmlns=/.test(whole) ? whole : whole.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
-  return named.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${back}"/>`);
+  return whole.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${back}"/>`);
 }
 
 /**

@@ -1,4 +1,4 @@
-// The line below a figure: its caption, range, scale, zoom, and files.
+// The line below a figure: its range, scale, zoom, and files.
 /** @import { FigureAct } from "./figure.js" */
 /** @import { FigureBlock } from "./protocol.d.ts" */
 import { html } from "htm/preact";
@@ -18,7 +18,6 @@ export function FigureTools({ block, act, canvas, isZooming, setZooming }) {
   const { svg, name = block.id } = block;
   const save = (/** @type {typeof saveSvg | typeof savePng} */ saveAs) => () => canvas.current && void saveAs(svg, canvas.current, name);
   return html`<figcaption>
-    ${block.caption && html`<span class="icestats-quiet">${block.caption}</span>`}
     <span class="icestats-tools">
       ${block.typed && html`<${TypedRange} typed=${block.typed} label=${block.label} act=${act} />`}
       ${typeof block.log === "boolean" && html`<${LogSwitch} log=${block.log} act=${act} />`}

@@ -35,7 +35,7 @@ function Completions({ id, items, active, left, choose }) {
   return html`<ul ref=${list} id=${id} class="icestats-completions" role="listbox" aria-label="Completions" style=${{ left: `${left}px` }}>
     ${items.map((item, place) => html`<li key=${item.text} id=${`${id}-${place}`} role="option" aria-selected=${String(place === active)}
       onPointerDown=${(/** @type {Event} */ event) => (event.preventDefault(), choose(place))}>
-      <b>${item.text}</b><span>${item.about ?? item.kind ?? ""}</span></li>`)}</ul>`;
+      <b>${item.text}</b><span>${item.about}</span></li>`)}</ul>`;
 }
 
 export function FilterBar() {
@@ -168,7 +168,7 @@ export function FilterBar() {
 /** @param {{ chip: Chip }} props */
 function ChipButton({ chip }) {
   const link = useLink();
-  const drop = () => link.act("query.drop", typeof chip.action === "object" ? chip.action : { action: chip.action });
+  const drop = () => link.act("query.drop", chip.action);
   return html`<span class="icestats-chip" title=${chip.about}><span>${chip.text}</span>
     <button type="button" aria-label=${`Take out ${chip.text}`} onClick=${drop}>×</button></span>`;
 }

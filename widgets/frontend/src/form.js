@@ -1,4 +1,4 @@
-/** @import { Field } from "./protocol.d.ts" */
+/** @import { Field, Option } from "./protocol.d.ts" */
 import { html } from "htm/preact";
 import { useContext, useState } from "preact/hooks";
 
@@ -42,26 +42,25 @@ function Choice(props) {
 }
 
 /** @param {Props} props */
-function Select({ field: { options = [], label, disabled, about }, value, change }) {
+function Select({ field: { options = [], label, about }, value, change }) {
   return html`<label class="icestats-field" title=${about}>
     <${Label} text=${label} />
-    <select class="icestats-input" disabled=${disabled} onChange=${(/** @type {any} */ event) => change(event.target.value)}>
+    <select class="icestats-input" onChange=${(/** @type {any} */ event) => change(event.target.value)}>
       ${options.map((option) => html`<option value=${option.value} selected=${option.value === value}>${option.text}</option>`)}
     </select>
   </label>`;
 }
 
 /** @param {Props} props */
-function Segments({ field: { options = [], label, disabled, about, name }, value, change }) {
+function Segments({ field: { options = [], label, about, name }, value, change }) {
   const group = `icestats-${useContext(PartContext)}-${name}`;
   return html`<div class="icestats-field" role="radiogroup" aria-label=${label} title=${about}>
     <${Label} text=${label} />
     <span class="icestats-segments">
       ${options.map((option) => {
         const isOn = option.value === value;
-        return html`<label key=${option.value} title=${option.about} class=${isOn ? "is-on" : ""}>
-          <input type="radio" name=${group} value=${option.value} checked=${isOn} disabled=${disabled}
-            onChange=${() => change(option.value)} />
+        return html`<label key=${option.value} class=${isOn ? "is-on" : ""}>
+          <input type="radio" name=${group} value=${option.value} checked=${isOn} onChange=${() => change(option.value)} />
           ${option.text}
         </label>`;
       })}
@@ -70,9 +69,9 @@ function Segments({ field: { options = [], label, disabled, about, name }, value
 }
 
 /** @param {Props} props */
-function Toggle({ field: { label, disabled, about }, value, change }) {
+function Toggle({ field: { label, about }, value, change }) {
   return html`<label class="icestats-check" title=${about}>
-    <input type="checkbox" checked=${Boolean(value)} disabled=${disabled} onChange=${() => change(!value)} />
+    <input type="checkbox" checked=${Boolean(value)} onChange=${() => change(!value)} />
     ${label}
   </label>`;
 }
@@ -97,7 +96,7 @@ function Typed({ field, value, change, hold }) {
   return html`<label class="icestats-field" title=${field.about}>
     <${Label} text=${field.label} />
     <input class="icestats-input" type=${field.is} value=${value ?? ""} min=${field.least} max=${field.most}
-      disabled=${field.disabled} onKeyDown=${onKey} onInput=${onInput} />
+      onKeyDown=${onKey} onInput=${onInput} />
   </label>`;
 }
 
@@ -110,23 +109,30 @@ function Button({ field }) {
 }
 
 /** @param {Props} props */
-function Progress({ field: { value, most = 1, label, about } }) {
-  return html`<label class="icestats-field" title=${about}>
+function Progress({ field: { value, most = 1, label } }) {
+  return html`<label class="icestats-field">
     <progress value=${value ?? undefined} max=${most} aria-label=${label}></progress>
     <span>${label}</span>
   </label>`;
 }
 
+/** @param {{ options: Option[], chosen: string[], change: (chosen: string[]) => void }} props */
+export function Checks({ options, chosen, change }) {
+  const toggle = (/** @type {string} */ one) =>
+    change(options.map(({ value }) => value).filter((other) => (other === one) !== chosen.includes(other)));
+  return options.map(({ value, text, about }) => html`<label key=${value} title=${about}>
+    <input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /> ${text}</label>`);
+}
+
 /** @param {Props} props */
-function Many({ field: { options = [], label, about, disabled }, value, change }) {
+function Many({ field: { options = [], label }, value, change }) {
   const [anchor, setAnchor] = useState(/** @type {DOMRect | null} */ (null));
   const chosen = /** @type {string[]} */ (value ?? []);
   const all = options.map((option) => option.value);
-  const toggle = (/** @type {string} */ one) => change(all.filter((other) => (other === one) !== chosen.includes(other)));
   const open = (/** @type {any} */ event) => setAnchor(event.currentTarget.getBoundingClientRect());
-  return html`<div class="icestats-field" title=${about}>
+  return html`<div class="icestats-field">
     <${Label} text=${label} />
-    <button type="button" class="icestats-button is-plain" disabled=${disabled} aria-haspopup="dialog" onClick=${open}>
+    <button type="button" class="icestats-button is-plain" aria-haspopup="dialog" onClick=${open}>
       ${chosen.length === all.length ? "all" : `${chosen.length} of ${all.length}`} ▾
     </button>
     ${anchor &&
@@ -136,10 +142,7 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
           <button type="button" class="icestats-tool" onClick=${() => change(all)}>All</button>
           <button type="button" class="icestats-tool" onClick=${() => change([])}>None</button>
         </span>
-        ${options.map((option) => html`<label key=${option.value} title=${option.about}>
-          <input type="checkbox" checked=${chosen.includes(option.value)} onChange=${() => toggle(option.value)} />
-          ${option.text}
-        </label>`)}
+        <${Checks} options=${options} chosen=${chosen} change=${change} />
       </div>
     <//>`}
   </div>`;

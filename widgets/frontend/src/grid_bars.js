@@ -5,7 +5,7 @@ import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 
 import { CopyButton, Tool } from "./buttons.js";
-import { ColumnChooser } from "./grid_head.js";
+import { Checks } from "./form.js";
 import { useDebounced, useOwned } from "./hooks.js";
 import { Popover } from "./popover.js";
 
@@ -55,6 +55,8 @@ export function GridFoot({ block, rowCount, act, copyText, columns }) {
   const [anchor, setAnchor] = useState(/** @type {DOMRect | null} */ (null));
   const count = rowCount ? `${rowCount.toLocaleString("en")} ${rowCount === 1 ? "row" : "rows"}` : "";
   const open = (/** @type {any} */ event) => setAnchor(event.currentTarget.getBoundingClientRect());
+  const options = block.columns.map(({ name, title, about }) => ({ value: name, text: title, about }));
+  const choose = (/** @type {string[]} */ names) => names.length && columns.choose(names);
   return html`<div class="icestats-grid-foot">
     <span class="icestats-note" role="status">${block.note || count}</span>
     <span class="icestats-tools">
@@ -64,7 +66,7 @@ export function GridFoot({ block, rowCount, act, copyText, columns }) {
     </span>
     ${anchor &&
     html`<${Popover} anchor=${anchor} label="Columns" close=${() => setAnchor(null)}>
-      <${ColumnChooser} columns=${block.columns} shown=${columns.shown} choose=${columns.choose} />
+      <div class="icestats-checks"><${Checks} options=${options} chosen=${columns.shown} change=${choose} /></div>
     <//>`}
   </div>`;
 }

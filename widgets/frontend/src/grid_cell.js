@@ -50,7 +50,7 @@ export function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard 
  * }} props
  */
 export function GridRow({ row, isPending, number, top, height, columns, isTree, isSelected, isActive, isCard, cut }) {
-  const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : kindClass(row?.k)}`;
+  const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : ""}`;
   return html`<div role="row" class=${name} data-row=${number} tabindex=${isActive ? 0 : -1} aria-rowindex=${number + 2}
     aria-selected=${row ? String(isSelected) : undefined} aria-level=${isTree && row ? (row.depth ?? 0) + 1 : undefined}
     aria-expanded=${isTree && row?.open !== undefined ? String(row.open) : undefined}

@@ -1,5 +1,5 @@
 /** @import { SeenColumn } from "./grid_columns.js" */
-/** @import { Column, GridBlock } from "./protocol.d.ts" */
+/** @import { GridBlock } from "./protocol.d.ts" */
 import { html } from "htm/preact";
 import { useRef, useState } from "preact/hooks";
 
@@ -46,17 +46,4 @@ export function GridHead({ columns, sort, resize, press }) {
         <span class="icestats-grip" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => onGrip(event, column.name)}></span>
       </div>`;
     })}</div></div>`;
-}
-
-/**
- * Which columns are shown.
- * @param {{ columns: Column[], shown: string[], choose: (names: string[]) => void }} props
- */
-export function ColumnChooser({ columns, shown, choose }) {
-  const toggle = (/** @type {string} */ name) => {
-    const names = columns.map((column) => column.name).filter((one) => (one === name) !== shown.includes(one));
-    if (names.length) choose(names);
-  };
-  return html`<div class="icestats-checks">${columns.map((column) => html`<label key=${column.name} title=${column.about}>
-    <input type="checkbox" checked=${shown.includes(column.name)} onChange=${() => toggle(column.name)} /> ${column.title}</label>`)}</div>`;
 }

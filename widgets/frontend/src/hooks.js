@@ -15,17 +15,29 @@ export function useRedraw() {
 }
 
 /**
- * What the kernel says now.
- * @param {string} name
+ * What the kernel says now, by name.
+ * @param {string[]} names
+ * @returns {(name: string) => any}
  */
-export function useTrait(name) {
+export function useTraits(names) {
   const { model } = useLink();
   const redraw = useRedraw();
   useLayoutEffect(() => {
-    model.on(`change:${name}`, redraw);
-    return () => model.off(`change:${name}`, redraw);
-  }, [model, name]);
-  return model.get(name);
+    for (const name of names) model.on(`change:${name}`, redraw);
+    return () => names.forEach((name) => model.off(`change:${name}`, redraw));
+  }, [model, names.join(" ")]);
+  return (name) => model.get(name);
+}
+
+/** @param {string} name */
+export const useTrait = (name) => useTraits([name])(name);
+
+/** The link, watched: what `heard` and the mood say is drawn again. */
+function useWatchedLink() {
+  const link = useLink();
+  const redraw = useRedraw();
+  useEffect(() => link.watch(redraw), [link]);
+  return link;
 }
 
 /**
@@ -45,21 +57,14 @@ export function useAct() {
  * @returns {[T, (value: T, number: number) => void]}
  */
 export function useOwned(told) {
-  const link = useLink();
-  const redraw = useRedraw();
+  const link = useWatchedLink();
   const [own, setOwn] = useState(/** @type {{ value: T, number: number } | null} */ (null));
-  useEffect(() => link.watch(redraw), [link]);
   const isOwn = own !== null && own.number > link.heard;
   return [isOwn ? own.value : told, (value, number) => setOwn({ value, number })];
 }
 
 /** @returns {import("./link.js").Mood} */
-export function useMood() {
-  const link = useLink();
-  const redraw = useRedraw();
-  useEffect(() => link.watch(redraw), [link]);
-  return link.mood;
-}
+export const useMood = () => useWatchedLink().mood;
 
 /** @param {(message: Message) => void} listen */
 export function useMessages(listen) {

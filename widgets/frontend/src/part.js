@@ -1,6 +1,5 @@
 /** @import { PartContent, PartPlace } from "./protocol.d.ts" */
 import { html } from "htm/preact";
-import { useEffect, useRef } from "preact/hooks";
 
 import { Blocks } from "./blocks.js";
 import { CopyButton, Tool } from "./buttons.js";
@@ -14,7 +13,7 @@ import { unbroken } from "./unbroken.js";
  */
 export function partForm(content) {
   if (!content?.blocks) return "";
-  if (!content.is_empty && (content.blocks.length || content.is_busy)) return "blocks";
+  if (content.blocks.length || content.is_busy) return "blocks";
   return content.caption ? "line" : "";
 }
 
@@ -23,18 +22,12 @@ export function partForm(content) {
  */
 export function Part({ name, place, content, isCollapsed, isWide, fills }) {
   const link = useLink();
-  const isTold = useRef(false);
   const [collapsed, setCollapsed] = useOwned(isCollapsed);
   const [wide, setWide] = useOwned(isWide);
   const form = partForm(content);
   const isShown = form === "blocks" && !collapsed;
-  const title = content.title || place.title;
+  const { title } = place;
   const { code = "" } = content;
-  useEffect(() => {
-    if (isTold.current || !isShown || !content.blocks.length) return;
-    isTold.current = true;
-    requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown_part", { name })));
-  });
   const collapse = () => setCollapsed(!collapsed, link.act("page.collapse", { part: name, collapsed: !collapsed }));
   const widen = () => setWide(!wide, link.act("page.widen", { part: name, wide: !wide }));
   const headId = `icestats-${link.view}-${name}`;
@@ -49,7 +42,6 @@ export function Part({ name, place, content, isCollapsed, isWide, fills }) {
     <header>
       <h3 id=${headId}><button type="button" class="icestats-fold" aria-expanded=${String(!collapsed)} onClick=${collapse}>
         <span class="icestats-twisty" aria-hidden="true">${collapsed ? "▸" : "▾"}</span>${title}</button></h3>
-      ${(place.number ?? "") !== "" && html`<span class="icestats-count">${place.number}</span>`}
       <p class="icestats-caption" title=${content.caption}>${unbroken(content.caption ?? "")}</p>
       <span class="icestats-tools">
         ${code && html`<${CopyButton} label=${`Copy as Python: ${code}`} text=${() => code}>Code<//>`}

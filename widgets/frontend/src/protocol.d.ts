@@ -9,19 +9,19 @@ export interface Model {
   off(names: string, hear: (...args: any[]) => void): void;
 }
 
-export interface Fact { label: string; value: string; about?: string; tone?: string }
+export interface Fact { label: string; value: string; about?: string }
 export interface Head {
   title: string; about?: string; subtitle?: string; is_bad?: boolean; facts?: Fact[]; busy?: string; buttons?: Field[];
 }
-export interface Chip { text: string; action: unknown; about?: string }
+export interface Chip { text: string; action: { chip: string }; about?: string }
 export interface Query {
-  text: string; error?: string; hint?: string; summary?: string; busy?: boolean; is_waiting?: boolean; chips?: Chip[]; ideas?: string[];
+  text: string; error?: string; hint?: string; summary?: string; busy?: boolean; chips?: Chip[]; ideas?: string[];
   code?: string; tip?: { text: string; filter: string } | null;
 }
-export interface Tab { name: string; title: string; badge?: string | number | null }
-export interface PartPlace { tab: string; title: string; number?: string | number | null }
+export interface Tab { name: string; title: string }
+export interface PartPlace { tab: string; title: string }
 export interface PartContent {
-  name: string; title?: string; caption?: string; is_busy?: boolean; is_empty?: boolean; blocks: Block[]; code?: string;
+  name: string; caption?: string; is_busy?: boolean; blocks: Block[]; code?: string;
 }
 export interface Arrangement { collapsed: string[]; wide: string[] }
 
@@ -29,14 +29,14 @@ export interface TextBlock { is: "text"; text: string; live?: string; tone?: str
 export interface FactsBlock { is: "facts"; facts: Fact[] }
 export interface CodeBlock { is: "code"; text: string }
 export interface FigureBlock {
-  is: "figure"; id: string; svg: string; label: string; caption?: string; marks?: "x" | "xy" | ""; zoom?: boolean;
-  zoomed?: boolean; typed?: { lower: string; upper: string } | null; log?: boolean | null; name?: string; height?: number;
+  is: "figure"; id: string; svg: string; label: string; marks?: "x" | "xy" | ""; zoom?: boolean;
+  zoomed?: boolean; typed?: { lower: string; upper: string } | null; log?: boolean | null; name?: string;
 }
 export interface Column {
   name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean; roomy?: boolean;
 }
 export interface Cell { t?: string; h?: string; s?: string; k?: string; b?: number; a?: string; do?: string; svg?: string }
-export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[]; k?: string }
+export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[] }
 export interface GridBlock {
   is: "grid"; id: string; label: string; columns: Column[]; row_count: number; offset: number; rows: Row[];
   sort?: { column?: string; descending?: boolean } | null; search?: { placeholder: string; text: string } | null;
@@ -54,10 +54,9 @@ export interface CardBlock {
 export interface SideBlock { is: "side"; blocks: Block[]; shares?: number[] }
 export type Block = TextBlock | FactsBlock | CodeBlock | FigureBlock | GridBlock | FormBlock | CardBlock | SideBlock;
 
-export interface Completion { text: string; about?: string; kind?: string }
+export interface Completion { text: string; about: string }
 export interface Completions { kind: "completions"; number: number; start: number; end?: number; items: Completion[] }
 export interface RowsMessage { kind: "rows"; grid: string; offset: number; row_count: number; rows: Row[]; number: number }
 export interface FileMessage { kind: "file"; name: string; type: string; text: string }
-export interface FocusMessage { kind: "focus"; part: string }
 export interface SaidMessage { kind: "code" | "problem"; text: string }
-export type Message = Completions | RowsMessage | FileMessage | FocusMessage | SaidMessage;
+export type Message = Completions | RowsMessage | FileMessage | SaidMessage;

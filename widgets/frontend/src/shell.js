@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Code, Facts } from "./blocks.js";
 import { FilterBar } from "./filter_bar.js";
 import { Form } from "./form.js";
-import { useDebounced, useLink, useMessages, useOwned, useRedraw, useTrait, useWidth, WidthContext } from "./hooks.js";
+import { useDebounced, useLink, useMessages, useOwned, useTrait, useTraits, useWidth, WidthContext } from "./hooks.js";
 import { Part, partForm } from "./part.js";
 import { save } from "./saving.js";
 
@@ -53,19 +53,7 @@ function Tabs({ tabs, open, choose, id }) {
   };
   return html`<div ref=${list} role="tablist" class="icestats-tabs" aria-label="Parts of the explorer" onKeyDown=${onKey}>
     ${tabs.map((tab) => html`<button type="button" key=${tab.name} role="tab" id=${`${id}-tab-${tab.name}`} aria-selected=${String(tab.name === open)}
-      aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}
-      ${(tab.badge ?? "") !== "" && html`<span class="icestats-count">${tab.badge}</span>`}</button>`)}</div>`;
-}
-
-/** Traits of all parts, as one listens to all of them. @param {string[]} names */
-function useParts(names) {
-  const { model } = useLink();
-  const redraw = useRedraw();
-  useLayoutEffect(() => {
-    for (const name of names) model.on(`change:part_${name}`, redraw);
-    return () => names.forEach((name) => model.off(`change:part_${name}`, redraw));
-  }, [model, names.join(" ")]);
-  return (/** @type {string} */ name) => /** @type {PartContent | undefined} */ (model.get(`part_${name}`));
+      aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}</button>`)}</div>`;
 }
 
 export function Shell() {
@@ -74,10 +62,10 @@ export function Shell() {
   const [open, setOpen] = useOwned(/** @type {string} */ (useTrait("tab")));
   const places = /** @type {Record<string, PartPlace>} */ (useTrait("index") ?? {});
   const arrangement = /** @type {Arrangement} */ (useTrait("arrangement") ?? { collapsed: [], wide: [] });
-  const contentOf = useParts(Object.keys(places));
+  const traitOf = useTraits(Object.keys(places).map((name) => `part_${name}`));
+  const contentOf = (/** @type {string} */ name) => /** @type {PartContent | undefined} */ (traitOf(`part_${name}`));
   const root = useRef(/** @type {HTMLElement | null} */ (null));
   const width = useWidth(root, 1200);
-  const [wanted, setWanted] = useState("");
   const [said, setSaid] = useState(/** @type {{ kind: string, text: string } | null} */ (null));
   const id = `icestats-${link.view}`;
 
@@ -103,15 +91,7 @@ export function Shell() {
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
-    if (message.kind === "focus") setWanted(message.part);
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
-  });
-  useEffect(() => {
-    const part = wanted && /** @type {HTMLElement | null | undefined} */ (root.current?.querySelector(`[data-part="${CSS.escape(wanted)}"]`));
-    if (!part) return;
-    part.scrollIntoView({ block: "nearest" });
-    /** @type {HTMLElement | null} */ (part.querySelector("button"))?.focus({ preventScroll: true });
-    setWanted("");
   });
 
   return html`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
@@ -138,15 +118,14 @@ function useReportedWidths(root) {
     const { current } = root;
     if (!current?.clientWidth) return;
     /** @type {Record<string, number>} */
-    const widths = { "": current.clientWidth };
+    const widths = {};
     for (const figure of current.querySelectorAll("[data-figure]")) {
       if (figure.clientWidth) widths[/** @type {HTMLElement} */ (figure).dataset.figure ?? ""] = figure.clientWidth;
     }
     const isSame = Object.entries(widths).every(([name, pixels]) => Math.abs((told.current[name] ?? 0) - pixels) < CHANGED_PIXELS);
     if (isSame) return;
     told.current = { ...told.current, ...widths };
-    const { "": pixels, ...figures } = widths;
-    link.act("page.width", { pixels, figures });
+    link.act("page.width", { figures: widths });
   };
   const { later } = useDebounced(report, WIDTH_MS);
   useLayoutEffect(() => {

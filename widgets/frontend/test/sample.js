@@ -89,39 +89,39 @@ export function makeTraits(width) {
     heard: {},
     head: {
       title: "demo.events", subtitle: "snapshot 8123 of 2026-11-21 09:30 UTC", busy: "",
-      facts: [{ label: "records", value: "12,400,000" }, { label: "data files", value: "2,047" }, { label: "size", value: "9.4 GB" }, { label: "delete files", value: "3", tone: "bad" }, { label: "statistics", value: "2 commits behind", about: "Snapshots since" }],
+      facts: [{ label: "records", value: "12,400,000" }, { label: "data files", value: "2,047" }, { label: "size", value: "9.4 GB" }, { label: "delete files", value: "3" }, { label: "statistics", value: "2 commits behind", about: "Snapshots since" }],
     },
-    query: { text: "", error: "", summary: "All 2,047 files would be read.", busy: false, is_waiting: false, chips: [{ text: "event_time in 2026-09-01 to 2026-09-07", action: { field: "event_time" }, about: "From the calendar" }], ideas: ["price < 3.2", "event_time >= '2026-09-14T00:00:00+00:00'"] },
-    tabs: [{ name: "overview", title: "Overview" }, { name: "columns", title: "Columns", badge: 7 }, { name: "query", title: "Query" }, { name: "layout", title: "Layout" }, { name: "history", title: "History" }, { name: "statistics", title: "Statistics", badge: "2 gaps" }],
+    query: { text: "", error: "", summary: "All 2,047 files would be read.", busy: false, chips: [{ text: "event_time in 2026-09-01 to 2026-09-07", action: { field: "event_time" }, about: "From the calendar" }], ideas: ["price < 3.2", "event_time >= '2026-09-14T00:00:00+00:00'"] },
+    tabs: [{ name: "overview", title: "Overview" }, { name: "columns", title: "Columns" }, { name: "query", title: "Query" }, { name: "layout", title: "Layout" }, { name: "history", title: "History" }, { name: "statistics", title: "Statistics" }],
     tab: "overview",
     index: {
-      partitions: { tab: "overview", title: "Partitions" }, findings: { tab: "overview", title: "What to look at first", number: 3 }, estimates: { tab: "overview", title: "Estimates" }, tree: { tab: "overview", title: "Files" },
+      partitions: { tab: "overview", title: "Partitions" }, findings: { tab: "overview", title: "What to look at first" }, estimates: { tab: "overview", title: "Estimates" }, tree: { tab: "overview", title: "Files" },
       columns: { tab: "columns", title: "Columns" }, histogram: { tab: "columns", title: "Distribution" }, compute: { tab: "statistics", title: "Compute" },
     },
     arrangement: { collapsed: [], wide: ["tree"] },
     part_partitions: {
-      name: "partitions", title: "", caption: "Bytes of data files by day: drag over days to select them.", is_busy: false, code: "table.partitions()", is_empty: false,
+      name: "partitions", caption: "Bytes of data files by day: drag over days to select them.", is_busy: false, code: "table.partitions()",
       blocks: [{ is: "form", fields: [{ is: "choice", name: "measure", label: "", value: "bytes", options: [{ value: "bytes", text: "bytes" }, { value: "files", text: "files" }, { value: "records", text: "records" }] }] },
-        { is: "figure", id: "calendar", svg: drawCalendar(half), label: "Partitions by day", caption: "Darker is more.", marks: "xy", zoom: true, zoomed: true, typed: null, log: null, name: "partitions" }],
+        { is: "figure", id: "calendar", svg: drawCalendar(half), label: "Partitions by day", marks: "xy", zoom: true, zoomed: true, typed: null, log: null, name: "partitions" }],
     },
     part_findings: {
-      name: "findings", caption: "Worst first.", is_busy: true, code: "table.layout().findings", is_empty: false,
+      name: "findings", caption: "Worst first.", is_busy: true, code: "table.layout().findings",
       blocks: [
         { is: "card", id: "small", title: "1,204 files are smaller than 8 MB", tone: "bad", is_open: true, actions: [{ is: "button", name: "fix", label: "Show the SQL", tone: "primary" }], blocks: [{ is: "text", text: "A query over a week opens 312 of them.", tone: "" }, { is: "facts", facts: [{ label: "median", value: "1.9 MB" }, { label: "would be", value: "94 files" }] }, { is: "code", text: "CALL demo.system.rewrite_data_files(\n  table => 'events', options => map('min-input-files', '5'))" }] },
         { is: "card", id: "overlap", title: `Manifests overlap on ${HOSTILE}`, tone: "fair", is_open: false, actions: [], blocks: [{ is: "text", text: "…", tone: "quiet" }] },
         { is: "text", text: "Nothing else stands out.", tone: "quiet" },
       ],
     },
-    part_estimates: { name: "estimates", caption: "No filter yet: type one above.", is_busy: false, is_empty: true, blocks: [], code: "" },
-    part_tree: { name: "tree", caption: "Manifests and the files in them.", is_busy: false, is_empty: false, code: "table.files()", blocks: [makeGrid(450_000)] },
-    part_columns: { name: "columns", caption: "What is known of each column.", is_busy: false, is_empty: false, code: "table.columns()", blocks: [makeColumns()] },
+    part_estimates: { name: "estimates", caption: "No filter yet: type one above.", is_busy: false, blocks: [], code: "" },
+    part_tree: { name: "tree", caption: "Manifests and the files in them.", is_busy: false, code: "table.files()", blocks: [makeGrid(450_000)] },
+    part_columns: { name: "columns", caption: "What is known of each column.", is_busy: false, code: "table.columns()", blocks: [makeColumns()] },
     part_histogram: {
-      name: "histogram", caption: "Of price: 12,400,000 rows, from a sketch of snapshot 8121.", is_busy: false, is_empty: false, code: "table.histogram(\"price\")",
-      blocks: [{ is: "figure", id: "bars", svg: drawHistogram(half), label: "Distribution of price", caption: "Heights ± 1.7%.", marks: "x", zoom: true, zoomed: false, typed: { lower: "", upper: "" }, log: false, name: "price" },
+      name: "histogram", caption: "Of price: 12,400,000 rows, from a sketch of snapshot 8121.", is_busy: false, code: "table.histogram(\"price\")",
+      blocks: [{ is: "figure", id: "bars", svg: drawHistogram(half), label: "Distribution of price", marks: "x", zoom: true, zoomed: false, typed: { lower: "", upper: "" }, log: false, name: "price" },
         { is: "side", shares: [1, 1], blocks: [{ is: "facts", facts: [{ label: "median", value: "21.40 €" }, { label: "distinct", value: "about 4,100" }] }, { is: "text", text: "The tail is longer than the figure.", tone: "quiet" }] }],
     },
     part_compute: {
-      name: "compute", caption: "One scan of 12 columns.", is_busy: false, is_empty: false, code: "table.compute()",
+      name: "compute", caption: "One scan of 12 columns.", is_busy: false, code: "table.compute()",
       blocks: [
         { is: "form", fields: [
           { is: "many", name: "columns", label: "columns", value: ["price"], options: [{ value: "price", text: "price" }, { value: "quantity", text: "quantity" }, { value: "x", text: HOSTILE }] },

@@ -35,14 +35,14 @@ test("arrow keys walk over the tabs; the page shows a tab before the kernel has 
 
 test("a part with nothing to show is a line, or is not there", async () => {
   assert.match(page.find("[data-part=estimates]").textContent, /No filter yet/);
-  await page.set("part_estimates", { name: "estimates", caption: "", blocks: [], is_busy: false, is_empty: true });
+  await page.set("part_estimates", { name: "estimates", caption: "", blocks: [], is_busy: false });
   assert.deepEqual(shown(), ["partitions", "findings", "tree"]);
-  await page.set("part_estimates", { name: "estimates", caption: "", blocks: [], is_busy: true, is_empty: false });
+  await page.set("part_estimates", { name: "estimates", caption: "", blocks: [], is_busy: true });
   assert.equal(page.find("[data-part=estimates]").getAttribute("aria-busy"), "true");
 });
 
 test("what takes long says for how many seconds", async () => {
-  const shown = (/** @type {string} */ text) => ({ name: "estimates", caption: "", blocks: [{ is: "text", text, tone: "busy" }], is_busy: true, is_empty: false });
+  const shown = (/** @type {string} */ text) => ({ name: "estimates", caption: "", blocks: [{ is: "text", text, tone: "busy" }], is_busy: true });
   const said = () => page.find("[data-part=estimates] .is-busy").textContent;
   await page.set("part_estimates", shown("Counting …"));
   await during(() => mock.timers.tick(2_000));
@@ -103,7 +103,7 @@ test("a view that is taken away hears of nothing any more", async () => {
   const heard = page.model.sent.length;
   await page.leave();
   await page.set("tab", "columns");
-  await page.receive({ kind: "focus", part: "tree" });
+  await page.receive({ kind: "code", text: "import icestats" });
   await during(() => mock.timers.tick(60_000));
   assert.equal(page.model.sent.length, heard);
   assert.equal(page.el.childNodes.length, 0);

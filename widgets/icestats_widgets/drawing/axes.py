@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from icestats_widgets.drawing.canvas import TEXT_SIZE, Canvas, Plot, shorten, text_width
+from icestats_widgets.drawing.canvas import Canvas, Plot, shorten, text_width
 from icestats_widgets.drawing.scales import Scale, Tick
 
 AXIS_HEIGHT = 34
@@ -31,15 +31,12 @@ def draw_x_axis(canvas: Canvas, plot: Plot, title: str = "", *, has_grid: bool =
         canvas.text(middle, plot.bottom + 30, shown, anchor="middle")
 
 
-def draw_y_axis(canvas: Canvas, plot: Plot, title: str = "", *, has_grid: bool = True) -> None:
-    """Draw the labels left of a plot, quiet lines through it, and the title above it."""
+def draw_y_axis(canvas: Canvas, plot: Plot) -> None:
+    """Draw the labels left of a plot, and quiet lines through it."""
     for value, text in fit_ticks(plot.y, plot.height, 2 * _LINE_HEIGHT):
         y = plot.y_at(value)
-        if has_grid:
-            canvas.line((plot.left, y), (plot.right, y), "grid")
+        canvas.line((plot.left, y), (plot.right, y), "grid")
         canvas.text(plot.left - 6, y + 4, shorten(text, plot.left - 8), anchor="end")
-    if title:
-        canvas.text(max(2, plot.left - 30), plot.top - 8, shorten(title, plot.right - plot.left + 20))
 
 
 def draw_row_labels(canvas: Canvas, plot: Plot) -> None:
@@ -85,7 +82,7 @@ def place_x_labels(plot: Plot, width: float) -> list[tuple[float, float, str]]:
         placed = []
         for value, text in plot.x.ticks(count):
             shown = shorten(text, min(_LONGEST, high - low))
-            half = text_width(shown, TEXT_SIZE) / 2
+            half = text_width(shown) / 2
             at = plot.x_at(value)
             placed.append((at, min(max(at, low + half), high - half), shown))
         ends = [(middle - text_width(text) / 2, middle + text_width(text) / 2) for _, middle, text in placed]

@@ -54,7 +54,8 @@ def build_bounds_figure(
     Picture
         No plots: nothing in it can be marked.
     """
-    canvas = Canvas(width, _HEIGHT, f"{predicate or 'the literals'}: against {_describe(type_text, lower, upper)}")
+    span = f"values from {_label(type_text, lower)} to {_label(type_text, upper)}"
+    canvas = Canvas(width, _HEIGHT, f"{predicate or 'the literals'}: against {span}")
     chosen = _nearest(type_text, lower, upper, literals)
     places, is_scaled = _places(type_text, [value for value in (lower, upper, *chosen) if value is not None])
     plot = Plot("", _SIDE, _TOP, width - 2 * _SIDE, _TALL, LinearScale(0.0, 1.0), LinearScale(0.0, 1.0))
@@ -69,10 +70,6 @@ def build_bounds_figure(
     _draw_bounds(canvas, plot, ends, [shorten(_label(type_text, value), width - 8) for value in (lower, upper)])
     _draw_literals(canvas, plot, marks)
     return canvas.picture()
-
-
-def _describe(type_text: str, lower: Any, upper: Any) -> str:
-    return f"values from {_label(type_text, lower)} to {_label(type_text, upper)}"
 
 
 def _label(type_text: str, value: Any) -> str:

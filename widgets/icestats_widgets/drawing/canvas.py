@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
+from typing import Any
 
 from icestats.answers.text import printable
 from icestats_widgets.drawing.scales import Scale
@@ -79,6 +80,21 @@ class Picture:
     label: str
     """What the picture shows, for screen readers."""
 
+    def find_range(self, marked: Any) -> tuple[float, float] | None:
+        """Return the values along a plot that a person dragged over; None if it is no such drag, or has no width.
+
+        Parameters
+        ----------
+        marked : dict
+            What the page reports: `plot`, and `x`, the ends in fractions of the plot.
+        """
+        try:
+            scale = self.plots[marked["plot"]].x
+            lower, upper = sorted(scale.invert(float(end)) for end in marked["x"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return (lower, upper) if lower < upper else None
+
 
 class Canvas:
     """Marks on a page of a size in pixels.
@@ -131,9 +147,9 @@ class Canvas:
             drawn = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
             self._mark("path", {}, kind, "", title, more=f' d="M{drawn}{"z" if is_closed else ""}"')
 
-    def dot(self, x: float, y: float, radius: float, kind: str, *, key: str = "", title: str = "") -> None:
+    def dot(self, x: float, y: float, radius: float, kind: str, *, title: str = "") -> None:
         """Draw a circle."""
-        self._mark("circle", {"cx": x, "cy": y, "r": radius}, kind, key, title)
+        self._mark("circle", {"cx": x, "cy": y, "r": radius}, kind, "", title)
 
     def text(
         self, x: float, y: float, text: str, kind: str = "quiet", *, anchor: str = "start", title: str = ""
@@ -165,7 +181,7 @@ class Canvas:
         )
 
 
-def text_width(text: str, size: float = TEXT_SIZE) -> float:
+def text_width(text: str) -> float:
     """Return about how many pixels wide a text is; rather more than it is.
 
     Examples
@@ -173,10 +189,10 @@ def text_width(text: str, size: float = TEXT_SIZE) -> float:
     >>> text_width("ill") < text_width("max") < text_width("東京都")
     True
     """
-    return sum(map(_character_width, text)) * size
+    return sum(map(_character_width, text)) * TEXT_SIZE
 
 
-def shorten(text: str, width: float, size: float = TEXT_SIZE) -> str:
+def shorten(text: str, width: float) -> str:
     """Return a text that fits a width; what is left out is in the middle, as names differ at their ends.
 
     Examples
@@ -187,12 +203,12 @@ def shorten(text: str, width: float, size: float = TEXT_SIZE) -> str:
     'short'
     """
     text = printable(text[:1_000])
-    if text_width(text, size) <= width:
+    if text_width(text) <= width:
         return text
-    kept = max(0, min(len(text) - 1, int(width / size * 2)))
+    kept = max(0, min(len(text) - 1, int(width / TEXT_SIZE * 2)))
     while kept > 0:
         shown = text[: kept - kept // 2] + "…" + text[len(text) - kept // 2 :]
-        if text_width(shown, size) <= width:
+        if text_width(shown) <= width:
             return shown
         kept -= 1
     return "…"

@@ -17,7 +17,7 @@ from icestats_widgets.reading.histogram_part import HistogramPart
 
 MARKED_RANKS = {0.5: "median", 0.05: "5 %", 0.95: "95 %", 0.25: "25 %", 0.75: "75 %"}
 """Quantiles to draw; they are named in this order while there is room."""
-_LEFT, _TOP, _GAP, _SIDE = 56, 46, 24, 62
+_HEIGHT, _LEFT, _TOP, _GAP, _SIDE = 320, 56, 46, 24, 62
 _LONGEST_NAME = 200
 _WHOLE = {"int": 1.0, "long": 1.0, "date": float(MS_A_DAY)}
 """How wide a whole number is on the axis, by type."""
@@ -38,10 +38,8 @@ def build_histogram_figure(
     part: HistogramPart,
     *,
     width: float,
-    height: float = 320,
     log_count: bool = False,
     log_value: bool = False,
-    zoom: tuple[float, float] | None = None,
     note: str = "",
 ) -> Picture:
     """Build the figure of a histogram.
@@ -50,12 +48,10 @@ def build_histogram_figure(
     ----------
     part : HistogramPart
         What to draw, and what lies outside.
-    width, height : float
+    width : float
         Pixels.
     log_count, log_value : bool
         Draw counts, or values, on a logarithmic axis; values only where `has_log_values`.
-    zoom : tuple of float, optional
-        The positions that the axis of values ends at; by default those of the part.
     note : str
         What must not be overlooked: a line in the picture.
 
@@ -66,17 +62,17 @@ def build_histogram_figure(
         at their left; all else stands on an axis of numbers or times. Nulls and NaN are beside, as shares of all rows.
     """
     histogram = part.histogram
-    canvas = Canvas(width, height, f"Histogram of {histogram.column}: {histogram.n:,} values")
+    canvas = Canvas(width, _HEIGHT, f"Histogram of {histogram.column}: {histogram.n:,} values")
     top = _TOP + (18 if note else 0)
     if note:
         canvas.text(4, 14, shorten(f"⚠ {note}", width - 8), "note strong")
     missing = _missing(histogram)
     right = width - _SIDE * len(missing) - _GAP
     if _is_labelled(histogram):
-        _draw_labelled(canvas, histogram, top - 20, right, height - AXIS_HEIGHT - top + 20, log_count)
+        _draw_labelled(canvas, histogram, top - 20, right, _HEIGHT - AXIS_HEIGHT - top + 20, log_count)
     else:
-        _draw_numbers(canvas, part, top, right, height - AXIS_HEIGHT - top, (log_count, log_value), zoom)
-    _draw_missing(canvas, missing, histogram.n, top - 20, height - AXIS_HEIGHT - top + 20)
+        _draw_numbers(canvas, part, top, right, _HEIGHT - AXIS_HEIGHT - top, (log_count, log_value))
+    _draw_missing(canvas, missing, histogram.n, top - 20, _HEIGHT - AXIS_HEIGHT - top + 20)
     return canvas.picture()
 
 
@@ -94,18 +90,12 @@ def _is_labelled(histogram: Histogram) -> bool:
 
 
 def _draw_numbers(
-    canvas: Canvas,
-    part: HistogramPart,
-    top: float,
-    right: float,
-    height: float,
-    logs: tuple[bool, bool],
-    zoom: tuple[float, float] | None,
+    canvas: Canvas, part: HistogramPart, top: float, right: float, height: float, logs: tuple[bool, bool]
 ) -> None:
     histogram = part.histogram
     log_value = logs[1] and has_log_values(part)
     bars, unit = _bars(part, log_value)
-    ends = zoom or part.window or ((bars[0].start, bars[-1].end) if bars else (0.0, 1.0))
+    ends = part.window or ((bars[0].start, bars[-1].end) if bars else (0.0, 1.0))
     x = _value_scale(histogram, ends, bars, is_log=log_value)
     shown = [bar for bar in bars if bar.end >= ends[0] and bar.start <= ends[1]]
     plot = canvas.plot(Plot("values", _LEFT, top, right - _LEFT, height, x, _count_scale(shown, logs[0], unit)))

@@ -66,8 +66,6 @@ class ManifestPicture(Picture):
     """The largest number of data manifests that hold the same key."""
     lane_size: int
     """How many manifests share a line of the figure."""
-    unranged_count: int
-    """Manifests without a range of the key."""
 
 
 def sort_manifests(
@@ -157,7 +155,7 @@ def build_manifest_figure(
     within = "" if zoom is None else f" {zoom[0]!r} {zoom[1]!r}"
     kinds = _Kinds(verdicts, selected)
     lanes = [_Lane(shown, start, min(start + size, len(shown)), kinds, within) for start in range(0, len(shown), size)]
-    steps = _overlap_steps([row.interval for row in shown if row.interval and row.content == "data"])
+    steps = find_overlaps([row.interval for row in shown if row.interval and row.content == "data"])
     deepest = max((depth for _, _, depth in steps), default=0)
     has_keys = key is not None and any(row.interval for row in shown)
     top = _TOP + (_OVERLAP + 12 if has_keys else 0)
@@ -185,24 +183,24 @@ def build_manifest_figure(
     _draw_records(canvas, records, lanes)
     draw_legend(canvas, 4, 14, kinds.legend(shown))
     picture = canvas.picture()
-    unranged = sum(row.interval is None for row in shown)
-    return ManifestPicture(picture.svg, picture.plots, picture.label, deepest, size, unranged)
+    return ManifestPicture(picture.svg, picture.plots, picture.label, deepest, size)
 
 
-def overlap_depths(intervals: Sequence[Interval]) -> tuple[list[float], list[int]]:
-    """Return where the number of overlapping intervals changes, and the new number.
+def find_overlaps(intervals: Sequence[Interval]) -> list[tuple[float, float, int]]:
+    """Return the steps of the number of intervals that overlap: from where, up to where, how many.
 
     Examples
     --------
-    >>> overlap_depths([(0.0, 2.0), (1.0, 3.0)])
-    ([0.0, 1.0, 2.0, 3.0], [1, 2, 1, 0])
+    >>> find_overlaps([(0.0, 2.0), (1.0, 3.0)])
+    [(0.0, 1.0, 1), (1.0, 2.0, 2), (2.0, 3.0, 1)]
     """
     changes: dict[float, int] = {}
     for start, end in intervals:
         changes[start] = changes.get(start, 0) + 1
         changes[end] = changes.get(end, 0) - 1
     edges = sorted(changes)
-    return edges, list(accumulate(changes[edge] for edge in edges))
+    depths = accumulate(changes[edge] for edge in edges)
+    return [(start, end, depth) for (start, end), depth in zip(pairwise(edges), depths, strict=False)]
 
 
 class _Kinds:
@@ -286,11 +284,6 @@ def _key_scale(rows: Sequence[ManifestRow], key: Key, zoom: Interval | None) -> 
     if is_time_transform(key.field.transform, key.type):
         return TimeScale(*ends, is_clock=key.type == "time")
     return LinearScale(*ends, is_whole=parse_type(key.type).name in ("int", "long"))
-
-
-def _overlap_steps(intervals: Sequence[Interval]) -> list[tuple[float, float, int]]:
-    edges, depths = overlap_depths(intervals)
-    return [(start, end, depth) for (start, end), depth in zip(pairwise(edges), depths, strict=False)]
 
 
 def _draw_overlap(canvas: Canvas, plot: Plot, steps: Sequence[tuple[float, float, int]], deepest: int) -> None:

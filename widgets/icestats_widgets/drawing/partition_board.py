@@ -262,6 +262,10 @@ class Board:
         """Whether times of one field lie in a calendar."""
         return isinstance(self.zones[-1], CalendarZone)
 
+    def find_zone(self, name: str) -> Zone | None:
+        """Return the zone of a name."""
+        return next((zone for zone in self.zones if zone.name == name), None)
+
     def keys(self, partitions: pa.Table) -> list[Key]:
         """Return the values of each partition on the board's axes, row by row, whatever its spec."""
         return list(zip(*(_values(partitions, axis.field) for axis in self.axes), strict=True))
@@ -295,7 +299,6 @@ def build_board(
     schema: Schema,
     *,
     width: float,
-    zoom: tuple[Any, Any] | None = None,
 ) -> Board | None:
     """Find where partitions are drawn; None if there are none, or none has a field.
 
@@ -314,8 +317,6 @@ def build_board(
         Types the partition fields.
     width : float
         Pixels of the figure.
-    zoom : tuple, optional
-        The first and the last value of the field that runs across; others are not drawn.
     """
     found = sorted({spec for spec in pc.unique(partitions["spec_id"]).to_pylist() if _fields(specs[spec], schema)})
     if not found:
@@ -325,8 +326,6 @@ def build_board(
     shown = sorted(fields[:2], key=lambda pair: time_unit(pair[0].transform, pair[1]) is None)
     rows = partitions.filter(pc.equal(partitions["spec_id"], spec_id))
     values = [_values(rows, field) for field, _ in shown]
-    if zoom is not None:
-        values[0] = [value for value in values[0] if value is not None and zoom[0] <= value <= zoom[1]]
     room = int((width - MARGIN) / LEAST_PITCH)
     # All of a small table's partitions have rows of their own, if these are thin.
     is_small = all(len(set(one)) <= MOST_ROWS * 2 for one in values[1:]) and (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from icestats_widgets.drawing.canvas import Picture
-from icestats_widgets.drawing.partition_board import Board, Cell
+from icestats_widgets.drawing.partition_board import Board, Cell, Zone
 from icestats_widgets.reading.selection import Selection
 
 _EDGE = 1e-6
@@ -28,12 +28,11 @@ def select_marked(
     x, y : sequence of float
         The ends of the rectangle from 0 to 1, in either order; y from the top.
     """
-    number = next((i for i, zone in enumerate(board.zones) if zone.name == plot), None)
-    if number is None or plot not in picture.plots:
+    zone = board.find_zone(plot)
+    if zone is None or plot not in picture.plots:
         return None
-    zone = board.zones[number]
     columns, rows = _places(x, len(zone.columns)), _places(y, len(zone.rows))
-    return _select(board, number, (columns[0], rows[0]), (columns[1], rows[1]))
+    return _select(board, zone, (columns[0], rows[0]), (columns[1], rows[1]))
 
 
 def select_key(board: Board, key: str) -> Selection | None:
@@ -47,17 +46,17 @@ def select_key(board: Board, key: str) -> Selection | None:
         The key of a mark of the figure.
     """
     name, *texts = key.split(" ")
-    number = next((i for i, zone in enumerate(board.zones) if zone.name == name), None)
-    if number is None or len(texts) != 2 or not all(text.isascii() and text.isdigit() for text in texts):
+    zone = board.find_zone(name)
+    if zone is None or len(texts) != 2 or not all(text.isascii() and text.isdigit() for text in texts):
         return None
-    zone, cell = board.zones[number], (int(texts[0][:9]), int(texts[1][:9]))
+    cell = int(texts[0][:9]), int(texts[1][:9])
     if cell[0] >= len(zone.columns) or cell[1] >= len(zone.rows):
         return None
-    return _select(board, number, cell, cell)
+    return _select(board, zone, cell, cell)
 
 
-def _select(board: Board, number: int, first: Cell, last: Cell) -> Selection | None:
-    ranges = board.zones[number].ranges(first, last)
+def _select(board: Board, zone: Zone, first: Cell, last: Cell) -> Selection | None:
+    ranges = zone.ranges(first, last)
     return Selection(board.spec_id, ranges) if ranges else None
 
 

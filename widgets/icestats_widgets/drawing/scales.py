@@ -147,21 +147,11 @@ class LogScale:
 
 
 @dataclass(frozen=True)
-class TimeScale:
+class TimeScale(LinearScale):
     """Times from `start` to `end`, in milliseconds since 1970 in UTC."""
 
-    start: float
-    end: float
     is_clock: bool = False
     """Whether the values are times of day, without a date."""
-
-    def position(self, value: float) -> float:
-        """Return where a time lies."""
-        return LinearScale(self.start, self.end).position(value)
-
-    def invert(self, fraction: float) -> float:
-        """Return the time at a fraction."""
-        return LinearScale(self.start, self.end).invert(fraction)
 
     def ticks(self, count: int) -> list[Tick]:
         """Return round times; a label says only what differs from the label before."""

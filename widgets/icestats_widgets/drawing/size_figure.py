@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy as np
 from icestats.answers.text import counted, render_bytes
 from icestats_widgets.drawing.axes import AXIS_HEIGHT, draw_legend, draw_x_axis, draw_y_axis
 from icestats_widgets.drawing.canvas import Canvas, Picture, Plot
-from icestats_widgets.drawing.scales import LinearScale, LogScale, render_compact
+from icestats_widgets.drawing.scales import LinearScale, LogScale
 
-_LEFT, _TOP = 48, 30
+_HEIGHT, _LEFT, _TOP = 200, 48, 30
 _A_DECADE = 6
 Span = tuple[float, float]
 
@@ -22,8 +22,6 @@ def build_size_figure(
     sizes: Sequence[int],
     *,
     width: float,
-    height: float = 200,
-    unit: str = "bytes",
     small: float | None = None,
     large: float | None = None,
     selected: Span | None = None,
@@ -33,11 +31,9 @@ def build_size_figure(
     Parameters
     ----------
     sizes : sequence of int
-        A size for each partition.
-    width, height : float
+        The bytes of each partition.
+    width : float
         Pixels.
-    unit : {"bytes", "records", "files"}
-        What sizes count.
     small, large : float, optional
         Sizes below the first, or above the second, stand out.
     selected : tuple of float, optional
@@ -52,12 +48,11 @@ def build_size_figure(
     spans = _spans(sizes, [limit for limit in (small, large) if limit])
     values = np.asarray(sizes, np.float64)
     counts = [int(((values >= low) & (values < high)).sum()) for low, high in spans]
-    canvas = Canvas(width, height, f"Sizes of {counted(len(sizes), 'partition')}")
-    render = _render_bytes if unit == "bytes" else _render_counts
+    canvas = Canvas(width, _HEIGHT, f"Sizes of {counted(len(sizes), 'partition')}")
     zero = _zero_end(spans)
-    x = LogScale(zero, max(spans[-1][1] if spans else 10.0, zero * 10), render)
+    x = LogScale(zero, max(spans[-1][1] if spans else 10.0, zero * 10), _render)
     y = LinearScale(max(counts, default=1) * 1.08, 0.0, is_whole=True)
-    plot = canvas.plot(Plot("sizes", _LEFT, _TOP, width - _LEFT - 12, height - _TOP - AXIS_HEIGHT, x, y))
+    plot = canvas.plot(Plot("sizes", _LEFT, _TOP, width - _LEFT - 12, _HEIGHT - _TOP - AXIS_HEIGHT, x, y))
     draw_y_axis(canvas, plot)
     for span, count in zip(spans, counts, strict=True):
         kind = "deletes" if small and span[1] <= small else "error" if large and span[0] >= large else "data"
@@ -65,20 +60,20 @@ def build_size_figure(
         gap, top = (1 if right - left > 4 else 0), plot.y_at(count)
         key = f"{span[0]!r}:{span[1]!r}"
         if count:
-            title = f"{_span_text(span, render)}\n{counted(count, 'partition')}"
+            title = f"{_span_text(span)}\n{counted(count, 'partition')}"
             canvas.rect(left, top, right - left - gap, plot.bottom - top, kind, key=key, title=title)
         if selected == span:
             canvas.rect(left, plot.top, right - left - gap, plot.height, "frame")
-    draw_x_axis(canvas, plot, f"{unit} of a partition, log scale")
+    draw_x_axis(canvas, plot, "bytes of a partition, log scale")
     if spans and spans[0][0] == 0:
         canvas.text(plot.left - 4, plot.bottom + 15, "0", anchor="end")
     entries = [("data", "partitions")]
     if small:
         few = int((values < small).sum())
-        entries.append(("deletes", f"too small, below {render([small])[0]}: {few:,}"))
+        entries.append(("deletes", f"too small, below {render_bytes(round(small))}: {few:,}"))
     if large:
         many = int((values >= large).sum())
-        entries.append(("error", f"too large, from {render([large])[0]} on: {many:,}"))
+        entries.append(("error", f"too large, from {render_bytes(round(large))} on: {many:,}"))
     draw_legend(canvas, 4, 14, entries)
     return canvas.picture()
 
@@ -123,14 +118,10 @@ def _zero_end(spans: Sequence[Span]) -> float:
     return spans[0][1] / 10 ** (1 / _A_DECADE) if spans[0][0] == 0 else spans[0][0]
 
 
-def _span_text(span: Span, render: Callable[[Sequence[float]], list[str]]) -> str:
-    texts = render(span)
+def _span_text(span: Span) -> str:
+    texts = _render(span)
     return f"{texts[0]} to below {texts[1]}" if span[0] else "empty"
 
 
-def _render_bytes(values: Sequence[float]) -> list[str]:
+def _render(values: Sequence[float]) -> list[str]:
     return [render_bytes(round(value)) for value in values]
-
-
-def _render_counts(values: Sequence[float]) -> list[str]:
-    return [render_compact(value) for value in values]

@@ -7,7 +7,7 @@ from html import escape
 
 from icestats.answers.text import printable
 
-_MISSING_WIDTH = 5
+_WIDTH, _HEIGHT, _MISSING_WIDTH = 96, 22, 5
 
 
 def build_spark(
@@ -15,8 +15,6 @@ def build_spark(
     *,
     label: str,
     missing: tuple[float | None, float | None] = (None, None),
-    width: float = 96,
-    height: float = 22,
 ) -> str:
     """Build the picture of a cell: bars, and beside them the shares of nulls and of NaN.
 
@@ -30,8 +28,6 @@ def build_spark(
         What the picture shows, for screen readers.
     missing : tuple of float or None
         The shares of nulls and NaN; None is not drawn.
-    width, height : float
-        Pixels.
 
     Examples
     --------
@@ -39,22 +35,25 @@ def build_spark(
     2
     """
     shares = [share for share in missing if share is not None]
-    room = width - len(shares) * (_MISSING_WIDTH + 3)
+    room = _WIDTH - len(shares) * (_MISSING_WIDTH + 3)
     pitch = room / max(1, len(heights))
     wide = max(pitch - 0.7, 0.5)
     bars = "".join(
-        f"M{i * pitch:.1f} {height:g}v-{max(share * height, 0.5 if share else 0):.1f}h{wide:.1f}V{height:g}z"
+        f"M{i * pitch:.1f} {_HEIGHT}v-{max(share * _HEIGHT, 0.5 if share else 0):.1f}h{wide:.1f}V{_HEIGHT}z"
         for i, share in enumerate(heights)
     )
     beside = "".join(
         f'<rect x="{room + 3 + i * (_MISSING_WIDTH + 3):.1f}" width="{_MISSING_WIDTH}" y="{y:.1f}" height="{tall:.1f}"'
         f' fill="var(--icestats-{colour})"/>'
         for i, share in enumerate(shares)
-        for y, tall, colour in ((0, height, "line,#d9dce0"), (height * (1 - share), height * share, "missing,#8f959b"))
+        for y, tall, colour in (
+            (0, _HEIGHT, "line,#d9dce0"),
+            (_HEIGHT * (1 - share), _HEIGHT * share, "missing,#8f959b"),
+        )
     )
     drawn = f'<path fill="var(--icestats-data,#0072b2)" d="{bars}"/>' if bars else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="icestats-spark" role="img" width="{width:g}"'
-        f' height="{height:g}" viewBox="0 0 {width:g} {height:g}" aria-label="{escape(printable(label))}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="icestats-spark" role="img" width="{_WIDTH}"'
+        f' height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{escape(printable(label))}">'
         f"{drawn}{beside}</svg>"
     )

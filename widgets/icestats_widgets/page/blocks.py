@@ -25,9 +25,9 @@ def text_block(text: str, tone: str = "", *, live: str = "") -> Block:
     return {**said, "live": printable_lines(live.split("\n"))} if live else said
 
 
-def fact(label: str, value: str, about: str = "", tone: str = "") -> Block:
+def fact(label: str, value: str, about: str = "") -> Block:
     """Return one figure with its name; `about` says where it comes from."""
-    return {"label": printable(label), "value": printable(value), "about": printable(about), "tone": tone}
+    return {"label": printable(label), "value": printable(value), "about": printable(about)}
 
 
 def facts_block(*facts: Block) -> Block:
@@ -81,7 +81,6 @@ def figure_block(
     svg: str,
     label: str,
     *,
-    caption: str = "",
     marks: str = "",
     can_zoom: bool = False,
     is_zoomed: bool = False,
@@ -99,8 +98,6 @@ def figure_block(
         As `drawing` makes it.
     label : str
         What a screen reader says.
-    caption : str
-        A sentence below it.
     marks : {"", "x", "xy"}
         What a drag marks: nothing, a range, a rectangle.
     can_zoom, is_zoomed : bool
@@ -113,7 +110,7 @@ def figure_block(
         The name of its file when it is saved.
     """
     return {
-        "is": "figure", "id": figure_id, "svg": svg, "label": printable(label), "caption": printable(caption),
+        "is": "figure", "id": figure_id, "svg": svg, "label": printable(label),
         "marks": marks, "zoom": can_zoom, "zoomed": is_zoomed, "log": log, "name": name or figure_id,
         "typed": None if typed is None else {"lower": printable(typed[0]), "upper": printable(typed[1])},
     }  # fmt: skip
@@ -131,14 +128,12 @@ def button(action: str, label: str, *, tone: str = "", about: str = "", is_disab
 
 def choice(action: str, label: str, value: str, options: Sequence[tuple[str, str]], about: str = "") -> Block:
     """Return a choice of one; `options` are values and their texts."""
-    listed = [{"value": option, "text": printable(text)} for option, text in options]
-    return _field("choice", action, label, value, options=listed, about=about)
+    return _field("choice", action, label, value, options=_options(options), about=about)
 
 
-def many(action: str, label: str, value: Sequence[str], options: Sequence[tuple[str, str]], about: str = "") -> Block:
+def many(action: str, label: str, value: Sequence[str], options: Sequence[tuple[str, str]]) -> Block:
     """Return a choice of several; `options` are values and their texts."""
-    listed = [{"value": option, "text": printable(text)} for option, text in options]
-    return _field("many", action, label, list(value), options=listed, about=about)
+    return _field("many", action, label, list(value), options=_options(options))
 
 
 def toggle(action: str, label: str, value: bool, about: str = "") -> Block:
@@ -146,9 +141,9 @@ def toggle(action: str, label: str, value: bool, about: str = "") -> Block:
     return _field("toggle", action, label, value, about=about)
 
 
-def number(action: str, label: str, value: int, least: int, most: int, about: str = "") -> Block:
+def number(action: str, label: str, value: int, least: int, most: int) -> Block:
     """Return a box for a whole number."""
-    return _field("number", action, label, value, least=least, most=most, about=about)
+    return _field("number", action, label, value, least=least, most=most)
 
 
 def text_field(action: str, label: str, value: str, about: str = "") -> Block:
@@ -159,6 +154,10 @@ def text_field(action: str, label: str, value: str, about: str = "") -> Block:
 def progress(label: str, value: int, most: int) -> Block:
     """Return a bar of work that is done."""
     return _field("progress", "", label, value, most=max(most, 1))
+
+
+def _options(options: Sequence[tuple[str, str]]) -> list[Block]:
+    return [{"value": option, "text": printable(text)} for option, text in options]
 
 
 def _field(kind: str, action: str, label: str, value: Any, **rest: Any) -> Block:

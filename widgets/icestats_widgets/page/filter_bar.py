@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -34,18 +34,10 @@ class FilterBar:
         What is asked and found.
     """
 
-    follows: ClassVar = (
-        "row_filter", "selection", "clauses", "plan", "outlook", "estimates", "ideas", "loading", "notes", "overview",
-        "table", "asked_part",
-    )  # fmt: skip
-    """Traits of the state that the bar shows."""
-
     def __init__(self, state: ExplorerState) -> None:
         self.state = state
         self.text = state.row_filter
         """What stands in the box."""
-        self.redraw: Callable[[], object] = lambda: None
-        """Draws the bar again; the explorer sets it."""
         self.send: Callable[[dict[str, Any]], object] = lambda _: None
         """Sends a message to the page; the explorer sets it."""
         self._is_entered = False
@@ -131,12 +123,10 @@ class FilterBar:
         self.text, self._is_entered = text, is_entered
         if check_filter(text, self.state.table).fits:
             self.state.row_filter = text.strip()
-        self.redraw()
 
     def _take(self, row_filter: str) -> None:
         if self.text.strip() != row_filter:
             self.text, self._is_entered = row_filter, False
-        self.redraw()
 
 
 def describe_outlook(state: ExplorerState) -> str:

@@ -18,7 +18,7 @@ _MOST_ROWS_SAVED = 1_000_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Row = dict[str, Any]
-"""A row: `key`, `depth`, `open` (only if it can have rows below it), `cells`, and `k`, a kind.
+"""A row: `key`, `depth`, `open` (only if it can have rows below it), and `cells`.
 
 A cell may have `v`, what it is sorted by in place of its text; it is not sent.
 """
@@ -49,11 +49,12 @@ class ListedRows:
     ----------
     rows : sequence of dict
         The rows.
+    names : sequence of str
+        The names of their cells' columns.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = list(rows)
-        """All of them, in the order they were given."""
+    def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
+        self.rows, self._names = list(rows), list(names)
 
     @property
     def row_count(self) -> int:
@@ -64,15 +65,16 @@ class ListedRows:
         """Return some of the rows."""
         return self.rows[offset : offset + count]
 
-    def arranged(self, words: str, place: int | None, descending: bool) -> ListedRows:
-        """Return the rows in which all of some words occur, sorted by the cells at a place; unknown ones come last."""
+    def arranged(self, words: str, column: str | None, descending: bool) -> ListedRows:
+        """Return the rows in which all of some words occur, sorted by a column; unknown values come last."""
         wanted = words.lower().split()
         rows = [row for row in self.rows if all(word in _text(row) for word in wanted)]
-        if place is not None:
+        if column is not None:
+            place = self._names.index(column)
             known = [row for row in rows if _value(row, place) is not None]
             known.sort(key=lambda row: _order(_value(row, place)), reverse=descending)
             rows = [*known, *(row for row in rows if _value(row, place) is None)]
-        return ListedRows(rows)
+        return ListedRows(rows, self._names)
 
 
 class BuiltRows:
@@ -178,13 +180,14 @@ class Grid:
         """Keys of the selected rows."""
         self.note = ""
         """A sentence below the rows, for example why there are none."""
-        self._given: Rows = ListedRows([])
+        self._given: Rows = ListedRows([], [])
         self._shown: Rows = self._given
         self._number = 0
 
     def show(self, rows: Rows | Sequence[Row], note: str = "") -> None:
         """Show other rows."""
-        self._given = ListedRows(rows) if isinstance(rows, Sequence) else rows
+        names = [column["name"] for column in self.columns]
+        self._given = ListedRows(rows, names) if isinstance(rows, Sequence) else rows
         self.note = note
         self._arrange()
 
@@ -255,11 +258,8 @@ class Grid:
 
     def _arrange(self) -> None:
         self._shown = self._given
-        name, descending = self.sort.get("column"), bool(self.sort.get("descending"))
-        if isinstance(self._given, ListedRows) and (self.words or self.sort):
-            places = [column["name"] for column in self.columns]
-            self._shown = self._given.arranged(self.words, None if name is None else places.index(name), descending)
-        elif isinstance(self._given, BuiltRows) and (self.words or self.sort):
+        if isinstance(self._given, ListedRows | BuiltRows) and (self.words or self.sort):
+            name, descending = self.sort.get("column"), bool(self.sort.get("descending"))
             self._shown = self._given.arranged(self.words, name, descending)
         self._number += 1
 

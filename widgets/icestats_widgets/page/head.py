@@ -47,5 +47,4 @@ def build_head(state: ExplorerState) -> dict[str, Any]:
             button("page.report", "Report", about="Save what you see as one HTML file"),
         ],
         "busy": f"Reading manifests: {done:,} of {total:,}" if total else "",
-        "progress": {"value": done, "most": total} if total else None,
     }  # fmt: skip

@@ -12,6 +12,7 @@ from icestats.answers.text import printable
 from icestats_widgets.page.blocks import Block, text_block
 from icestats_widgets.page.grid import Grid
 from icestats_widgets.reading.background import explain_error
+from icestats_widgets.reading.question_coordinator import QuestionCoordinator
 from icestats_widgets.state import ExplorerState
 
 _logger = logging.getLogger(__name__)
@@ -104,6 +105,18 @@ class Part:
             "code": self.code(),
         }  # fmt: skip
 
+    @staticmethod
+    def key_of(value: Any) -> str:
+        """Return the key of the mark that a person chose; empty if there is none."""
+        return str(value.get("key", "")) if isinstance(value, dict) else ""
+
+    @staticmethod
+    def number_of(key: str, prefix: str, count: int) -> int | None:
+        """Return the number in a key, such as 3 of `c3`; None if it has none, or one that is not below a count."""
+        number = key.removeprefix(prefix)
+        is_one = key.startswith(prefix) and number.isdecimal() and int(number) < count
+        return int(number) if is_one else None
+
     @property
     def note(self) -> str | None:
         """Why there is nothing to show, or None."""
@@ -117,3 +130,19 @@ class Part:
     @property
     def _names(self) -> Sequence[str]:
         return self.hears or (self.name,)
+
+
+class AskingPart(Part):
+    """A part that starts plans, estimates and comparisons.
+
+    Parameters
+    ----------
+    state : ExplorerState
+        As for every part.
+    questions : QuestionCoordinator
+        What answers.
+    """
+
+    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
+        self.questions = questions
+        super().__init__(state)

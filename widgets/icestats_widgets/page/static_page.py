@@ -147,11 +147,11 @@ def draw_parts(
             return Drawn(parts, [])
     fitting, left_out = {}, []
     for name, (title, text) in parts.items():
-        most_bytes -= len(text.encode())
-        if most_bytes >= 0:
+        size = len(text.encode())
+        if size <= most_bytes:
             fitting[name] = (title, text)
+            most_bytes -= size
         else:
-            most_bytes += len(text.encode())
             left_out.append(title)
     return Drawn(fitting, left_out)
 
@@ -214,7 +214,7 @@ class _Drawing:
         if kind == "code":
             return element("pre", block["text"])
         if kind == "figure":
-            return self._figure(block)
+            return element("figure", self._svg(block["svg"], block["label"]))
         if kind == "grid":
             return self._grid(block)
         if kind == "card":
@@ -224,10 +224,6 @@ class _Drawing:
             inside = [text for one in block["blocks"] if (text := self.block(one))]
             return element("div", *(element("div", text) for text in inside), class_="side") if inside else Markup("")
         return Markup("")
-
-    def _figure(self, block: Block) -> Markup:
-        caption = [element("p", block["caption"], class_="sub")] if block["caption"] else []
-        return element("figure", self._svg(block["svg"], block["label"]), *caption)
 
     def _svg(self, svg: str, label: str) -> Markup:
         if self._inline:

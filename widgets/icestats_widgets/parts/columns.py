@@ -152,9 +152,8 @@ class ColumnsPart(Part):
         return build_column_rows(columns, {} if self._sketches is None else self._sketches.sparks)
 
     def _choose(self, key: str, _: Seen) -> None:
-        number = int(key[1:]) if key[1:].isdecimal() else -1
         columns = self.state.table.schema.columns
-        if 0 <= number < len(columns):
+        if (number := self.number_of(key, "c", len(columns))) is not None:
             self.state.column = columns[number].name
 
 

@@ -11,12 +11,10 @@ from icestats.answers.text import render_bytes, render_count, render_time
 from icestats_widgets.page.blocks import Block, button, choice, code_block, form_block, text_block, text_field
 from icestats_widgets.page.cells import Cell, text_cell
 from icestats_widgets.page.grid import Grid, Row
-from icestats_widgets.page.part import Part
+from icestats_widgets.page.part import AskingPart
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, effective_filter
 from icestats_widgets.reading.filters.filter_check import Check, check_filter
-from icestats_widgets.reading.plan_comparison import BY_PARTITION, Kept, PlanComparison, compare_plans
-from icestats_widgets.reading.question_coordinator import QuestionCoordinator
-from icestats_widgets.state import ExplorerState
+from icestats_widgets.reading.plan_comparison import BY_PARTITION, PlanComparison, Step, compare_plans
 
 _KINDS = {
     "filter": "another filter",
@@ -38,7 +36,7 @@ _MOST_CHARACTERS = 100_000
 _FIGURES = (("kept", "kept"), ("kept_bytes", "bytes"), ("kept_rows", "records"), ("duration_ms", "ms"))
 
 
-class ComparePart(Part):
+class ComparePart(AskingPart):
     """The filter's plan beside that of another filter, snapshot, branch or table, or after maintenance."""
 
     name = "compare"
@@ -46,10 +44,6 @@ class ComparePart(Part):
     tab = "query"
     follows = ("plan_comparison", "row_filter", "clauses", "selection", "table")
     hears = ("plan_comparison",)
-
-    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
-        self._questions = questions
-        super().__init__(state)
 
     def build(self) -> None:
         """Make the grid; nothing is compared yet."""
@@ -118,7 +112,7 @@ class ComparePart(Part):
             self.state.set_note("plan_comparison", check.error or check.hint)
         elif self._kind and chosen:
             work = partial(compare_plans, self.state.table, self._asked, self._kind, chosen)
-            self._questions.start("plan_comparison", work)
+            self.questions.start("plan_comparison", work)
 
     @property
     def _asked(self) -> str:
@@ -169,16 +163,16 @@ class ComparePart(Part):
         ]
 
 
-def _row(number: int, step: str, one: Kept, other: Kept) -> Row:
+def _row(number: int, step: str, one: Step, other: Step) -> Row:
     cells = [text_cell(step, kind="strong")]
     for name, _ in _FIGURES:
         cells += [_cell(name, one), _cell(name, other)]
     return {"key": f"s{number}", "depth": 0, "cells": cells}
 
 
-def _cell(name: str, side: Kept) -> Cell:
-    value = getattr(side, name)
-    if value is None:
+def _cell(name: str, side: Step) -> Cell:
+    value = getattr(side, name, None)
+    if side is None or value is None:
         return text_cell("–", "there is no such step, or it is not known") | {"v": None}
     if name == "kept":
         share = {"b": round(value / side.total, 4)} if side.total else {}

@@ -32,7 +32,7 @@ from icestats_widgets.reading.compute_request import (
     find_blob_ages,
     match_columns,
 )
-from icestats_widgets.state import ExplorerState
+from icestats_widgets.state import PHASES, ExplorerState
 
 _KINDS = {
     "table": ("Theta, KLL, common values, column statistics", "one scan of the data with PySpark"),
@@ -40,21 +40,6 @@ _KINDS = {
     "by_partition": ("sketches by partition", "in the same scan"),
     "partitions": ("partition statistics file", "from the manifests, without Spark"),
     "manifests": ("manifest statistics", "from the manifests, without Spark"),
-}
-_SAYS = {
-    "idle": "",
-    "starting": "Starting Spark; the first time takes a few seconds …",
-    "scanning": "Scanning …",
-    "cancelling": "Cancelling …",
-    "found": "Computed. Nothing has changed yet.",
-    "previewing": "Checking what the commit would change …",
-    "previewed": "Computed. Nothing has changed yet: below is what the commit would do.",
-    "committing": "Committing …",
-    "committed": "Committed: everything above is up to date.",
-    "checking": "Checking what undoing it would change …",
-    "checked": "Nothing has changed yet: below is what undoing would do.",
-    "undoing": "Undoing …",
-    "undone": "Undone: everything above is up to date.",
 }
 _DONE = ("committed", "undone")
 
@@ -79,7 +64,6 @@ class ComputePart(Part):
         self.accuracy = self.add_grid(Grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6))
         self.found = self.add_grid(Grid("found", "What has been computed", FOUND, most_rows=8))
         self._pattern = ""
-        self._shown: tuple[Any, ...] | None = None
         self._is_found_open = False
 
     @property
@@ -127,32 +111,20 @@ class ComputePart(Part):
         self.state.request = replace(self.request, columns=columns, updates=False)
         self.redraw()
 
-    def on_kind_table(self, value: object) -> None:
-        """Choose sketches and statistics of columns, or do without."""
-        self._switch(table=value is True, updates=False)
-
-    def on_kind_together(self, value: object) -> None:
-        """Choose statistics of pairs of columns, or do without."""
-        self._switch(together=value is True, updates=False)
-
-    def on_kind_by_partition(self, value: object) -> None:
-        """Choose sketches by partition, or do without."""
-        self._switch(by_partition=value is True, updates=False)
-
-    def on_kind_partitions(self, value: object) -> None:
-        """Choose the partition statistics file, or do without."""
-        self._switch(partitions=value is True)
-
-    def on_kind_manifests(self, value: object) -> None:
-        """Choose the statistics of manifests, or do without."""
-        self._switch(manifests=value is True)
+    def act(self, verb: str, value: Any) -> None:
+        """Choose a kind of statistics or do without, or do what a button says."""
+        kind = verb.removeprefix("kind_")
+        if kind == verb or kind not in _KINDS:
+            super().act(verb, value)
+            return
+        # What comes from manifests is made beside an update; what is scanned takes its place.
+        updates = self.request.updates and kind in ("partitions", "manifests")
+        changes: dict[str, Any] = {kind: value is True, "updates": updates}
+        self.state.request = replace(self.request, **changes)
 
     def on_updates(self, value: object) -> None:
         """Bring up to date what is committed, from the new files where possible; or scan what is chosen."""
         self.state.request = ComputeRequest(updates=True) if value is True else replace(self.request, updates=False)
-
-    def _switch(self, **changes: Any) -> None:
-        self.state.request = replace(self.request, **changes)
 
     def on_start(self, _: object) -> None:
         """Compute what is chosen."""
@@ -239,7 +211,7 @@ class ComputePart(Part):
             blocks.append(form_block(progress(f"{finished:,} of {counted(total, 'task')}{left}", finished, total)))
         if self.note:
             blocks.append(text_block(self.note, "bad"))
-        elif text := _SAYS[state.phase]:
+        elif text := PHASES[state.phase]:
             tone = "busy" if state.phase in BUSY else "good" if state.phase in _DONE else ""
             steps = f" {state.steps[-1]}" if state.phase == "committing" and state.steps else ""
             blocks.append(text_block(text + steps, tone))
@@ -269,14 +241,11 @@ class ComputePart(Part):
         return blocks
 
     def _show_values(self, statistics: Statistics) -> None:
-        shown = (statistics, self.state.sketches)
-        if self._shown is None or any(one is not two for one, two in zip(shown, self._shown, strict=True)):
-            self._shown = shown
-            ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
-            for grid in (self.accuracy, self.found):
-                grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""
-            self.accuracy.show(build_accuracy_rows(statistics, ages))
-            self.found.show(build_found_rows(statistics))
+        ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
+        for grid in (self.accuracy, self.found):
+            grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""
+        self.accuracy.show(build_accuracy_rows(statistics, ages))
+        self.found.show(build_found_rows(statistics))
 
     def _build_removal(self) -> list[Block]:
         removal = self.state.removal

@@ -15,10 +15,9 @@ from icestats_widgets.drawing.q_error_figure import build_q_error_figure
 from icestats_widgets.page.blocks import Block, button, figure_block, form_block, text_block
 from icestats_widgets.page.cells import Cell, text_cell
 from icestats_widgets.page.grid import Grid, Row
-from icestats_widgets.page.part import Part
+from icestats_widgets.page.part import AskingPart
 from icestats_widgets.reading.filters.asked_filter import asked_manifests
-from icestats_widgets.reading.question_coordinator import MOST_FILES, QuestionCoordinator, affordable_sources, is_small
-from icestats_widgets.state import ExplorerState
+from icestats_widgets.reading.question_coordinator import MOST_FILES, affordable_sources, is_small
 
 _GOOD, _BAD = 2.0, 10.0
 """q-errors up to the first are good, from the second on bad."""
@@ -38,7 +37,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class EstimatePart(Part):
+class EstimatePart(AskingPart):
     """Rows and bytes by source, with bounds, and with q-errors once the rows are counted."""
 
     name = "estimates"
@@ -46,10 +45,6 @@ class EstimatePart(Part):
     tab = "query"
     follows = ("estimates", "earlier_estimates", "workload")
     hears = ("estimates", "workload")
-
-    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
-        self._questions = questions
-        super().__init__(state)
 
     def build(self) -> None:
         """Make the grid."""
@@ -92,12 +87,12 @@ class EstimatePart(Part):
 
     def on_count(self, _: Any) -> None:
         """Count the rows, which reads data."""
-        self._questions.count()
+        self.questions.count()
 
     def on_workload(self, _: Any) -> None:
         """Estimate many filters, and count their rows."""
         sources = affordable_sources(self.state)
-        self._questions.start("workload", partial(self.state.table.estimate_workload, n=_FILTERS, sources=sources))
+        self.questions.start("workload", partial(self.state.table.estimate_workload, n=_FILTERS, sources=sources))
 
     def _controls(self, estimates: Estimates) -> list[Block]:
         is_counted = estimates.actual is not None

@@ -12,17 +12,16 @@ from icestats.answers.findings import Finding, order_findings
 from icestats.answers.text import counted
 from icestats.table.overview import Overview
 from icestats_widgets.page.blocks import Block, button, card_block, code_block, form_block, text_block
-from icestats_widgets.page.part import Part
+from icestats_widgets.page.part import AskingPart
 from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
-from icestats_widgets.reading.question_coordinator import QuestionCoordinator, is_small
-from icestats_widgets.state import ExplorerState
+from icestats_widgets.reading.question_coordinator import is_small
 
 _MOST_SHOWN = 8
 _TONES = {"error": "bad", "warning": "fair", "note": "quiet"}
 _UNKNOWN_TIME = "How long it takes is not known before it runs."
 
 
-class FindingsPart(Part):
+class FindingsPart(AskingPart):
     """Findings from the manifest list, the statistics and the layout; each opens to its evidence and its fix."""
 
     name = "findings"
@@ -30,10 +29,6 @@ class FindingsPart(Part):
     tab = "overview"
     follows = ("overview", "layout_report", "estimates", "manifests", "sketches", "columns")
     hears = ("layout_report",)
-
-    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
-        self._questions = questions
-        super().__init__(state)
 
     def build(self) -> None:
         """Open none."""
@@ -89,7 +84,7 @@ class FindingsPart(Part):
     def on_look(self, _: object) -> None:
         """Measure the layout."""
         if self._can_look and not self.is_loading:
-            self._questions.read_layout()
+            self.questions.read_layout()
 
     @property
     def _can_look(self) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_count
-from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.types import parse_type
 from icestats.stats.histogram import UPPER_IS_CUT, Histogram
 from icestats.stats.kll_items import item_value, to_item
@@ -127,7 +125,7 @@ class HistogramPanel(Part):
 
     def on_bars_zoom(self, value: Any) -> None:
         """Show a range that was dragged over."""
-        ends = self._ends(value)
+        ends = self._find_range(value)
         if ends is not None:
             self.state.window = ends
 
@@ -145,7 +143,7 @@ class HistogramPanel(Part):
 
     def on_bars_mark(self, value: Any) -> None:
         """Add the bins that were dragged over to the filter."""
-        part, ends = self.state.histogram, self._ends(value)
+        part, ends = self.state.histogram, self._find_range(value)
         if part is None or ends is None or part.histogram.type in _LABELLED:
             return
         lower, upper = _snapped(part.histogram, *ends)
@@ -154,14 +152,14 @@ class HistogramPanel(Part):
     def on_bars_choose(self, value: Any) -> None:
         """Add the value or the range of a bar to the filter."""
         part = self.state.histogram
-        key = str(value.get("key", "")) if isinstance(value, dict) else ""
-        if part is None or not key.isdecimal() or int(key) >= len(part.histogram.counts):
+        place = None if part is None else self.number_of(self.key_of(value), "", len(part.histogram.counts))
+        if part is None or place is None:
             return
-        histogram, place = part.histogram, int(key)
+        histogram = part.histogram
         lower, upper = histogram.edges[place], histogram.edges[place + 1]
         source = f"histogram:{histogram.column}"
         if lower == upper or histogram.type == "boolean" or _has_values_for_bins(histogram):
-            add_clause(self.state, source, histogram.column, "=", lower)
+            add_clause(self.state, source, histogram.column, lower)
         else:
             is_last = place + 1 == len(histogram.counts)
             add_range(self.state, source, histogram.column, lower, upper, with_upper=is_last)
@@ -200,12 +198,11 @@ class HistogramPanel(Part):
             can_zoom=is_ordered, is_zoomed=self.state.window is not None, log=self.state.log_counts,
             typed=(ends[0], ends[1]) if is_ordered else None, name=f"histogram {histogram.column}",
         )  # fmt: skip
-        table = self.state.table
         return [
             figure,
             *_quantiles(histogram),
             *self._common(part),
-            text_block(describe_histogram(part, table.metadata, table.snapshot), "quiet"),
+            text_block(describe_histogram(part), "quiet"),
         ]
 
     def _common(self, part: HistogramPart) -> list[Block]:
@@ -224,35 +221,22 @@ class HistogramPanel(Part):
     def on_values_choose(self, value: Any) -> None:
         """Add a common value to the filter."""
         part = self.state.histogram
-        key = str(value.get("key", "")) if isinstance(value, dict) else ""
-        if part is None or not key.isdecimal() or int(key) >= len(part.common):
+        place = None if part is None else self.number_of(self.key_of(value), "", len(part.common))
+        if part is None or place is None:
             return
-        histogram, text = part.histogram, part.common[int(key)][0]
+        histogram, text = part.histogram, part.common[place][0]
         typed = item_value(histogram.type, to_item(histogram.type, text))
-        add_clause(self.state, f"histogram:{histogram.column}", histogram.column, "=", typed)
+        add_clause(self.state, f"histogram:{histogram.column}", histogram.column, typed)
 
-    def _ends(self, value: Any) -> tuple[float, float] | None:
-        try:
-            first, last = (float(end) for end in value["x"])
-            scale = self._picture.plots[value["plot"]].x if self._picture is not None else None
-        except (KeyError, TypeError, ValueError):
-            return None
-        if scale is None:
-            return None
-        ends = sorted((scale.invert(first), scale.invert(last)))
-        return (ends[0], ends[1]) if ends[0] < ends[1] else None
+    def _find_range(self, value: Any) -> tuple[float, float] | None:
+        return None if self._picture is None else self._picture.find_range(value)
 
 
 def _snapped(histogram: Histogram, lower: float, upper: float) -> tuple[Any, Any]:
     # The edges of the bins are values of the column; what lies between them may be none.
     positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
-    last = len(positions) - 1
-    first = max(0, min(last - 1, bisect_left(positions, lower)))
-    if first > 0 and lower - positions[first - 1] < positions[first] - lower:
-        first -= 1
-    end = max(first + 1, min(last, bisect_left(positions, upper)))
-    if end - 1 > first and upper - positions[end - 1] < positions[end] - upper:
-        end -= 1
+    first = min(range(len(positions) - 1), key=lambda place: abs(positions[place] - lower))
+    end = min(range(first + 1, len(positions)), key=lambda place: abs(positions[place] - upper))
     return histogram.edges[first], histogram.edges[end]
 
 
@@ -272,7 +256,7 @@ def _quantiles(histogram: Histogram) -> list[Block]:
     return [facts_block(*found)] if found else []
 
 
-def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
+def describe_histogram(part: HistogramPart) -> str:
     """Return what a reader must know about a histogram: its source, age and error, and what is not drawn."""
     histogram = part.histogram
     then = " for that snapshot" if histogram.commits_behind else ""
@@ -282,7 +266,7 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
     texts = [
         f"{counted(histogram.n, 'value')}, {counted(histogram.null_count, 'null')}{nan}",
-        f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, metadata, snapshot)}",
+        f"{histogram.source.upper()} sketch of {_age(histogram.snapshot_id, histogram.commits_behind)}",
         error,
     ]
     if part.below + part.above > 0:
@@ -299,11 +283,10 @@ def describe_histogram(part: HistogramPart, metadata: TableMetadata, snapshot: S
     return " · ".join(texts)
 
 
-def _age(snapshot_id: int | None, metadata: TableMetadata, snapshot: Snapshot | None) -> str:
-    if snapshot is None or snapshot_id is None:
+def _age(snapshot_id: int | None, commits_behind: int | None) -> str:
+    if snapshot_id is None:
         return "an unknown snapshot"
-    for age, ancestor in enumerate(metadata.ancestors(snapshot)):
-        if ancestor.snapshot_id == snapshot_id:
-            behind = "" if age == 0 else f", {counted(age, 'commit')} behind"
-            return f"this snapshot ({snapshot_id})" if age == 0 else f"snapshot {snapshot_id}{behind}"
-    return f"snapshot {snapshot_id}, which is not an ancestor of this one"
+    if commits_behind is None:
+        return f"snapshot {snapshot_id}, which is not an ancestor of this one"
+    behind = f", {counted(commits_behind, 'commit')} behind"
+    return f"snapshot {snapshot_id}{behind}" if commits_behind else f"this snapshot ({snapshot_id})"

@@ -108,13 +108,13 @@ class ManifestsPart(Part):
 
     def on_ranges_mark(self, value: Any) -> None:
         """Select the manifests of a range of keys."""
-        ends = self._ends(value)
+        ends = self._find_range(value)
         if ends is not None:
             self._select(manifests_between(self._sorted(), *ends), False)
 
     def on_ranges_zoom(self, value: Any) -> None:
         """Show a range of keys."""
-        self._zoom = self._ends(value) or self._zoom
+        self._zoom = self._find_range(value) or self._zoom
         self.redraw()
 
     def on_ranges_reset(self, _: Any) -> None:
@@ -152,16 +152,9 @@ class ManifestsPart(Part):
             return frozenset(selection.manifest_paths)
         return part.manifest_paths if part is not None and part.selection == selection else None
 
-    def _ends(self, value: Any) -> tuple[float, float] | None:
-        try:
-            first, last = (float(end) for end in value["x"])
-            scale = None if self._picture is None else self._picture.plots[value["plot"]].x
-        except (KeyError, TypeError, ValueError):
-            return None
-        if scale is None or value["plot"] == "records":
-            return None
-        ends = sorted((scale.invert(first), scale.invert(last)))
-        return (ends[0], ends[1]) if ends[0] < ends[1] else None
+    def _find_range(self, value: Any) -> tuple[float, float] | None:
+        found = None if self._picture is None else self._picture.find_range(value)
+        return None if found is None or value["plot"] == "records" else found
 
 
 def find_key(table: Table) -> Key | None:

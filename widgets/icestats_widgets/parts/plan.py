@@ -28,7 +28,7 @@ from icestats_widgets.page.blocks import (
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
 from icestats_widgets.page.filter_bar import describe_outlook
 from icestats_widgets.page.grid import BuiltRows, Grid
-from icestats_widgets.page.part import Part
+from icestats_widgets.page.part import AskingPart
 from icestats_widgets.parts.plan_rows import (
     FILE_COLUMNS,
     MANIFEST_COLUMNS,
@@ -38,11 +38,11 @@ from icestats_widgets.parts.plan_rows import (
     build_manifest_rows,
     build_step_rows,
     describe_step,
+    verdict_cells,
 )
 from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.plan_outcomes import Compared, Numbers, find_compared, read_row_groups
-from icestats_widgets.reading.question_coordinator import MOST_FILES, QuestionCoordinator
-from icestats_widgets.state import ExplorerState
+from icestats_widgets.reading.question_coordinator import MOST_FILES
 
 _MOST_DRAWN = 6
 _WHICH = (("kept", "kept"), ("skipped", "skipped"), ("all", "both"))
@@ -55,7 +55,7 @@ _GROUP_COLUMNS = (
 )
 
 
-class PlanPart(Part):
+class PlanPart(AskingPart):
     """The steps of a plan, and what each has kept and skipped."""
 
     name = "plan"
@@ -63,10 +63,6 @@ class PlanPart(Part):
     tab = "query"
     follows = ("plan", "outlook", "asked_part", "row_groups", "table")
     hears = ("plan", "row_groups")
-
-    def __init__(self, state: ExplorerState, questions: QuestionCoordinator) -> None:
-        self._questions = questions
-        super().__init__(state)
 
     def build(self) -> None:
         """Make the grids."""
@@ -157,7 +153,7 @@ class PlanPart(Part):
         """Read the row groups of the file that is open."""
         plan, row = self.state.plan, self._file
         if plan is not None and row is not None:
-            self._questions.start("row_groups", partial(_read_row_groups, self.state.table, plan, row))
+            self.questions.start("row_groups", partial(_read_row_groups, self.state.table, plan, row))
 
     def _begin(self, plan: Plan) -> None:
         self._built, self._partition, self._file, self._is_asked = (plan,), None, None, False
@@ -173,17 +169,20 @@ class PlanPart(Part):
 
     def _choose(self, key: str, _: Any) -> None:
         plan: Plan | None = self.state.plan
-        if plan is not None and key[:1] == "s" and key[1:].isdecimal() and int(key[1:]) < len(plan.steps):
-            self._step, self._partition, self._file = int(key[1:]), None, None
+        number = None if plan is None else self.number_of(key, "s", len(plan.steps))
+        if number is not None:
+            self._step, self._partition, self._file = number, None, None
 
     def _open_partition(self, key: str, _: str) -> None:
-        if self._files is not None and key[:1] == "p" and key[1:].isdecimal() and int(key[1:]) < self._files[1].count:
-            self._partition, self._file = int(key[1:]), None
+        number = None if self._files is None else self.number_of(key, "p", self._files[1].count)
+        if number is not None:
+            self._partition, self._file = number, None
 
     def _open_file(self, key: str, _: str) -> None:
         plan: Plan | None = self.state.plan
-        if plan is not None and key[:1] == "f" and key[1:].isdecimal() and int(key[1:]) < plan.funnel.files.num_rows:
-            self._file = int(key[1:])
+        number = None if plan is None else self.number_of(key, "f", plan.funnel.files.num_rows)
+        if number is not None:
+            self._file = number
 
     def _controls(self) -> list[Block]:
         fields = [choice("plan.which", "show", self._which, _WHICH)]
@@ -289,10 +288,9 @@ class PlanPart(Part):
                 *([text_block(note, "bad")] if note else []),
             ]
         rows = [
-            {"key": f"g{one.number}", "depth": 0, "cells": [
-                text_cell(f"{one.number}"), count_cell(one.row_count), bytes_cell(one.size_bytes),
-                text_cell("kept" if one.is_kept else "skipped", kind="kept" if one.is_kept else "skipped"),
-                text_cell(one.reason),
+            {"key": f"g{one['row_group']}", "depth": 0, "cells": [
+                text_cell(f"{one['row_group']}"), count_cell(one["row_count"]), bytes_cell(one["size_bytes"]),
+                *verdict_cells(one["is_kept"], one["reason"]),
             ]}
             for one in read[2]
         ]  # fmt: skip

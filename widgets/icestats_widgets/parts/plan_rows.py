@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +11,13 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.iceberg.metadata import Schema, TableMetadata
-from icestats.iceberg.partition_columns import partition_field_type
 from icestats.plan.pruning.funnel import PlanStep
 from icestats.plan.pruning.plan import Plan
 from icestats_widgets.page.cells import Cell, bytes_cell, count_cell, text_cell
 from icestats_widgets.page.grid import BuiltRows, Row
+from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.plan_outcomes import Numbers, group_partitions
-from icestats_widgets.reading.tree.tree_blocks import partition_text
 
-_MOST_KEPT = 1_000
-"""Rows that stay built: a step is drawn several times while it is in sight."""
 STEP_COLUMNS = (
     {"name": "step", "title": "step", "width": "minmax(236px,2fr)"},
     {"name": "kept", "title": "kept of total", "width": "minmax(130px,1.4fr)", "align": "end"},
@@ -88,13 +83,13 @@ def build_manifest_rows(plan: Plan, rows: Numbers, kept: Numbers) -> BuiltRows:
             text_cell(path.rsplit("/", 1)[-1], path),
             count_cell(counts[row].as_py()),
             bytes_cell(manifests["manifest_length"][row].as_py()),
-            *_verdict(row in is_kept, why.sentence),
+            *verdict_cells(row in is_kept, why.sentence),
         ]
         return {"key": f"m{row}", "depth": 0, "cells": cells}
 
     paths = combine_chunks(manifests["manifest_path"])
     figures = {"path": paths, "records": combine_chunks(counts), "bytes": combine_chunks(manifests["manifest_length"])}
-    return BuiltRows(figures, paths, lru_cache(_MOST_KEPT)(build), rows)
+    return BuiltRows(figures, paths, build, rows)
 
 
 class FileRows:
@@ -116,12 +111,9 @@ class FileRows:
         found, first, self._groups = np.unique(groups, return_index=True, return_inverse=True)
         self.count = len(found)
         """How many partitions there are."""
-        fields = {
-            spec_id: [(one, partition_field_type(one, schema)) for one in spec.fields if one.transform != "void"]
-            for spec_id, spec in metadata.specs.items()
-        }
+        names = PartitionNames(metadata, schema)
         heads = self._files.select(["partition", "spec_id"]).take(pa.array(first)).to_pylist()
-        self._names = pa.array([_name(row, fields) for row in heads], pa.string())
+        self._names = pa.array([names.text(**row) or "not partitioned" for row in heads], pa.string())
         self._first = first
 
     def of_partition(self, number: int) -> Numbers:
@@ -144,11 +136,11 @@ class FileRows:
                 text_cell(names[row].as_py()),
                 count_cell(figures["records"][row].as_py()),
                 bytes_cell(figures["bytes"][row].as_py()),
-                *_verdict(row in is_kept, why.sentence),
+                *verdict_cells(row in is_kept, why.sentence),
             ]
             return {"key": f"f{row}", "depth": 0, "cells": cells}
 
-        return BuiltRows(figures, self._text, lru_cache(_MOST_KEPT)(build), rows)
+        return BuiltRows(figures, self._text, build, rows)
 
     @cached_property
     def _figures(self) -> dict[str, pa.Array]:
@@ -181,19 +173,16 @@ class FileRows:
                 count_cell(int(counts[number])),
                 count_cell(int(sums[0][number])),
                 bytes_cell(int(sums[1][number])),
-                *_verdict(bool(is_kept[number]), "" if is_kept[number] else why.sentence),
+                *verdict_cells(bool(is_kept[number]), "" if is_kept[number] else why.sentence),
             ]
             return {"key": f"p{number}", "depth": 0, "cells": cells}
 
         figures = {"files": pa.array(counts), "records": pa.array(sums[0]), "bytes": pa.array(sums[1])}
-        return BuiltRows({"partition": self._names, **figures}, self._names, lru_cache(_MOST_KEPT)(build), shown)
+        return BuiltRows({"partition": self._names, **figures}, self._names, build, shown)
 
 
-def _name(row: Mapping[str, Any], fields: Mapping[int, list[Any]]) -> str:
-    return partition_text(row["partition"], fields.get(row["spec_id"], [])) or "not partitioned"
-
-
-def _verdict(is_kept: bool, why: str) -> list[Cell]:
+def verdict_cells(is_kept: bool, why: str) -> list[Cell]:
+    """Return whether something is kept, and why."""
     word = "kept" if is_kept else "skipped"
     return [text_cell(word, kind=word), text_cell(why or "–")]
 

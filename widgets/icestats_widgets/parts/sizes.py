@@ -15,6 +15,7 @@ from icestats_widgets.page.blocks import Block, button, figure_block, form_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
 from icestats_widgets.page.grid import BuiltRows, Grid, Row, Seen
 from icestats_widgets.page.part import Part
+from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.selection import FieldRange, Selection
 
 FAR = 10
@@ -107,10 +108,7 @@ class SizesPart(Part):
 
     def on_sizes_choose(self, value: Any) -> None:
         """List the partitions of a bar."""
-        try:
-            self._range = read_span(str(value["key"]))
-        except (KeyError, TypeError, ValueError):
-            return
+        self._range = read_span(self.key_of(value))
         self._list()
         self.redraw()
 
@@ -135,9 +133,9 @@ class SizesPart(Part):
             numbers = np.flatnonzero((self._sizes >= self._range[0]) & (self._sizes <= self._range[1]))
         files = partitions[_FILES]
         average = pc.divide(partitions[_SIZE].cast(pa.float64()), files.cast(pa.float64()))
-        names = pa.array(
-            [self._text(row) for row in partitions.select(["partition", "spec_id"]).to_pylist()], pa.string()
-        )
+        named = PartitionNames(self.state.table.metadata, self.state.table.schema)
+        heads = partitions.select(["partition", "spec_id"]).to_pylist()
+        names = pa.array([named.text(**row) for row in heads], pa.string())
         median, most = float(np.median(self._sizes)) or 1.0, int(self._sizes.max(initial=0))
         columns = {
             "partition": names, "size": partitions[_SIZE], "median": partitions[_SIZE], "files": files,
@@ -161,9 +159,6 @@ class SizesPart(Part):
 
         self.grid.show(BuiltRows(columns, names, build, numbers))
 
-    def _text(self, row: dict[str, Any]) -> str:
-        return " · ".join(one.text.removeprefix(one.name + " ") for one in self._ranges(row))
-
     def _ranges(self, row: dict[str, Any]) -> list[FieldRange]:
         schema = self.state.table.schema
         found = []
@@ -175,8 +170,8 @@ class SizesPart(Part):
         return found
 
     def _choose(self, key: str, seen: Seen) -> None:
-        number = int(key[1:]) if key[1:].isdecimal() else len(self._partitions)
-        if seen.is_selected or number >= len(self._partitions):
+        number = self.number_of(key, "p", len(self._partitions))
+        if seen.is_selected or number is None:
             self.state.selection, self.grid.selected = None, []
             return
         row = self._partitions.select(["partition", "spec_id"]).slice(number, 1).to_pylist()[0]

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
 from icestats.estimation.engine_statistics import list_engines
+from icestats.iceberg.metadata import Field
 from icestats_widgets.page.blocks import (
     Block,
     button,
@@ -90,7 +91,7 @@ class StatisticsPart(Part):
             return [] if self.note is None else [text_block(self.note, "bad")]
         self._counts, self._missing = Counter(), Counter()
         fields = [field for field in state.table.schema.top_level if field.is_primitive]
-        rows = [self._build_row(matrix, field.field_id, field.name) for field in fields]
+        rows = [self._build_row(matrix, field) for field in fields]
         shown = [row for row in rows if row.pop("is_gap") or not self._is_gaps_only]
         self.matrix_grid.show(shown, "" if shown else "No gaps: nothing is missing or behind.")
         self.own_grid.show([*(self._build_own_row(matrix, kind) for kind in OF_TABLE), self._build_file_row()])
@@ -193,15 +194,15 @@ class StatisticsPart(Part):
             said.append("What is committed is up to date.")
         return " ".join(said)
 
-    def _build_row(self, matrix: Matrix, field_id: int, name: str) -> Row:
-        found = {kind: matrix.find(kind, field_id, name, self.state.engine) for kind in OF_COLUMNS}
-        cells = [text_cell(name, kind="strong"), *(self._build_cell("matrix", one) for one in found.values())]
+    def _build_row(self, matrix: Matrix, field: Field) -> Row:
+        found = {kind: matrix.find(kind, field, self.state.engine) for kind in OF_COLUMNS}
+        cells = [text_cell(field.name, kind="strong"), *(self._build_cell("matrix", one) for one in found.values())]
         self._missing.update(kind for kind, one in found.items() if one.word == "missing")
         is_gap = any(one.is_lacking if self.state.engine else one.is_gap for one in found.values())
-        return {"key": f"c{field_id}", "depth": 0, "cells": cells, "is_gap": is_gap}
+        return {"key": f"c{field.field_id}", "depth": 0, "cells": cells, "is_gap": is_gap}
 
     def _build_own_row(self, matrix: Matrix, kind: str) -> Row:
-        standing = matrix.find(kind, None, "", self.state.engine)
+        standing = matrix.find(kind, None, self.state.engine)
         self._missing.update([kind] * (standing.word == "missing"))
         return {
             "key": kind, "depth": 0,
@@ -240,25 +241,23 @@ class StatisticsPart(Part):
         field = self._find_field(key)
         if field is None and key not in (*OF_TABLE, _FILES):
             return []
-        rows = [] if key == _FILES else matrix.find_rows(None if field is None else field[0], kind, self.state.engine)
+        rows = [] if key == _FILES else matrix.find_rows(field, kind, self.state.engine)
         self.engine_grid.show([build_engine_row(number, row) for number, row in enumerate(rows)])
-        blobs = [*self._find_blobs("" if field is None else field[1], kind or key), *self._find_partition_files(key)]
+        blobs = [*self._find_blobs("" if field is None else field.name, kind or key), *self._find_partition_files(key)]
         self.blob_grid.show(blobs, "" if blobs else "Nothing of it is committed.")
-        title = field[1] if field is not None else "the table"
+        title = field.name if field is not None else "the table"
         what = "all files" if key == _FILES else KINDS[kind].title if kind else "all statistics"
         commands = list(dict.fromkeys(row["command"] for row in rows if row["command"]))
         actions = []
         if kind and KINDS[kind].computed:
-            field_id, name = (None, "") if field is None else field
-            helps = matrix.find(kind, field_id, name, self.state.engine).word != "nothing gives it"
+            helps = matrix.find(kind, field, self.state.engine).word != "nothing gives it"
             actions = [button("statistics.add", "Compute it")] if helps else []
         shown = [self.blob_grid.block(), *([self.engine_grid.block()] if rows else [])]
         shown += [code_block(define_given(one)) for one in commands[:4]]
         return [card_block("details", f"{what} of {title}", *shown, is_open=True, actions=actions)]
 
-    def _find_field(self, key: str) -> tuple[int, str] | None:
-        fields = self.state.table.schema.top_level
-        return next(((one.field_id, one.name) for one in fields if f"c{one.field_id}" == key), None)
+    def _find_field(self, key: str) -> Field | None:
+        return next((one for one in self.state.table.schema.top_level if f"c{one.field_id}" == key), None)
 
     def _find_blobs(self, column: str, kind: str) -> list[Row]:
         if self.state.sketches is None:
@@ -278,7 +277,7 @@ class StatisticsPart(Part):
     def _choose(self, key: str, _: Seen) -> None:
         field = self._find_field(key)
         if field is not None:
-            self.state.column = field[1]
+            self.state.column = field.name
         self._picked = (key, key if key in OF_TABLE else "")
 
     def _pick(self, key: str, column: str) -> None:
@@ -288,8 +287,7 @@ class StatisticsPart(Part):
             self._picked = (key, "")
         elif matrix is not None and kind in KINDS and (field is not None or key in OF_TABLE):
             self._picked = (key, kind)
-            field_id, name = (None, "") if field is None else field
-            if matrix.find(kind, field_id, name, self.state.engine).is_gap:
+            if matrix.find(kind, field, self.state.engine).is_gap:
                 self._request(key, kind)
 
     def _request(self, key: str, kind: str) -> None:
@@ -298,7 +296,7 @@ class StatisticsPart(Part):
             return
         # What is asked for first replaces the choice of everything.
         known = self.state.request or ComputeRequest(columns=(), table=False)
-        self.state.request = known.adding(computed, None if field is None else field[1])
+        self.state.request = known.adding(computed, None if field is None else field.name)
 
 
 def _name_update(request: ComputeRequest | None) -> str:

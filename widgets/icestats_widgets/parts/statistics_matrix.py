@@ -12,8 +12,7 @@ import pyarrow as pa
 from icestats.answers.text import counted
 from icestats.estimation.coverage import name_state
 from icestats.estimation.engine_statistics import list_engines
-from icestats.iceberg.metadata import Snapshot, TableMetadata
-from icestats.read.puffin.statistics_age import count_ages
+from icestats.iceberg.metadata import Field, Snapshot, TableMetadata
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
@@ -23,7 +22,7 @@ from icestats.read.puffin.statistics_files import (
     THETA,
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
-from icestats_widgets.reading.compute_request import find_blob_ages
+from icestats_widgets.reading.compute_request import find_blob_ages, find_partition_file_age
 
 OWN = "icestats"
 """The kit's name among the engines: it reads whatever a table has."""
@@ -146,34 +145,33 @@ class Matrix:
             self._rows[row["field_id"]].append(row)
         self._has_commands = any(row["command"] for rows in self._rows.values() for row in rows)
         self._blobs = {} if sketches is None else find_blob_ages(sketches)
-        ages = count_ages(metadata, snapshot)
-        files = [ages[file.snapshot_id].commits for file in metadata.partition_statistics if file.snapshot_id in ages]
-        self._partition_file = min(files, default=None)
+        self._partition_file = find_partition_file_age(metadata, snapshot)
 
-    def find_rows(self, field_id: int | None, kind: str = "", engine: str = "") -> list[dict[str, Any]]:
+    def _rows_of(self, field: Field | None) -> list[dict[str, Any]]:
+        return self._rows.get(None if field is None else field.field_id, [])
+
+    def find_rows(self, field: Field | None, kind: str = "", engine: str = "") -> list[dict[str, Any]]:
         """Return the rows of `schemas.COVERAGE` of a column or the table, of one kind, for one engine; "": all."""
         return [
             row
-            for row in self._rows.get(field_id, ())
+            for row in self._rows_of(field)
             if (not kind or KINDS[kind].has(row)) and (not engine or row["engine"] == engine) and row["uses"]
         ]
 
-    def find(self, kind: str, field_id: int | None, column: str, engine: str) -> Standing:
+    def find(self, kind: str, field: Field | None, engine: str) -> Standing:
         """Return how a kind of statistics of a column stands for an engine, or for all of them.
 
         Parameters
         ----------
         kind : str
             Of `KINDS`.
-        field_id : int or None
-            The column's; None: the table's own.
-        column : str
-            Its name; empty for the table.
+        field : Field or None
+            The column; None: the table's own.
         engine : str
             Empty: whether the table has it, and who ignores it.
         """
-        rows = self.find_rows(field_id, kind)
-        own = self._find_own(kind, field_id, column, [row for row in rows if row["engine"] == OWN])
+        rows = self.find_rows(field, kind)
+        own = self._find_own(kind, field, [row for row in rows if row["engine"] == OWN])
         if not engine:
             others = {row["engine"] for row in rows if row["engine"] != OWN and name_state(row) == "ignored"}
             ignored = () if own.word == "missing" else tuple(name for name in list_engines() if name in others)
@@ -193,16 +191,16 @@ class Matrix:
         is_gap = bool(KINDS[kind].computed) and found.word in ("missing", "behind") and helps
         return Standing(found.word, found.commits_behind, is_gap=is_gap)
 
-    def _find_own(self, kind: str, field_id: int | None, column: str, rows: Sequence[Mapping[str, Any]]) -> Standing:
+    def _find_own(self, kind: str, field: Field | None, rows: Sequence[Mapping[str, Any]]) -> Standing:
         """Return whether the table has a kind of statistics, wherever that is."""
         of = KINDS[kind]
         if kind == "rows":
             return _worst(rows)
         if kind == "partitions":
             return _age(self._partition_file) if rows else Standing("not used")
-        if kind != "manifests" and not (rows if of.level else self._rows.get(field_id)):
+        if kind != "manifests" and not (rows if of.level else self._rows_of(field)):
             return Standing("not used")
-        blob = self._blobs.get((of.blob, column))
+        blob = self._blobs.get((of.blob, "" if field is None else field.name))
         return _age(None if blob is None else blob["commits_behind"])
 
 

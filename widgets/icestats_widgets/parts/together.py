@@ -40,7 +40,6 @@ class TogetherPart(Part):
         )
         self._chosen: tuple[str, str] | None = None
         self._pair: Mapping[str, Any] | None = None
-        self._shown: Any = None
 
     @property
     def is_loading(self) -> bool:
@@ -53,11 +52,10 @@ class TogetherPart(Part):
         if not pairs:
             return []
         pair = next((one for one in pairs if _names(one) == self._chosen), pairs[0])
-        if pair != self._shown:
-            self._shown = self._pair = pair
-            for column, name in zip(self.grid.columns, _names(pair), strict=False):
-                column["title"] = printable(name)
-            self.grid.show(build_pair_rows(pair))
+        self._pair = pair
+        for column, name in zip(self.grid.columns, _names(pair), strict=False):
+            column["title"] = printable(name)
+        self.grid.show(build_pair_rows(pair))
         columns = list(dict.fromkeys(name for one in pairs for name in _names(one)))
         places = {name: place for place, name in enumerate(columns)}
         strengths = {}
@@ -93,23 +91,24 @@ class TogetherPart(Part):
 
     def on_square_choose(self, value: Any) -> None:
         """List the common pairs of values of a cell."""
-        key = str(value.get("key", "")).partition(":")[0] if isinstance(value, dict) else ""
         together = self.state.together
-        if together is not None and key.isdecimal() and int(key) < len(together):
-            self._chosen = _names(together.slice(int(key), 1).to_pylist()[0])
+        number = self.number_of(self.key_of(value).partition(":")[0], "", 0 if together is None else len(together))
+        if number is not None:
+            self._chosen = _names(together.slice(number, 1).to_pylist()[0])
             self.redraw()
 
     def _ask(self, key: str, _: Seen) -> None:
         """Ask for a pair of values: both columns get a clause."""
-        pair, number = self._pair, int(key[1:]) if key[1:].isdecimal() else -1
-        if pair is None or not 0 <= number < len(pair["common_pairs"]):
+        pair = self._pair
+        number = None if pair is None else self.number_of(key, "p", len(pair["common_pairs"]))
+        if pair is None or number is None:
             return
         values = pair["common_pairs"][number]
         for side in ("first", "second"):
             field, text = self.state.table.schema.find(pair[side]), values[side]
             if text is None or item_type_of(field.type) is not None:
                 typed = None if text is None else item_value(field.type, to_item(field.type, text))
-                add_clause(self.state, f"together:{field.name}", field.name, "=", typed)
+                add_clause(self.state, f"together:{field.name}", field.name, typed)
 
 
 def describe_pair(pair: Mapping[str, Any], *, with_values: bool = True) -> str:

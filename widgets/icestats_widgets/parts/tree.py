@@ -16,8 +16,6 @@ from icestats_widgets.reading.tree.outline import Outline
 from icestats_widgets.reading.tree.tree_blocks import SNAPSHOT, column_titles
 from icestats_widgets.state import TREE_MODES
 
-_SEES = {"tree": "tree", "files": "all files"}
-
 
 class TreePart(Part):
     """Manifests, their files, their columns: sorted, filtered and paged in the kernel."""
@@ -48,8 +46,8 @@ class TreePart(Part):
         elif outline is not None:
             self.grid.selected = [row["key"] for row in self._selected(outline)]
             self.grid.show(outline, "" if outline.row_count else self._empty())
-        modes = [(mode, _SEES[mode]) for mode in TREE_MODES]
-        return [form_block(choice("outline.mode", "show", state.tree_mode, modes)), self.grid.block()]
+        modes = choice("outline.mode", "show", state.tree_mode, list(TREE_MODES.items()))
+        return [form_block(modes), self.grid.block()]
 
     def caption(self) -> str:
         """Return how many rows there are, and what a click does."""

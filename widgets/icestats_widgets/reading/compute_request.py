@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
-from icestats.iceberg.metadata import Field, Schema, parse_count
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
@@ -140,9 +140,7 @@ def request_update(table: Table, sketches: pa.Table | None) -> ComputeRequest | 
     if sketches is None or table.snapshot is None:
         return None
     ages = find_blob_ages(sketches)
-    files = [file.snapshot_id for file in table.metadata.partition_statistics]
-    known = count_ages(table.metadata, table.snapshot)
-    nearest = min((known[one].commits for one in files if one in known), default=None)
+    nearest = find_partition_file_age(table.metadata, table.snapshot)
     if not ages and nearest is None:
         return ComputeRequest()
     manifests = ages.get((MANIFEST_STATISTICS, ""), {"commits_behind": 0})
@@ -153,6 +151,13 @@ def request_update(table: Table, sketches: pa.Table | None) -> ComputeRequest | 
         updates=True,
     )
     return None if request.is_empty else request
+
+
+def find_partition_file_age(metadata: TableMetadata, snapshot: Snapshot | None) -> int | None:
+    """Return how many commits the nearest partition statistics file is behind; None if there is none."""
+    ages = count_ages(metadata, snapshot)
+    files = [file.snapshot_id for file in metadata.partition_statistics]
+    return min((ages[one].commits for one in files if one in ages), default=None)
 
 
 def find_blob_ages(sketches: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:

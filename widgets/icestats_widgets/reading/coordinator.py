@@ -13,16 +13,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
-from icestats.stats.histogram import Histogram, Kind
+from icestats.stats.histogram import Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
 from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.histogram_part import HistogramPart, read_histogram_part
 from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics, read_part, read_selected_part
-from icestats_widgets.reading.selection import Selection, manifest_fields
+from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.snapshot_comparison import age_of, read_comparison
 from icestats_widgets.reading.sparks import read_part_sketches, read_sparks
+from icestats_widgets.reading.state_reader import StateReader
 from icestats_widgets.state import ExplorerState
 
 _COMMON_SHOWN = 12
@@ -36,21 +37,11 @@ _SECONDS_BETWEEN = 0.1
 """Shortest time between progress messages to the browser."""
 
 
-class Coordinator:
-    """The only part that reads: views observe the state, and choices are made there.
-
-    Parameters
-    ----------
-    state : ExplorerState
-        What is shown and chosen.
-    background : Background
-        Where the reading runs.
-    """
+class Coordinator(StateReader):
+    """The only part that reads: views observe the state, and choices are made there."""
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
-        self._state = state
-        self._background = background
-        self._fields: list[dict[str, Any]] = []
+        super().__init__(state, background)
         self._reading_part = threading.Lock()
         self._known_part: tuple[Any, ...] = ()
         self._partitions: tuple[Table, pa.Table] | None = None
@@ -81,9 +72,9 @@ class Coordinator:
         read = partial(table.read, progress=self._tell_progress())
         self._background.run("rollups", read, self._rolled_up, self._not_rolled_up)
         self._read_histogram()
-        self._start("sketches", table.sketches)
-        self._start("together", table.columns_together)
-        self._start("sparks", partial(read_sparks, table, [f for f in table.schema.top_level if f.is_primitive]))
+        self.start("sketches", table.sketches)
+        self.start("together", table.columns_together)
+        self.start("sparks", partial(read_sparks, table, [f for f in table.schema.top_level if f.is_primitive]))
 
     def reload(self) -> None:
         """Open the table anew, and read what it has now."""
@@ -109,10 +100,10 @@ class Coordinator:
 
     def _rolled_up(self, table: Table) -> None:
         self._state.reading = (0, 0)
-        self._start("columns", table.columns)
-        self._start("manifests", table.manifests)
-        self._start("partitions", lambda: drop_statistics(table.partitions()))
-        self._start("coverage", table.coverage)
+        self.start("columns", table.columns)
+        self.start("manifests", table.manifests)
+        self.start("partitions", lambda: drop_statistics(table.partitions()))
+        self.start("coverage", table.coverage)
 
     def _not_rolled_up(self, error: Exception) -> None:
         self._state.reading = (0, 0)
@@ -120,24 +111,14 @@ class Coordinator:
             self._excuse(part, error)
 
     def _read_table(self) -> None:
-        self._fields, self._known_part = [], ()
+        self._known_part = ()
         self._state.asked_part = None
         self.read_overview()
         self.read_rollups()
 
-    def _start(self, part: str, read: Any) -> None:
-        self._state.set_loading(part, loading=True)
-        self._background.run(part, read, partial(self._show, part), partial(self._excuse, part))
-
-    def _show(self, part: str, found: Any) -> None:
-        setattr(self._state, part, found)
-        self._state.set_note(part, None)
-        self._state.set_loading(part, loading=False)
-
     def _excuse(self, part: str, error: Exception) -> None:
         setattr(self._state, part, {} if part == "sparks" else None)
-        self._state.set_note(part, explain_error(error))
-        self._state.set_loading(part, loading=False)
+        super()._excuse(part, error)
 
     def _choose_column(self) -> None:
         # Another column has another range.
@@ -156,14 +137,14 @@ class Coordinator:
         find = None
         if state.selection is not None or row_filter:
             find = partial(self._read_asked_part, state.table, state.selection, row_filter)
-        self._start("histogram", partial(_read_histogram, state.table, *shown, find))
+        self.start("histogram", partial(_read_histogram, state.table, *shown, find))
 
     def _read_part(self) -> None:
         state = self._state
         if state.selection is None:
             self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
         elif state.manifests is not None and state.partitions is not None:
-            self._start("part", partial(self._find_part, state.table, state.selection, state.manifests))
+            self.start("part", partial(read_selected_part, state.table, state.selection))
 
     def _read_asked(self) -> None:
         state = self._state
@@ -173,8 +154,8 @@ class Coordinator:
                 self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
         elif state.manifests is not None and state.partitions is not None:
             read = partial(self._read_asked_part, state.table, selection, row_filter)
-            self._start("asked_part", read)
-            self._start("part_sketches", lambda: read_part_sketches(state.table, read()))
+            self.start("asked_part", read)
+            self.start("part_sketches", lambda: read_part_sketches(state.table, read()))
 
     def _read_asked_part(self, table: Table, selection: Selection | None, row_filter: str) -> SelectedPart:
         """Read a part, once for all who ask for the same one: partitions of a large table take much memory."""
@@ -193,12 +174,7 @@ class Coordinator:
         snapshots = state.table.metadata.snapshots
         chosen = sorted((snapshots[one] for one in state.compared if one in snapshots), key=age_of)
         if len(chosen) == 2:
-            self._start("comparison", partial(read_comparison, state.table, *(one.snapshot_id for one in chosen)))
-
-    def _find_part(self, table: Table, selection: Selection, manifests: Any) -> SelectedPart:
-        if not self._fields:
-            self._fields = manifest_fields(manifests, table.metadata, table.schema)
-        return read_selected_part(table, selection, manifests=manifests, fields=self._fields)
+            self.start("comparison", partial(read_comparison, state.table, *(one.snapshot_id for one in chosen)))
 
 
 def choose_column(table: Table) -> str | None:
@@ -227,19 +203,17 @@ def _read_histogram(
     window: tuple[float, float] | None,
     find_part: Callable[[], SelectedPart] | None,
 ) -> HistogramPart:
-    def read(count: int, how: Kind, where: str | None, how_partial: Literal["refuse", "include"]) -> Histogram:
-        return table.histogram(column, bins=count, kind=how, where=where, partial=how_partial)
-
+    read = partial(table.histogram, column)
     make = partial(read_histogram_part, bins=bins, kind=kind, whole_range=whole_range, window=window)
     part = None if find_part is None else find_part()
     where = None if part is None else _say(table, part)
     if part is not None and where is not None:
         # Without sketches by partition the whole table's is drawn, and said so.
         with suppress(StatisticsMissingError, CallError, UnsupportedError):
-            found = make(partial(read, where=where, how_partial=part.partial))
+            found = make(partial(read, where=where, partial=part.partial))
             common = _read_common(table, column, where, part.partial)
             return replace(found, where=where, holds_more=part.partial == "include", common=common)
-    found = make(partial(read, where=None, how_partial="refuse"))
+    found = make(read)
     found = replace(found, common=_read_common(table, column))
     return found if part is None else replace(found, of_whole=_explain_whole(part))
 

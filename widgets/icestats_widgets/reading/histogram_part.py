@@ -51,7 +51,7 @@ class HistogramPart:
 
 
 def read_histogram_part(
-    read: Callable[[int, Kind], Histogram],
+    read: Callable[..., Histogram],
     *,
     bins: int,
     kind: Kind,
@@ -63,7 +63,7 @@ def read_histogram_part(
     Parameters
     ----------
     read : callable
-        Returns the column's histogram over the whole range, given a number of bins and a kind.
+        Returns the column's histogram over the whole range, given `bins`, about how many, and a `kind`.
     bins : int
         About how many bins to show.
     kind : {"equi-width", "equi-height"}
@@ -73,7 +73,7 @@ def read_histogram_part(
     window : tuple of two float, optional
         Draw this range, given as positions on the axis.
     """
-    plain = read(bins, kind)
+    plain = read(bins=bins, kind=kind)
     if plain.type in ("string", "boolean") or plain.n == 0:
         return HistogramPart(plain, 0.0, 0.0, kind)
     if window is None and not whole_range:
@@ -84,8 +84,8 @@ def read_histogram_part(
     finite = _finite(plain)
     needed = bins * (finite[-1] - finite[0]) / (upper - lower)
     if kind == "equi-width" and needed < MOST_BINS:
-        return cut_histogram(read(math.ceil(needed), "equi-width"), lower, upper, kind)
-    cut = cut_histogram(read(bins, "equi-height"), lower, upper, kind)
+        return cut_histogram(read(bins=math.ceil(needed), kind="equi-width"), lower, upper, kind)
+    cut = cut_histogram(read(bins=bins, kind="equi-height"), lower, upper, kind)
     return replace(cut, window=window)
 
 

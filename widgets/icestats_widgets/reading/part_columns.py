@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.schemas import COLUMNS, PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field, Schema
-from icestats.iceberg.types import has_lengths, parse_type
+from icestats.iceberg.types import has_lengths
+from icestats.iceberg.value_order import find_extreme
 from icestats.stats.rollup_cells import NO_LENGTH, start_row
 
 _WHOLE = "unknown: sketches describe the whole table, or single partitions, not the selected part"
-_LITTLE_ENDIAN = {
-    "int": "<i4", "date": "<i4", "float": "<f4", "double": "<f8",
-    "long": "<i8", "time": "<i8", "timestamp": "<i8", "timestamptz": "<i8",
-    "timestamp_ns": "<i8", "timestamptz_ns": "<i8",
-}  # fmt: skip
 
 
 def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -> pa.Table:
@@ -88,7 +83,7 @@ def _row(
             row[statistic] = pc.sum(values).as_py() or 0
             provenance[statistic] = f"exact: sum over {counted(live_file_count, 'data file')} of the part"
         else:
-            row[statistic] = extreme_value(field.type, values, largest=statistic == "upper_bound")
+            row[statistic] = find_extreme(values, field.type, highest=statistic == "upper_bound")
             provenance[statistic] = f"bound: over {counted(live_file_count, 'data file')} of the part"
     for name in ("ndv", "avg_length", "max_length"):
         row[name] = known.get(f"{name}s", {}).get(field.field_id)
@@ -103,30 +98,3 @@ def _about_ndv(field: Field, known: dict[str, dict[int, Any]]) -> str:
     error, age = (known[name][field.field_id] for name in ("ndv_relative_errors", "ndv_commits_behind"))
     when = f"{counted(age, 'commit')} behind" if age else "this snapshot"
     return f"estimate: the partition's Theta sketch, within {error:.1%} at 95 % confidence, {when}"
-
-
-def extreme_value(type_text: str, values: pa.Array, *, largest: bool) -> bytes | None:
-    r"""Return the smallest or largest of single values of a type, in Iceberg's order; None if there are none.
-
-    Examples
-    --------
-    >>> extreme_value("int", pa.array([b"\xff\xff\xff\xff", b"\x01\x00\x00\x00"]), largest=True).hex()
-    '01000000'
-    """
-    known = values.drop_null()
-    if not len(known):
-        return None
-    name = parse_type(type_text).name
-    layout = _LITTLE_ENDIAN.get(name)
-    if layout is not None:
-        numbers = np.frombuffer(b"".join(known.to_pylist()), layout)
-        place = int(numbers.argmax() if largest else numbers.argmin())
-        found: bytes = known[place].as_py()
-        return found
-    pick = max if largest else min
-    items: list[bytes] = known.to_pylist()
-    return pick(items, key=_signed) if name == "decimal" else pick(items)
-
-
-def _signed(data: bytes) -> int:
-    return int.from_bytes(data, "big", signed=True)

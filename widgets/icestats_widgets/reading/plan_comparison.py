@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
 from icestats.errors import CallError, CatalogError, TableNotFoundError
+from icestats.plan.layout.what_if import Count
+from icestats.plan.pruning.funnel import PlanStep
 from icestats.plan.pruning.plan import Plan
 from icestats.table.table import Table, load
 
 BY_PARTITION = "partition"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What a step of one side keeps; None is unknown, or that there is no such step."""
-
-    total: int | None = None
-    kept: int | None = None
-    kept_bytes: int | None = None
-    kept_rows: int | None = None
-    duration_ms: float | None = None
-    """None for a prediction."""
+FIGURES = ("total", "kept", "kept_bytes", "kept_rows", "duration_ms")
+"""What is compared of a step; a prediction has no duration."""
+Step = PlanStep | Count | None
+"""A step of one side; None where it has no such step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +27,7 @@ class Side:
     """What one of the two reads."""
 
     title: str
-    line: str
-    """The Python that gives it."""
-    steps: Mapping[str, Kept]
+    steps: Mapping[str, PlanStep | Count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +42,32 @@ class PlanComparison:
     statement: str = ""
     """The statement that does what is predicted."""
 
-    def steps(self) -> Iterator[tuple[str, Kept, Kept]]:
+    def steps(self) -> Iterator[tuple[str, Step, Step]]:
         """Yield each step with what it keeps on both sides."""
         one, other = (side.steps for side in self.sides)
         for step in one if len(one) >= len(other) else other:
-            yield step, one.get(step, Kept()), other.get(step, Kept())
+            yield step, one.get(step), other.get(step)
 
     def to_arrow(self) -> pa.Table:
         """Return the steps: `step`, then each figure of the first (`_1`) and of the second (`_2`)."""
         rows = [
             {"step": step}
-            | {f"{name}_{i}": value for i, side in enumerate(both, 1) for name, value in asdict(side).items()}
+            | {f"{name}_{i}": getattr(side, name, None) for i, side in enumerate(both, 1) for name in FIGURES}
             for step, *both in self.steps()
         ]
-        names = [f"{name}_{i}" for i in (1, 2) for name in Kept.__dataclass_fields__]
+        names = [f"{name}_{i}" for i in (1, 2) for name in FIGURES]
         fields = [pa.field(name, pa.float64() if "duration" in name else pa.int64()) for name in names]
         return pa.Table.from_pylist(rows, pa.schema([pa.field("step", pa.string(), nullable=False), *fields]))
 
     def describe(self) -> str:
         """Return the difference in words."""
         one, other = (list(side.steps.values())[-1] for side in self.sides)
-        if astuple(replace(one, total=0, duration_ms=0)) == astuple(replace(other, total=0, duration_ms=0)):
+        if (one.kept, one.kept_bytes, one.kept_rows) == (other.kept, other.kept_bytes, other.kept_rows):
             return f"Both leave the same to read: {', '.join(_told(one))}."
         return f"The second leaves {', '.join(_told(other))} to read, in place of {', '.join(_told(one))}."
 
 
-def _told(kept: Kept) -> list[str]:
+def _told(kept: PlanStep | Count) -> list[str]:
     return [counted(kept.kept, "file"), render_bytes(kept.kept_bytes), counted(kept.kept_rows, "record")]
 
 
@@ -105,10 +97,10 @@ def compare_plans(table: Table, row_filter: str, kind: str, choice: str) -> Plan
     other, title, line = _open_other(table, kind, choice)
     asked = choice if kind == "filter" else row_filter
     sides = (
-        _side(table.plan(row_filter), row_filter if kind == "filter" else _name(table), f"table.plan({row_filter!r})"),
-        _side(other.plan(asked), title, f"{line}.plan({asked!r})"),
+        _side(table.plan(row_filter), row_filter if kind == "filter" else _name(table)),
+        _side(other.plan(asked), title),
     )
-    return PlanComparison(sides, f"({sides[0].line}, {sides[1].line})")
+    return PlanComparison(sides, f"(table.plan({row_filter!r}), {line}.plan({asked!r}))")
 
 
 def _predict(table: Table, row_filter: str, kind: str, choice: str) -> PlanComparison:
@@ -118,11 +110,7 @@ def _predict(table: Table, row_filter: str, kind: str, choice: str) -> PlanCompa
     line = f"table.layout().what_if([{row_filter!r}], {kind}={choice!r})"
     titles = ("now", f"if {found.change}")
     one, other = (
-        Side(
-            title,
-            line,
-            {count.step: Kept(count.total, count.kept, count.kept_bytes, count.kept_rows) for count in counts},
-        )
+        Side(title, {count.step: count for count in counts})
         for title, counts in zip(titles, (comparison.now, comparison.then), strict=True)
     )
     return PlanComparison((one, other), line, found.assumes, found.statement)
@@ -158,10 +146,5 @@ def _name(table: Table) -> str:
     return " ".join([table.name, *pins])
 
 
-def _side(plan: Plan, title: str, line: str) -> Side:
-    steps = {
-        step.step: Kept(step.total, step.kept, step.kept_bytes, step.kept_rows, step.duration_ms)
-        for step in plan.steps
-        if step.unit in ("manifest", "file")
-    }
-    return Side(title, line, steps)
+def _side(plan: Plan, title: str) -> Side:
+    return Side(title, {step.step: step for step in plan.steps if step.unit in ("manifest", "file")})

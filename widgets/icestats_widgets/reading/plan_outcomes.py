@@ -18,7 +18,7 @@ from icestats.iceberg.value_order import rank_values
 from icestats.plan.evaluation.column_metrics import ColumnMetrics
 from icestats.plan.evaluation.explanations import explain
 from icestats.plan.filters.predicates import Predicate, find_predicates
-from icestats.plan.pruning.funnel import StepResult, judge_row_groups
+from icestats.plan.pruning.funnel import judge_row_groups
 from icestats.plan.pruning.plan import Plan
 from icestats.table.table import Table
 
@@ -27,13 +27,14 @@ Numbers = npt.NDArray[np.int64]
 
 def plan_of_manifests(plan: Plan) -> dict[str, str | None]:
     """Return for each manifest of data with live files, by its path, the step that skips it; None for a kept one."""
-    found = _skipped_at(plan.funnel.by_manifest, plan.funnel.manifests.num_rows)
-    return dict(zip(plan.funnel.manifests["manifest_path"].to_pylist(), found, strict=True))
-
-
-def plan_of_files(plan: Plan) -> list[str | None]:
-    """Return for each row of `plan.funnel.files` the step that skips it; None for a kept one."""
-    return _skipped_at(plan.funnel.by_file, plan.funnel.files.num_rows)
+    paths, results = plan.funnel.manifests["manifest_path"].to_pylist(), plan.funnel.by_manifest
+    steps: list[str | None] = [None, *(result.step.step for result in results)]
+    places = np.zeros(len(paths), np.int64)
+    for number, result in reversed(list(enumerate(results, 1))):
+        is_kept = np.zeros(len(paths), np.bool_)
+        is_kept[result.kept] = True
+        places[~is_kept] = number
+    return {path: steps[place] for path, place in zip(paths, places.tolist(), strict=True)}
 
 
 def plan_of_partitions(plan: Plan, partitions: pa.Table) -> list[str | None]:
@@ -127,37 +128,20 @@ def _value(metrics: ColumnMetrics, bound: Any) -> Any:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group of a data file, and whether a scan with the filter reads it."""
+def read_row_groups(table: Table, plan: Plan, row: int) -> list[dict[str, Any]]:
+    """Read the footer of a row of `plan.funnel.files`, and judge each of its row groups by the plan's filter.
 
-    number: int
-    row_count: int
-    size_bytes: int
-    is_kept: bool
-    reason: str
-
-
-def read_row_groups(table: Table, plan: Plan, row: int) -> list[RowGroup]:
-    """Read the footer of a row of `plan.funnel.files`, and judge each of its row groups by the plan's filter."""
+    Returns
+    -------
+    list of dict
+        `row_group`, `row_count` and `size_bytes` as of `Table.row_groups`; `is_kept`, and the `reason`.
+    """
     fields = table.schema.select(plan.bound.field_ids)
     file = join_paths(plan.funnel.files.slice(row, 1))
     groups = table.row_groups(file, columns=[field.name for field in fields])
     (judgement,) = judge_row_groups(plan.bound, groups, fields, time.perf_counter(), 0).judgements
-    return [
-        RowGroup(
-            one["row_group"], one["row_count"], one["size_bytes"], bool(judgement.evaluation.kept[place]),
-            explain(judgement.evaluation, place).sentence,
-        )
-        for place, one in enumerate(groups.select(["row_group", "row_count", "size_bytes"]).to_pylist())
-    ]  # fmt: skip
-
-
-def _skipped_at(results: Sequence[StepResult], count: int) -> list[str | None]:
-    steps: list[str | None] = [None, *(result.step.step for result in results)]
-    places = np.zeros(count, np.int64)
-    for number, result in reversed(list(enumerate(results, 1))):
-        is_kept = np.zeros(count, np.bool_)
-        is_kept[result.kept] = True
-        places[~is_kept] = number
-    return [steps[place] for place in places.tolist()]
+    found: list[dict[str, Any]] = groups.select(["row_group", "row_count", "size_bytes"]).to_pylist()
+    for place, one in enumerate(found):
+        one["is_kept"] = bool(judgement.evaluation.kept[place])
+        one["reason"] = explain(judgement.evaluation, place).sentence
+    return found

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from icestats.estimation.sources import SOURCES
 from icestats.plan.pruning.plan import PlanOutlook
 from icestats.table.table import Table
-from icestats_widgets.reading.background import Background, explain_error
+from icestats_widgets.reading.background import Background
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, effective_filter
 from icestats_widgets.reading.filters.filter_check import check_filter
 from icestats_widgets.reading.filters.filter_values import suggest_filters
+from icestats_widgets.reading.state_reader import StateReader
 from icestats_widgets.state import ExplorerState
 
 _logger = logging.getLogger(__name__)
@@ -22,23 +23,12 @@ MOST_FILES = 100_000
 """For a larger table, the statistics of each file are read only on request."""
 
 
-class QuestionCoordinator:
-    """Follows what is asked, and puts the plan, the estimates and the layout into the state.
-
-    Parameters
-    ----------
-    state : ExplorerState
-        What is shown and chosen.
-    background : Background
-        Where the work runs.
-    """
+class QuestionCoordinator(StateReader):
+    """Follows what is asked, and puts the plan, the estimates and the layout into the state."""
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
-        self._state = state
-        self._background = background
-        self._lock = threading.Lock()
-        self._next: Callable[[], None] | None = None
-        self._is_answering = False
+        super().__init__(state, background)
+        self._one_at_a_time = threading.Lock()
         state.observe(lambda _: self._forget(), ["row_filter", "clauses", "selection"])
         state.observe(lambda _: self.ask(), ["row_filter", "clauses", "selection", "table"])
         state.observe(lambda _: setattr(state, "workload", None), "table")
@@ -50,14 +40,14 @@ class QuestionCoordinator:
         state = self._state
         row_filter, manifest_paths, table = effective_filter(state), asked_manifests(state), state.table
         if row_filter is None:
-            self._answer(self._clear)
+            self._answer([("plan", lambda: None), ("estimates", lambda: None)])
             return
         for part in ("plan", "estimates"):
             state.set_loading(part, loading=True)
         self._foresee(table, row_filter, manifest_paths)
         plan = partial(table.plan, row_filter, manifest_paths=manifest_paths)
         estimate = partial(table.estimate, row_filter, sources=affordable_sources(state))
-        self._answer(partial(self._answer_both, plan, estimate))
+        self._answer([("plan", plan), ("estimates", estimate)])
 
     def _foresee(self, table: Table, row_filter: str, manifest_paths: tuple[str, ...] | None) -> None:
         # Not in the queue of plans: the manifests of a large table are read for seconds, while a person types on.
@@ -78,32 +68,23 @@ class QuestionCoordinator:
         """Measure the layout of the table, which reads the statistics of every file."""
         self.start("layout_report", self._state.table.layout)
 
-    def start(self, part: str, work: Callable[[], Any]) -> None:
-        """Read what belongs to a trait of the state, and put it there; what fails leaves what is there, with a note."""
-        self._state.set_loading(part, loading=True)
-        self._background.run(part, work, partial(self._show, part), partial(self._excuse, part))
+    def _answer(self, questions: Sequence[tuple[str, Callable[[], Any]]]) -> None:
+        work = partial(self._answer_all, questions)
+        self._background.run("question", work, lambda _: None, lambda _: None)
 
-    def _answer(self, answer: Callable[[], None]) -> None:
+    def _answer_all(self, questions: Sequence[tuple[str, Callable[[], Any]]]) -> None:
         # Work that nobody waits for any more would take the processors from the answer that is waited for.
-        with self._lock:
-            self._next = answer
-            if self._is_answering:
-                return
-            self._is_answering = True
-        self._background.run("question", self._answer_all, lambda _: None, lambda _: None)
-
-    def _answer_all(self) -> None:
-        try:
-            while True:
-                with self._lock:
-                    answer, self._next = self._next, None
-                    self._is_answering = answer is not None
-                if answer is None:
+        with self._one_at_a_time:
+            for part, work in questions:
+                if not self._background.deliver_part(lambda: None):
                     return
-                answer()
-        except BaseException:
-            self._is_answering = False
-            raise
+                try:
+                    delivery = partial(self._show, part, work())
+                except Exception as error:
+                    _logger.debug("%s failed", part, exc_info=True)
+                    self._background.deliver_part(self._drop_other)
+                    delivery = partial(self._excuse, part, error)
+                self._background.deliver_part(delivery)
 
     def _drop_other(self) -> None:
         # A plan of another snapshot says nothing of this one.
@@ -111,27 +92,6 @@ class QuestionCoordinator:
         snapshot_id = None if state.table.snapshot is None else state.table.snapshot.snapshot_id
         if state.plan is not None and state.plan.snapshot_id != snapshot_id:
             state.plan = state.estimates = None
-
-    def _answer_both(self, plan: Callable[[], Any], estimate: Callable[[], Any]) -> None:
-        for part, work in (("plan", plan), ("estimates", estimate)):
-            try:
-                found = work()
-            except Exception as error:
-                _logger.debug("%s failed", part, exc_info=True)
-                self._deliver(self._drop_other)
-                self._deliver(partial(self._excuse, part, error))
-            else:
-                self._deliver(partial(self._show, part, found))
-            if self._next is not None:
-                return
-
-    def _deliver(self, deliver: Callable[[], None]) -> None:
-        if self._next is None:
-            self._background.deliver_part(deliver)
-
-    def _clear(self) -> None:
-        for part in ("plan", "estimates"):
-            self._deliver(partial(self._show, part, None))
 
     def _forget(self) -> None:
         # Estimates from before a commit are compared with those of the same filter only.
@@ -151,15 +111,6 @@ class QuestionCoordinator:
         if state.columns is not None:
             ideas = suggest_filters(state.columns, state.table.schema)
             state.ideas = [idea for idea in ideas if check_filter(idea, state.table).fits]
-
-    def _show(self, part: str, found: Any) -> None:
-        setattr(self._state, part, found)
-        self._state.set_note(part, None)
-        self._state.set_loading(part, loading=False)
-
-    def _excuse(self, part: str, error: Exception) -> None:
-        self._state.set_note(part, explain_error(error))
-        self._state.set_loading(part, loading=False)
 
 
 def is_small(state: ExplorerState) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from icestats.plan.evaluation.partition_projection import judge_partitions
 from icestats.table.table import Table
 from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.part_columns import build_part_columns
-from icestats_widgets.reading.selection import Selection, manifest_fields, manifest_mask
+from icestats_widgets.reading.selection import Selection, may_hold
 
 _SUMS = {
     "data_record_count": ("data", "record_count"),
@@ -101,10 +101,7 @@ def read_part(
             partitions = drop_statistics(table.partitions())
         whole = _part(None, frozenset(), partitions, table.partitions, table.schema)
         return narrow_part(table, replace(whole, build_columns=table.columns), row_filter)
-    manifests = table.manifests()
-    fields = manifest_fields(manifests, table.metadata, table.schema)
-    part = read_selected_part(table, selection, manifests=manifests, fields=fields)
-    return narrow_part(table, part, row_filter)
+    return narrow_part(table, read_selected_part(table, selection), row_filter)
 
 
 def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPart:
@@ -144,13 +141,7 @@ def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPa
     return replace(found, row_filter=row_filter, is_narrowed=True, holds_more=holds_more, where=where)
 
 
-def read_selected_part(
-    table: Table,
-    selection: Selection,
-    *,
-    manifests: pa.Table,
-    fields: Sequence[Mapping[str, Any]],
-) -> SelectedPart:
+def read_selected_part(table: Table, selection: Selection) -> SelectedPart:
     """Read what a selection contains.
 
     Parameters
@@ -159,12 +150,9 @@ def read_selected_part(
         The table; reads the entries of selected manifests.
     selection : Selection
         What is selected.
-    manifests : pyarrow.Table
-        `schemas.MANIFESTS`.
-    fields : sequence of mapping
-        `manifest_fields` of the manifests.
     """
-    is_marked = manifest_mask(manifests, fields, selection)
+    manifests = table.manifests()
+    is_marked = may_hold(manifests, selection, table.metadata, table.schema)
     marked = manifests.filter(pa.array(is_marked, pa.bool_()))
     paths = frozenset(marked["manifest_path"].to_pylist())
     if selection.ranges:

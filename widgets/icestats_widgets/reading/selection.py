@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -98,40 +98,33 @@ class Selection:
         return ", ".join(one.text for one in self.ranges if _row_filter(one, schema) is None)
 
 
-def manifest_fields(manifest_files: pa.Table, metadata: TableMetadata, schema: Schema) -> list[dict[str, Any]]:
-    """Return the ranges of each manifest's partition fields, by name: lower, upper, whether it has nulls.
+def may_hold(manifest_files: pa.Table, selection: Selection, metadata: TableMetadata, schema: Schema) -> list[bool]:
+    """Return which manifests may hold files of the selection, according to the manifest list.
 
     Parameters
     ----------
     manifest_files : pyarrow.Table
         `schemas.MANIFEST_FILES`.
+    selection : Selection
+        What is selected.
     metadata : TableMetadata
         The partition specs.
     schema : Schema
         Gives the types of the partition fields.
     """
-    typed = {
-        spec_id: [(field.name, partition_field_type(field, schema)) for field in spec.fields]
-        for spec_id, spec in metadata.specs.items()
-    }
-    found = []
-    for row in manifest_files.select(["partition_spec_id", "partitions"]).to_pylist():
-        fields = typed.get(row["partition_spec_id"], [])
-        summaries = zip(fields, row["partitions"] or (), strict=False)
-        found.append({name: _summary(kind, summary) for (name, kind), summary in summaries})
-    return found
-
-
-def manifest_mask(manifest_files: pa.Table, fields: Sequence[Mapping[str, Any]], selection: Selection) -> list[bool]:
-    """Return which manifests may hold files of the selection, according to the manifest list."""
     if not selection.ranges:
         wanted = set(selection.manifest_paths)
         return [path in wanted for path in manifest_files["manifest_path"].to_pylist()]
-    spec_ids = manifest_files["partition_spec_id"].to_pylist()
-    return [
-        spec_id == selection.spec_id and all(_may_hold(known.get(one.name), one) for one in selection.ranges)
-        for spec_id, known in zip(spec_ids, fields, strict=True)
-    ]
+    spec = metadata.specs.get(-1 if selection.spec_id is None else selection.spec_id)
+    fields = {} if spec is None else {field.name: (place, field) for place, field in enumerate(spec.fields)}
+    asked = [(one, *fields[one.name]) for one in selection.ranges if one.name in fields]
+    typed = [(one, place, partition_field_type(field, schema)) for one, place, field in asked]
+    found = []
+    for row in manifest_files.select(["partition_spec_id", "partitions"]).to_pylist():
+        known = row["partitions"] or ()
+        bounds = ((one, _summary(kind, known[place])) for one, place, kind in typed if place < len(known))
+        found.append(row["partition_spec_id"] == selection.spec_id and all(_has_some(*pair) for pair in bounds))
+    return found
 
 
 def _summary(kind: str | None, summary: Mapping[str, Any]) -> tuple[Any, Any, bool] | None:
@@ -146,7 +139,7 @@ def _summary(kind: str | None, summary: Mapping[str, Any]) -> tuple[Any, Any, bo
     return ends[0], ends[1], summary["contains_null"]
 
 
-def _may_hold(known: tuple[Any, Any, bool] | None, wanted: FieldRange) -> bool:
+def _has_some(wanted: FieldRange, known: tuple[Any, Any, bool] | None) -> bool:
     if known is None:
         return True
     lower, upper, has_null = known

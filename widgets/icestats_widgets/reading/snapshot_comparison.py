@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from icestats.iceberg.metadata import Snapshot
-from icestats.iceberg.partition_columns import partition_field_type
 from icestats.table.table import Table
+from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.selected_part import drop_statistics
-from icestats_widgets.reading.tree.tree_blocks import partition_text
 
 COUNTS = {
     "rows": "data_record_count",
@@ -99,27 +97,21 @@ _State = tuple[str, _Counts, int | None]
 """A partition's text, its counts, and the snapshot that changed it last."""
 
 
-def _read_partitions(table: Table, snapshot_id: int) -> dict[tuple[Any, ...], _State]:
+def _read_partitions(table: Table, snapshot_id: int) -> dict[tuple[int, str], _State]:
     at = Table(table._source, snapshot_id)
-    fields = {
-        spec_id: [(field, partition_field_type(field, at.schema)) for field in spec.fields if field.transform != "void"]
-        for spec_id, spec in table.metadata.specs.items()
-    }
+    names = PartitionNames(table.metadata, at.schema)
     found = {}
     for row in drop_statistics(at.partitions()).to_pylist():
-        known: Mapping[str, Any] = row["partition"]
-        of = fields.get(row["spec_id"], [])
-        text = partition_text(known, of) or "the whole table"
+        text = names.text(row["partition"], row["spec_id"]) or "the whole table"
         counts = tuple(row[name] for name in COUNTS.values())
-        key = (row["spec_id"], *(repr(known.get(field.name)) for field, _ in of))
-        found[key] = (text, counts, row["last_updated_snapshot_id"])
+        found[row["spec_id"], repr(row["partition"])] = (text, counts, row["last_updated_snapshot_id"])
     return found
 
 
 _ABSENT: _State = ("", _NONE, None)
 
 
-def _sum(partitions: Mapping[tuple[Any, ...], _State]) -> _Counts:
+def _sum(partitions: Mapping[tuple[int, str], _State]) -> _Counts:
     return tuple(sum(counts) for counts in zip(*(state[1] for state in partitions.values()), strict=True)) or _NONE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,8 +13,7 @@ from icestats.answers.text import counted
 from icestats.errors import CallError, FilterError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.read.puffin.committed_partitions import MergedSketches
-from icestats.stats.histogram import Histogram, Kind, build_histogram
-from icestats.stats.kll import KllSketch
+from icestats.stats.histogram import Histogram, build_histogram
 from icestats.table.table import Table
 from icestats_widgets.drawing.axis import brief_label
 from icestats_widgets.reading.histogram_part import read_histogram_part
@@ -59,12 +58,9 @@ def read_sparks(table: Table, columns: Sequence[Field]) -> dict[str, Spark]:
     found = {}
     for column in columns:
         try:
-            part = read_histogram_part(
-                partial(_read, table, column.name), bins=BINS, kind="equi-width", whole_range=False
-            )
+            spark = read_spark(partial(table.histogram, column.name))
         except (StatisticsMissingError, CallError):
             continue
-        spark = build_spark(part.histogram)
         if spark is not None:
             found[column.name] = spark
     return found
@@ -115,9 +111,8 @@ def read_part_sketches(table: Table, part: SelectedPart) -> PartSketches:
             continue
         ndvs[column.name] = (found.ndv, _explain(found))
         if found.kll is not None:
-            of = partial(_build, found.kll, column)
-            drawn = read_histogram_part(of, bins=BINS, kind="equi-width", whole_range=False)
-            if (spark := build_spark(drawn.histogram)) is not None:
+            read = partial(build_histogram, found.kll, column=column.name, type_text=column.type)
+            if (spark := read_spark(read)) is not None:
                 sparks[column.name] = spark
     return PartSketches(part, sparks, ndvs)
 
@@ -128,12 +123,9 @@ def _explain(found: MergedSketches) -> str:
     return f"estimate: Theta of {counted(found.partition_count, 'partition')}, {how}, {when}"
 
 
-def _build(sketch: KllSketch, column: Field, bins: int, kind: Kind) -> Histogram:
-    return build_histogram(sketch, column=column.name, type_text=column.type, bins=bins, kind=kind)
-
-
-def build_spark(histogram: Histogram) -> Spark | None:
-    """Build the small histogram; None if there are no values to show."""
+def read_spark(read: Callable[..., Histogram]) -> Spark | None:
+    """Read a small histogram, as `read_histogram_part` does; None if there are no values to show."""
+    histogram = read_histogram_part(read, bins=BINS, kind="equi-width", whole_range=False).histogram
     highest = max(histogram.counts, default=0)
     if not highest or 0.5 not in histogram.quantiles:
         return None
@@ -141,7 +133,3 @@ def build_spark(histogram: Histogram) -> Spark | None:
     heights = tuple(round(count / highest, 3) for count in histogram.counts)
     source = histogram.source.upper()
     return Spark(heights, edges[0], edges[1], edges[2], histogram.rank_error, source, histogram.quantiles)
-
-
-def _read(table: Table, column: str, bins: int, kind: object) -> Histogram:
-    return table.histogram(column, bins=bins, kind="equi-height" if kind == "equi-height" else "equi-width")

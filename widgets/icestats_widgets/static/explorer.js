@@ -520,14 +520,21 @@ function useRedraw() {
     _2((count) => count + 1, 0)[1]
   );
 }
-function useTrait(name) {
+function useTraits(names) {
   const { model } = useLink();
   const redraw = useRedraw();
   F2(() => {
-    model.on(`change:${name}`, redraw);
-    return () => model.off(`change:${name}`, redraw);
-  }, [model, name]);
-  return model.get(name);
+    for (const name of names) model.on(`change:${name}`, redraw);
+    return () => names.forEach((name) => model.off(`change:${name}`, redraw));
+  }, [model, names.join(" ")]);
+  return (name) => model.get(name);
+}
+var useTrait = (name) => useTraits([name])(name);
+function useWatchedLink() {
+  const link = useLink();
+  const redraw = useRedraw();
+  A2(() => link.watch(redraw), [link]);
+  return link;
 }
 function useAct() {
   const link = useLink();
@@ -535,22 +542,15 @@ function useAct() {
   return (action, value) => link.act(action.includes(".") ? action : `${part}.${action}`, value);
 }
 function useOwned(told) {
-  const link = useLink();
-  const redraw = useRedraw();
+  const link = useWatchedLink();
   const [own, setOwn] = d2(
     /** @type {{ value: T, number: number } | null} */
     null
   );
-  A2(() => link.watch(redraw), [link]);
   const isOwn = own !== null && own.number > link.heard;
   return [isOwn ? own.value : told, (value, number) => setOwn({ value, number })];
 }
-function useMood() {
-  const link = useLink();
-  const redraw = useRedraw();
-  A2(() => link.watch(redraw), [link]);
-  return link.mood;
-}
+var useMood = () => useWatchedLink().mood;
 function useMessages(listen) {
   const link = useLink();
   const latest = T2(listen);
@@ -732,8 +732,7 @@ function standAlone(svg, place) {
   const style = getComputedStyle(place);
   const whole = svg.replace(VARIABLE, (text, name) => style.getPropertyValue(name).trim() || text);
   const back = style.getPropertyValue("--icestats-back").trim() || "#ffffff";
-  const named = /^<svg[^>]*xmlns=/.test(whole) ? whole : whole.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
-  return named.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${back}"/>`);
+  return whole.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${back}"/>`);
 }
 function saveSvg(svg, place, name) {
   save(fileName(name, "svg"), new Blob([standAlone(svg, place)], { type: "image/svg+xml" }));
@@ -753,7 +752,6 @@ function FigureTools({ block, act, canvas, isZooming, setZooming }) {
   const { svg, name = block.id } = block;
   const save2 = (saveAs) => () => canvas.current && void saveAs(svg, canvas.current, name);
   return m2`<figcaption>
-    ${block.caption && m2`<span class="icestats-quiet">${block.caption}</span>`}
     <span class="icestats-tools">
       ${block.typed && m2`<${TypedRange} typed=${block.typed} label=${block.label} act=${act} />`}
       ${typeof block.log === "boolean" && m2`<${LogSwitch} log=${block.log} act=${act} />`}
@@ -908,7 +906,7 @@ function Figure({ block }) {
   const dragged = pointer.drag ?? sent;
   return m2`<figure class=${`icestats-drawing${isZooming ? " is-zooming" : ""}${marks ? " is-markable" : ""}`} aria-label=${block.label}>
     <div ref=${canvas} class="icestats-canvas" data-figure=${name} role="group" aria-label=${block.label} ...${pointer.handlers}
-      style=${block.height && { minHeight: `${block.height}px` }} onDblClick=${() => block.zoomed && act("reset")}
+      onDblClick=${() => block.zoomed && act("reset")}
       onKeyDown=${onKeyDown} onFocusIn=${onFocusIn} onFocusOut=${() => setTip(null)}></div>
     ${dragged && m2`<${DragBox} drag=${dragged} scale=${picture.scale()} />`}
     ${tip && m2`<${TipBox} tip=${tip} within=${canvas.current?.clientWidth ?? 0} />`}
@@ -1152,33 +1150,32 @@ function Choice(props) {
   const length = options.reduce((sum, { text }) => sum + text.length, 0);
   return options.length <= MOST_SEGMENTS && length <= LONGEST_SEGMENTS ? Segments(props) : Select(props);
 }
-function Select({ field: { options = [], label, disabled, about }, value, change }) {
+function Select({ field: { options = [], label, about }, value, change }) {
   return m2`<label class="icestats-field" title=${about}>
     <${Label} text=${label} />
-    <select class="icestats-input" disabled=${disabled} onChange=${(event) => change(event.target.value)}>
+    <select class="icestats-input" onChange=${(event) => change(event.target.value)}>
       ${options.map((option) => m2`<option value=${option.value} selected=${option.value === value}>${option.text}</option>`)}
     </select>
   </label>`;
 }
-function Segments({ field: { options = [], label, disabled, about, name }, value, change }) {
+function Segments({ field: { options = [], label, about, name }, value, change }) {
   const group = `icestats-${j2(PartContext)}-${name}`;
   return m2`<div class="icestats-field" role="radiogroup" aria-label=${label} title=${about}>
     <${Label} text=${label} />
     <span class="icestats-segments">
       ${options.map((option) => {
     const isOn = option.value === value;
-    return m2`<label key=${option.value} title=${option.about} class=${isOn ? "is-on" : ""}>
-          <input type="radio" name=${group} value=${option.value} checked=${isOn} disabled=${disabled}
-            onChange=${() => change(option.value)} />
+    return m2`<label key=${option.value} class=${isOn ? "is-on" : ""}>
+          <input type="radio" name=${group} value=${option.value} checked=${isOn} onChange=${() => change(option.value)} />
           ${option.text}
         </label>`;
   })}
     </span>
   </div>`;
 }
-function Toggle({ field: { label, disabled, about }, value, change }) {
+function Toggle({ field: { label, about }, value, change }) {
   return m2`<label class="icestats-check" title=${about}>
-    <input type="checkbox" checked=${Boolean(value)} disabled=${disabled} onChange=${() => change(!value)} />
+    <input type="checkbox" checked=${Boolean(value)} onChange=${() => change(!value)} />
     ${label}
   </label>`;
 }
@@ -1204,7 +1201,7 @@ function Typed({ field, value, change, hold }) {
   return m2`<label class="icestats-field" title=${field.about}>
     <${Label} text=${field.label} />
     <input class="icestats-input" type=${field.is} value=${value ?? ""} min=${field.least} max=${field.most}
-      disabled=${field.disabled} onKeyDown=${onKey} onInput=${onInput} />
+      onKeyDown=${onKey} onInput=${onInput} />
   </label>`;
 }
 function Button({ field }) {
@@ -1213,13 +1210,18 @@ function Button({ field }) {
   return m2`<button type="button" class=${`icestats-button is-${field.tone || "plain"}`} disabled=${field.disabled}
     title=${field.about} onClick=${press}>${field.label}</button>`;
 }
-function Progress({ field: { value, most = 1, label, about } }) {
-  return m2`<label class="icestats-field" title=${about}>
+function Progress({ field: { value, most = 1, label } }) {
+  return m2`<label class="icestats-field">
     <progress value=${value ?? void 0} max=${most} aria-label=${label}></progress>
     <span>${label}</span>
   </label>`;
 }
-function Many({ field: { options = [], label, about, disabled }, value, change }) {
+function Checks({ options, chosen, change }) {
+  const toggle = (one) => change(options.map(({ value }) => value).filter((other) => other === one !== chosen.includes(other)));
+  return options.map(({ value, text, about }) => m2`<label key=${value} title=${about}>
+    <input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /> ${text}</label>`);
+}
+function Many({ field: { options = [], label }, value, change }) {
   const [anchor, setAnchor] = d2(
     /** @type {DOMRect | null} */
     null
@@ -1229,11 +1231,10 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
     value ?? []
   );
   const all = options.map((option) => option.value);
-  const toggle = (one) => change(all.filter((other) => other === one !== chosen.includes(other)));
   const open = (event) => setAnchor(event.currentTarget.getBoundingClientRect());
-  return m2`<div class="icestats-field" title=${about}>
+  return m2`<div class="icestats-field">
     <${Label} text=${label} />
-    <button type="button" class="icestats-button is-plain" disabled=${disabled} aria-haspopup="dialog" onClick=${open}>
+    <button type="button" class="icestats-button is-plain" aria-haspopup="dialog" onClick=${open}>
       ${chosen.length === all.length ? "all" : `${chosen.length} of ${all.length}`} ▾
     </button>
     ${anchor && m2`<${Popover} anchor=${anchor} label=${label} close=${() => setAnchor(null)}>
@@ -1242,72 +1243,10 @@ function Many({ field: { options = [], label, about, disabled }, value, change }
           <button type="button" class="icestats-tool" onClick=${() => change(all)}>All</button>
           <button type="button" class="icestats-tool" onClick=${() => change([])}>None</button>
         </span>
-        ${options.map((option) => m2`<label key=${option.value} title=${option.about}>
-          <input type="checkbox" checked=${chosen.includes(option.value)} onChange=${() => toggle(option.value)} />
-          ${option.text}
-        </label>`)}
+        <${Checks} options=${options} chosen=${chosen} change=${change} />
       </div>
     <//>`}
   </div>`;
-}
-
-// src/grid_head.js
-var LEAST_PIXELS = 40;
-var STEP_PIXELS = 16;
-function GridHead({ columns, sort, resize, press }) {
-  const line = T2(
-    /** @type {HTMLElement | null} */
-    null
-  );
-  const [active, setActive] = d2(0);
-  const stop = Math.min(active, columns.length - 1);
-  const pixels = (head) => (
-    /** @type {HTMLElement} */
-    head.offsetWidth
-  );
-  const onKey = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const heads = line.current?.children;
-    if (!step || !heads) return;
-    event.preventDefault();
-    if (event.altKey) return resize(columns[stop].column.name, Math.max(LEAST_PIXELS, pixels(heads[stop]) + step * STEP_PIXELS));
-    const next = Math.max(0, Math.min(columns.length - 1, stop + step));
-    setActive(next);
-    heads[next].querySelector("button")?.focus();
-  };
-  const onGrip = (event, name) => {
-    event.preventDefault();
-    const grip = (
-      /** @type {HTMLElement} */
-      event.currentTarget
-    );
-    const start = pixels(
-      /** @type {Element} */
-      grip.parentElement
-    ) - event.clientX;
-    grip.setPointerCapture(event.pointerId);
-    grip.onpointermove = (move) => resize(name, Math.max(LEAST_PIXELS, start + move.clientX));
-    grip.onpointerup = grip.onpointercancel = () => grip.onpointermove = null;
-  };
-  return m2`<div role="rowgroup" class="icestats-thead"><div role="row" class="icestats-tr-head" ref=${line} onKeyDown=${onKey}>
-    ${columns.map(({ column }, place) => {
-    const order = sort?.column === column.name ? sort.descending ? "descending" : "ascending" : "none";
-    return m2`<div key=${column.name} role="columnheader" class=${`icestats-th${column.align === "end" ? " is-end" : ""}`}
-        aria-sort=${column.sortable === false ? void 0 : order} title=${column.about || column.title}>
-        <button type="button" tabindex=${place === stop ? 0 : -1} aria-disabled=${column.sortable === false ? "true" : void 0}
-          onFocus=${() => setActive(place)} onClick=${() => column.sortable !== false && press(column.name)}>${column.title}
-          ${order !== "none" && m2`<span aria-hidden="true">${order === "descending" ? " ▾" : " ▴"}</span>`}</button>
-        <span class="icestats-grip" aria-hidden="true" onPointerDown=${(event) => onGrip(event, column.name)}></span>
-      </div>`;
-  })}</div></div>`;
-}
-function ColumnChooser({ columns, shown, choose }) {
-  const toggle = (name) => {
-    const names = columns.map((column) => column.name).filter((one) => one === name !== shown.includes(one));
-    if (names.length) choose(names);
-  };
-  return m2`<div class="icestats-checks">${columns.map((column) => m2`<label key=${column.name} title=${column.about}>
-    <input type="checkbox" checked=${shown.includes(column.name)} onChange=${() => toggle(column.name)} /> ${column.title}</label>`)}</div>`;
 }
 
 // src/grid_bars.js
@@ -1342,6 +1281,8 @@ function GridFoot({ block, rowCount, act, copyText: copyText2, columns }) {
   );
   const count = rowCount ? `${rowCount.toLocaleString("en")} ${rowCount === 1 ? "row" : "rows"}` : "";
   const open = (event) => setAnchor(event.currentTarget.getBoundingClientRect());
+  const options = block.columns.map(({ name, title, about }) => ({ value: name, text: title, about }));
+  const choose = (names) => names.length && columns.choose(names);
   return m2`<div class="icestats-grid-foot">
     <span class="icestats-note" role="status">${block.note || count}</span>
     <span class="icestats-tools">
@@ -1350,7 +1291,7 @@ function GridFoot({ block, rowCount, act, copyText: copyText2, columns }) {
       <${Tool} label="Save all rows as CSV" press=${() => act("csv", {})}>CSV<//>
     </span>
     ${anchor && m2`<${Popover} anchor=${anchor} label="Columns" close=${() => setAnchor(null)}>
-      <${ColumnChooser} columns=${block.columns} shown=${columns.shown} choose=${columns.choose} />
+      <div class="icestats-checks"><${Checks} options=${options} chosen=${columns.shown} change=${choose} /></div>
     <//>`}
   </div>`;
 }
@@ -1405,7 +1346,7 @@ function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
   </div>`;
 }
 function GridRow({ row, isPending, number, top, height, columns, isTree, isSelected, isActive, isCard, cut }) {
-  const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : kindClass(row?.k)}`;
+  const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : ""}`;
   return m2`<div role="row" class=${name} data-row=${number} tabindex=${isActive ? 0 : -1} aria-rowindex=${number + 2}
     aria-selected=${row ? String(isSelected) : void 0} aria-level=${isTree && row ? (row.depth ?? 0) + 1 : void 0}
     aria-expanded=${isTree && row?.open !== void 0 ? String(row.open) : void 0}
@@ -1464,6 +1405,57 @@ function useColumns({ columns, rows }, act, room) {
     choose: (names) => (setChosen(true), setShown(names, act("columns", { names }))),
     resize: (name, pixels) => setWidths({ ...widths, [name]: pixels })
   };
+}
+
+// src/grid_head.js
+var LEAST_PIXELS = 40;
+var STEP_PIXELS = 16;
+function GridHead({ columns, sort, resize, press }) {
+  const line = T2(
+    /** @type {HTMLElement | null} */
+    null
+  );
+  const [active, setActive] = d2(0);
+  const stop = Math.min(active, columns.length - 1);
+  const pixels = (head) => (
+    /** @type {HTMLElement} */
+    head.offsetWidth
+  );
+  const onKey = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const heads = line.current?.children;
+    if (!step || !heads) return;
+    event.preventDefault();
+    if (event.altKey) return resize(columns[stop].column.name, Math.max(LEAST_PIXELS, pixels(heads[stop]) + step * STEP_PIXELS));
+    const next = Math.max(0, Math.min(columns.length - 1, stop + step));
+    setActive(next);
+    heads[next].querySelector("button")?.focus();
+  };
+  const onGrip = (event, name) => {
+    event.preventDefault();
+    const grip = (
+      /** @type {HTMLElement} */
+      event.currentTarget
+    );
+    const start = pixels(
+      /** @type {Element} */
+      grip.parentElement
+    ) - event.clientX;
+    grip.setPointerCapture(event.pointerId);
+    grip.onpointermove = (move) => resize(name, Math.max(LEAST_PIXELS, start + move.clientX));
+    grip.onpointerup = grip.onpointercancel = () => grip.onpointermove = null;
+  };
+  return m2`<div role="rowgroup" class="icestats-thead"><div role="row" class="icestats-tr-head" ref=${line} onKeyDown=${onKey}>
+    ${columns.map(({ column }, place) => {
+    const order = sort?.column === column.name ? sort.descending ? "descending" : "ascending" : "none";
+    return m2`<div key=${column.name} role="columnheader" class=${`icestats-th${column.align === "end" ? " is-end" : ""}`}
+        aria-sort=${column.sortable === false ? void 0 : order} title=${column.about || column.title}>
+        <button type="button" tabindex=${place === stop ? 0 : -1} aria-disabled=${column.sortable === false ? "true" : void 0}
+          onFocus=${() => setActive(place)} onClick=${() => column.sortable !== false && press(column.name)}>${column.title}
+          ${order !== "none" && m2`<span aria-hidden="true">${order === "descending" ? " ▾" : " ▴"}</span>`}</button>
+        <span class="icestats-grip" aria-hidden="true" onPointerDown=${(event) => onGrip(event, column.name)}></span>
+      </div>`;
+  })}</div></div>`;
 }
 
 // src/row_store.js
@@ -1827,7 +1819,7 @@ function Text({ text, tone = "" }) {
 }
 function Facts({ facts }) {
   return m2`<div class="icestats-facts">
-    ${facts.map(({ label, value, about, tone }) => m2`<div key=${label} class=${`is-${tone || "plain"}`} title=${about}>
+    ${facts.map(({ label, value, about }) => m2`<div key=${label} title=${about}>
       <span>${label}</span><b>${value}</b>
     </div>`)}
   </div>`;
@@ -1892,7 +1884,7 @@ function Completions({ id, items, active, left, choose }) {
   return m2`<ul ref=${list} id=${id} class="icestats-completions" role="listbox" aria-label="Completions" style=${{ left: `${left}px` }}>
     ${items.map((item, place) => m2`<li key=${item.text} id=${`${id}-${place}`} role="option" aria-selected=${String(place === active)}
       onPointerDown=${(event) => (event.preventDefault(), choose(place))}>
-      <b>${item.text}</b><span>${item.about ?? item.kind ?? ""}</span></li>`)}</ul>`;
+      <b>${item.text}</b><span>${item.about}</span></li>`)}</ul>`;
 }
 function FilterBar() {
   const link = useLink();
@@ -2030,7 +2022,7 @@ function FilterBar() {
 }
 function ChipButton({ chip }) {
   const link = useLink();
-  const drop = () => link.act("query.drop", typeof chip.action === "object" ? chip.action : { action: chip.action });
+  const drop = () => link.act("query.drop", chip.action);
   return m2`<span class="icestats-chip" title=${chip.about}><span>${chip.text}</span>
     <button type="button" aria-label=${`Take out ${chip.text}`} onClick=${drop}>×</button></span>`;
 }
@@ -2043,23 +2035,17 @@ var isFocused = (element) => (
 // src/part.js
 function partForm(content) {
   if (!content?.blocks) return "";
-  if (!content.is_empty && (content.blocks.length || content.is_busy)) return "blocks";
+  if (content.blocks.length || content.is_busy) return "blocks";
   return content.caption ? "line" : "";
 }
 function Part({ name, place, content, isCollapsed, isWide, fills }) {
   const link = useLink();
-  const isTold = T2(false);
   const [collapsed, setCollapsed] = useOwned(isCollapsed);
   const [wide, setWide] = useOwned(isWide);
   const form = partForm(content);
   const isShown = form === "blocks" && !collapsed;
-  const title = content.title || place.title;
+  const { title } = place;
   const { code = "" } = content;
-  A2(() => {
-    if (isTold.current || !isShown || !content.blocks.length) return;
-    isTold.current = true;
-    requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown_part", { name })));
-  });
   const collapse = () => setCollapsed(!collapsed, link.act("page.collapse", { part: name, collapsed: !collapsed }));
   const widen = () => setWide(!wide, link.act("page.widen", { part: name, wide: !wide }));
   const headId = `icestats-${link.view}-${name}`;
@@ -2074,7 +2060,6 @@ function Part({ name, place, content, isCollapsed, isWide, fills }) {
     <header>
       <h3 id=${headId}><button type="button" class="icestats-fold" aria-expanded=${String(!collapsed)} onClick=${collapse}>
         <span class="icestats-twisty" aria-hidden="true">${collapsed ? "▸" : "▾"}</span>${title}</button></h3>
-      ${(place.number ?? "") !== "" && m2`<span class="icestats-count">${place.number}</span>`}
       <p class="icestats-caption" title=${content.caption}>${unbroken(content.caption ?? "")}</p>
       <span class="icestats-tools">
         ${code && m2`<${CopyButton} label=${`Copy as Python: ${code}`} text=${() => code}>Code<//>`}
@@ -2129,20 +2114,7 @@ function Tabs({ tabs, open, choose, id }) {
   };
   return m2`<div ref=${list} role="tablist" class="icestats-tabs" aria-label="Parts of the explorer" onKeyDown=${onKey}>
     ${tabs.map((tab) => m2`<button type="button" key=${tab.name} role="tab" id=${`${id}-tab-${tab.name}`} aria-selected=${String(tab.name === open)}
-      aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}
-      ${(tab.badge ?? "") !== "" && m2`<span class="icestats-count">${tab.badge}</span>`}</button>`)}</div>`;
-}
-function useParts(names) {
-  const { model } = useLink();
-  const redraw = useRedraw();
-  F2(() => {
-    for (const name of names) model.on(`change:part_${name}`, redraw);
-    return () => names.forEach((name) => model.off(`change:part_${name}`, redraw));
-  }, [model, names.join(" ")]);
-  return (name) => (
-    /** @type {PartContent | undefined} */
-    model.get(`part_${name}`)
-  );
+      aria-controls=${`${id}-panel`} tabindex=${tab.name === open ? 0 : -1} onClick=${() => choose(tab.name)}>${tab.title}</button>`)}</div>`;
 }
 function Shell() {
   const link = useLink();
@@ -2162,13 +2134,16 @@ function Shell() {
     /** @type {Arrangement} */
     useTrait("arrangement") ?? { collapsed: [], wide: [] }
   );
-  const contentOf = useParts(Object.keys(places));
+  const traitOf = useTraits(Object.keys(places).map((name) => `part_${name}`));
+  const contentOf = (name) => (
+    /** @type {PartContent | undefined} */
+    traitOf(`part_${name}`)
+  );
   const root = T2(
     /** @type {HTMLElement | null} */
     null
   );
   const width = useWidth(root, 1200);
-  const [wanted, setWanted] = d2("");
   const [said, setSaid] = d2(
     /** @type {{ kind: string, text: string } | null} */
     null
@@ -2195,16 +2170,7 @@ function Shell() {
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
-    if (message.kind === "focus") setWanted(message.part);
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
-  });
-  A2(() => {
-    const part = wanted && /** @type {HTMLElement | null | undefined} */
-    root.current?.querySelector(`[data-part="${CSS.escape(wanted)}"]`);
-    if (!part) return;
-    part.scrollIntoView({ block: "nearest" });
-    part.querySelector("button")?.focus({ preventScroll: true });
-    setWanted("");
   });
   return m2`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
     <${PageHead} />
@@ -2227,18 +2193,17 @@ function useReportedWidths(root) {
   const report = () => {
     const { current } = root;
     if (!current?.clientWidth) return;
-    const widths = { "": current.clientWidth };
+    const widths = {};
     for (const figure of current.querySelectorAll("[data-figure]")) {
       if (figure.clientWidth) widths[
         /** @type {HTMLElement} */
         figure.dataset.figure ?? ""
       ] = figure.clientWidth;
     }
-    const isSame = Object.entries(widths).every(([name, pixels2]) => Math.abs((told.current[name] ?? 0) - pixels2) < CHANGED_PIXELS);
+    const isSame = Object.entries(widths).every(([name, pixels]) => Math.abs((told.current[name] ?? 0) - pixels) < CHANGED_PIXELS);
     if (isSame) return;
     told.current = { ...told.current, ...widths };
-    const { "": pixels, ...figures } = widths;
-    link.act("page.width", { pixels, figures });
+    link.act("page.width", { figures: widths });
   };
   const { later } = useDebounced(report, WIDTH_MS);
   F2(() => {

@@ -94,7 +94,7 @@ def drop_chip(state: ExplorerState, name: str) -> None:
         state.clauses = {other: text for other, text in state.clauses.items() if other != source}
 
 
-def add_clause(state: ExplorerState, source: str, column: str, operator: str, value: Any) -> bool:
+def add_clause(state: ExplorerState, source: str, column: str, value: Any) -> bool:
     """Ask for a value of a column, in place of what the same source has asked for before.
 
     Parameters
@@ -105,8 +105,6 @@ def add_clause(state: ExplorerState, source: str, column: str, operator: str, va
         What asks, such as `histogram:price`.
     column : str
         Its full name.
-    operator : str
-        A sign such as `=`.
     value : object
         A value of the column; None asks for null.
 
@@ -119,13 +117,13 @@ def add_clause(state: ExplorerState, source: str, column: str, operator: str, va
     literal = None if value is None else write_value(field.type, value)
     if name is None or (value is not None and literal is None):
         return False
-    return _set_clause(state, source, f"{name} is null" if literal is None else f"{name} {operator} {literal}")
+    return _set_clause(state, source, f"{name} is null" if literal is None else f"{name} = {literal}")
 
 
 def add_range(
     state: ExplorerState, source: str, column: str, lower: Any, upper: Any, *, with_upper: bool = False
-) -> bool:
-    """Ask for a range of a column's values, in place of what the same source has asked for before.
+) -> None:
+    """Ask for a range of a column's values, in place of what the same source has asked for before, if a filter can.
 
     Parameters
     ----------
@@ -134,23 +132,14 @@ def add_range(
     source, column : str
         As in `add_clause`.
     lower, upper : object
-        Values of the column; None for no end.
+        Values of the column.
     with_upper : bool
         Whether the upper end is a part of the range.
-
-    Returns
-    -------
-    bool
-        As of `add_clause`.
     """
     field, name = state.table.schema.find(column), write_column(column)
-    ends = [None if value is None else write_value(field.type, value) for value in (lower, upper)]
-    if name is None or [lower, upper].count(None) != ends.count(None) or ends == [None, None]:
-        return False
-    signs = (">=", "<=" if with_upper else "<")
-    return _set_clause(
-        state, source, " and ".join(f"{name} {sign} {end}" for sign, end in zip(signs, ends, strict=True) if end)
-    )
+    first, last = (write_value(field.type, value) for value in (lower, upper))
+    if None not in (name, first, last):
+        _set_clause(state, source, f"{name} >= {first} and {name} {'<=' if with_upper else '<'} {last}")
 
 
 def _set_clause(state: ExplorerState, source: str, text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.plan.filters.filter_text import write_column
-from icestats_widgets.reading.filters.filter_values import Value, find_starts, find_values
+from icestats_widgets.reading.filters.filter_values import Item, find_starts, find_values
 from icestats_widgets.reading.filters.filter_words import Mistake, Place, Token, read_place, read_tokens, split_name
 from icestats_widgets.state import ExplorerState
 
@@ -22,14 +22,6 @@ _BETWEEN = {"between": "from one value to another, both included"}
 _LIKE = {"like": "begins with", "not like": "does not begin with"}
 _NULLS = {"is null": "", "is not null": ""}
 _NANS = {"is nan": "", "is not nan": ""}
-
-
-class Item(NamedTuple):
-    """One thing that may come next."""
-
-    text: str
-    about: str
-    kind: str
 
 
 class Completions(NamedTuple):
@@ -96,8 +88,7 @@ def _items_of(state: ExplorerState, place: Place, field: Field) -> Iterator[Item
             if text.startswith(begin):
                 yield Item(text.removeprefix(begin), about, "operator")
         return
-    values: Iterable[Value] = find_starts(state, field) if place.expected == "text" else find_values(state, field)
-    yield from (Item(value.text, value.about, "value") for value in values)
+    yield from find_starts(state, field) if place.expected == "text" else find_values(state, field)
 
 
 def _filterable(state: ExplorerState) -> list[Field]:

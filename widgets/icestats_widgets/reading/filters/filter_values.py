@@ -25,14 +25,15 @@ _STARTS = 3
 """Beginnings of strings have at least so many characters."""
 
 
-class Value(NamedTuple):
-    """A value as a filter has it, and where it is from."""
+class Item(NamedTuple):
+    """What may come next in a filter: a value as a filter has it, and where it is from, a column, or a word."""
 
     text: str
     about: str
+    kind: str = "value"
 
 
-def find_values(state: ExplorerState, field: Field) -> Iterator[Value]:
+def find_values(state: ExplorerState, field: Field) -> Iterator[Item]:
     """Yield values of a column without repeats: of partitions first, then common ones, then quantiles, then bounds.
 
     Parameters
@@ -44,24 +45,24 @@ def find_values(state: ExplorerState, field: Field) -> Iterator[Value]:
     """
     seen = set()
     if field.type == "boolean":
-        yield from (Value("true", ""), Value("false", ""))
+        yield from (Item("true", ""), Item("false", ""))
         return
     known = (_partition_values, _common_values, _quantiles, _bounds)
     for value, about in (one for find in known for one in find(state, field)):
         text = write_value(field.type, value) if not isinstance(value, str) or field.type == "string" else value
         if text is not None and text not in seen:
             seen.add(text)
-            yield Value(text, about)
+            yield Item(text, about)
 
 
-def find_starts(state: ExplorerState, field: Field) -> Iterator[Value]:
+def find_starts(state: ExplorerState, field: Field) -> Iterator[Item]:
     """Yield beginnings of a column's strings, for `like`."""
     seen = set()
     for value in find_values(state, field):
         start = value.text[1:-1].split()[0] if value.text[1:-1].strip() else ""
         if len(start) >= _STARTS and start not in seen and not set(start) & set("%\\") and start.count("'") % 2 == 0:
             seen.add(start)
-            yield Value(f"'{start}%'", f"begins with {start}")
+            yield Item(f"'{start}%'", f"begins with {start}")
 
 
 def _partition_values(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:

@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import combine_chunks
 from icestats.answers.text import counted, render_time
-from icestats.iceberg.metadata import Field, TableMetadata
-from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
+from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
 from icestats.table.overview import KeyRange, Overview
 from icestats.table.table import Table
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, count_cell, render_value, text_cell
+from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.tree.file_listing import file_path
 from icestats_widgets.reading.tree.outline import Block
 
@@ -93,22 +94,19 @@ def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None
     return Block("m", len(paths), cells, lambda row: paths[row], values, values["name"], opens=True)
 
 
-def file_block(files: pa.Table, metadata: TableMetadata, table: Table, column: Field | None) -> Block:
-    """Return live files: `schemas.files_schema`, or the narrow table of `file_listing`."""
+def file_block(files: pa.Table, table: Table, column: Field | None) -> Block:
+    """Return live files, as `read_listed_files` gives them."""
     ones = pa.chunked_array([pa.nulls(len(files), pa.int64())])
-    figures = _Figures(files["record_count"], ones, files["file_size_in_bytes"], *_metrics(files, column, True))
+    rest = (files[name] for name in ("file_size_in_bytes", "nulls", "lower", "upper"))
+    figures = _Figures(files["record_count"], ones, *rest)
     partition, spec_ids = files["partition"], files["spec_id"]
-    fields = {
-        spec_id: [(f, partition_field_type(f, table.schema)) for f in spec.fields if f.transform != "void"]
-        for spec_id, spec in metadata.specs.items()
-    }
+    names = PartitionNames(table.metadata, table.schema)
 
     def cells(row: int) -> list[Cell]:
         path, content = file_path(files, row), files["content"][row].as_py()
         about = f"{path}\n{files['file_format'][row].as_py()}, {content}"
         first = text_cell(path.rsplit("/", 1)[-1], about, "" if content == "data" else "deletes")
-        key = partition[row].as_py()
-        text = partition_text(key, fields.get(spec_ids[row].as_py(), []))
+        text = names.text(partition[row].as_py(), spec_ids[row].as_py())
         rest = figures.cells(row, column, pending=False)
         rest[1] = NOTHING
         return [first, text_cell(text), *rest]
@@ -119,8 +117,7 @@ def file_block(files: pa.Table, metadata: TableMetadata, table: Table, column: F
         )
         return first.cast(pa.int32()).combine_chunks() if pa.types.is_date(first.type) else first.combine_chunks()
 
-    names = files["file_name" if "file_name" in files.column_names else "file_path"]
-    values = {"name": lambda: _whole(names), "keys": keys, **figures.values(column)}
+    values = {"name": lambda: combine_chunks(files["file_name"]), "keys": keys, **figures.values(column)}
     return Block("f", len(files), cells, lambda row: file_path(files, row), values, values["name"], opens=True)
 
 
@@ -133,7 +130,7 @@ def column_block(file: Mapping[str, Any], columns: Sequence[Field], opens: bool)
     def cells(row: int) -> list[Cell]:
         one = columns[row]
         found = {name: values.get(one.field_id) for name, values in maps.items()}
-        bounds = [text_cell(_bound(one.type, found[name])) for name in ("lower_bounds", "upper_bounds")]
+        bounds = [text_cell(render_value(one.type, found[name])) for name in ("lower_bounds", "upper_bounds")]
         return [
             text_cell(one.name),
             text_cell(one.type, kind="quiet"),
@@ -163,7 +160,7 @@ def row_group_block(groups: pa.Table, column: Field) -> Block:
 
     def cells(number: int) -> list[Cell]:
         row = rows[number]
-        bounds = [_bound(column.type, row[f"{side}_bound_{column.field_id}"]) for side in ("lower", "upper")]
+        bounds = [render_value(column.type, row[f"{side}_bound_{column.field_id}"]) for side in ("lower", "upper")]
         return [
             text_cell(f"row group {row['row_group']}", "from the file's footer"),
             NOTHING,
@@ -183,16 +180,6 @@ def note_block(text: str) -> Block:
     return Block("n", 1, lambda _: [text_cell(text, kind="quiet"), *[NOTHING] * (len(COLUMNS) - 1)])
 
 
-def partition_text(key: Mapping[str, Any], fields: Sequence[tuple[Any, str | None]]) -> str:
-    """Return a partition as readable text."""
-    values = [
-        display_partition_value(field.transform, kind, key.get(field.name))
-        for field, kind in fields
-        if kind is not None
-    ]
-    return " · ".join(values)
-
-
 class _Figures:
     """The columns of numbers that manifests and files have in common."""
 
@@ -205,7 +192,8 @@ class _Figures:
         records, files, size, nulls = (values[row].as_py() for values in self._counts.values())
         kind = None if column is None else column.type
         bounds = [
-            NOTHING if kind is None else text_cell(_bound(kind, self._bounds[s][row].as_py())) for s in self._bounds
+            NOTHING if kind is None else text_cell(render_value(kind, self._bounds[s][row].as_py()))
+            for s in self._bounds
         ]
         rest = [NOTHING if column is None else count_cell(nulls, records), *bounds]
         if pending:
@@ -218,7 +206,7 @@ class _Figures:
         ]
 
     def values(self, column: Field | None) -> dict[str, Any]:
-        counts = {name: (lambda v=values: _whole(v)) for name, values in self._counts.items()}
+        counts = {name: (lambda v=values: combine_chunks(v)) for name, values in self._counts.items()}
         if column is None:
             return counts
         return counts | {
@@ -229,8 +217,6 @@ class _Figures:
 def _metrics(rows: pa.Table, column: Field | None, is_read: bool) -> list[Any]:
     if column is None or not is_read:
         return [pa.chunked_array([pa.nulls(len(rows), kind)]) for kind in (pa.int64(), pa.binary(), pa.binary())]
-    if "nulls" in rows.column_names:
-        return [rows[name] for name in ("nulls", "lower", "upper")]
     names = ("null_value_counts", "lower_bounds", "upper_bounds")
     return [pc.map_lookup(rows[name], pa.scalar(column.field_id, pa.int32()), "first") for name in names]
 
@@ -239,18 +225,10 @@ def _added(manifests: pa.Table, what: str) -> Any:
     return pc.add(manifests[f"added_{what}_count"], manifests[f"existing_{what}_count"])
 
 
-def _whole(values: Any) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
 def _span(one: KeyRange | None) -> str:
     if one is None:
         return "–"
     return one.lower_text if one.lower_text == one.upper_text else f"{one.lower_text} to {one.upper_text}"
-
-
-def _bound(type_text: str, data: bytes | None) -> str:
-    return render_value(type_text, data)
 
 
 def _decoded(type_text: str, values: Any) -> pa.Array:

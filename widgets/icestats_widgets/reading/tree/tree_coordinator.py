@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 
-from icestats_widgets.reading.background import Background, explain_error
+from icestats_widgets.reading.background import Background
+from icestats_widgets.reading.state_reader import StateReader
 from icestats_widgets.reading.tree.outline import Outline
 from icestats_widgets.reading.tree.tree_reader import TreeReader, TreeWish
 from icestats_widgets.state import ExplorerState
 
-PART = "outline"
 _FOLLOWED = (
     "overview", "manifests", "column", "selection", "part", "tree_mode", "tree_sort", "tree_words", "tree_opened",
 )  # fmt: skip
 
 
-class TreeCoordinator:
-    """Follows the state, and puts the tree's rows into it.
-
-    Parameters
-    ----------
-    state : ExplorerState
-        What is shown and chosen.
-    background : Background
-        Where the reading runs.
-    """
+class TreeCoordinator(StateReader):
+    """Follows the state, and puts the tree's rows into it."""
 
     def __init__(self, state: ExplorerState, background: Background) -> None:
-        self._state = state
-        self._background = background
+        super().__init__(state, background)
         self._reader = TreeReader()
         self._is_telling = False
         self._wished: TreeWish | None = None
@@ -60,9 +51,7 @@ class TreeCoordinator:
         if self._wished is not None and wish.is_same(self._wished):
             return
         self._wished = wish
-        self._state.set_loading(PART, loading=True)
-        work = partial(self._reader.read, wish, self._show_part)
-        self._background.run("outline", work, self._show, self._excuse)
+        self.start("outline", partial(self._reader.read, wish, self._show_part))
 
     def _show_part(self, outline: Outline | None, done: int, total: int) -> bool:
         return self._background.deliver_part(partial(self._tell, outline, done, total))
@@ -78,14 +67,11 @@ class TreeCoordinator:
             self._is_telling = False
             self._state.reading = (0, 0)
 
-    def _show(self, outline: Outline) -> None:
+    def _show(self, part: str, found: Outline) -> None:
         self._stop_telling()
-        self._state.outline = outline
-        self._state.set_note(PART, None)
-        self._state.set_loading(PART, loading=False)
+        super()._show(part, found)
 
-    def _excuse(self, error: Exception) -> None:
+    def _excuse(self, part: str, error: Exception) -> None:
         self._wished = None
         self._stop_telling()
-        self._state.set_note(PART, explain_error(error))
-        self._state.set_loading(PART, loading=False)
+        super()._excuse(part, error)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
 from icestats.table.table import Table
 from icestats_widgets.reading.selection import Selection
-from icestats_widgets.reading.tree.file_listing import find_file, read_file_listing
+from icestats_widgets.reading.tree.file_listing import find_file, read_file_listing, read_listed_files
 from icestats_widgets.reading.tree.outline import Block, Outline, arrange
 from icestats_widgets.reading.tree.tree_blocks import (
     SNAPSHOT,
@@ -73,7 +73,7 @@ class TreeReader:
     """Builds the tree, and keeps what it has read."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[tuple[int, str, str | None], pa.Table] = OrderedDict()
+        self._read_files = lru_cache(_MOST_KEPT)(_read_files)
         self._roots: dict[str, tuple[tuple[Any, ...], Block]] = {}
         self._listing: tuple[tuple[Any, ...], pa.Table] | None = None
         self._unfinished: tuple[tuple[Any, ...], Iterator[tuple[pa.Table, int, int]]] | None = None
@@ -123,11 +123,11 @@ class TreeReader:
 
     def _files_of(self, wish: TreeWish, path: Path) -> Block:
         try:
-            files = self._read_files(wish.table, path[-1], wish.column if wish.field else None)
+            files = self._read_files(wish.table, path[-1], wish.field)
         except IcestatsError as error:
             return note_block(str(error))
         only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
-        block = self._arranged(file_block(files, wish.table.metadata, wish.table, wish.field), wish, only)
+        block = self._arranged(file_block(files, wish.table, wish.field), wish, only)
         self._open_files(wish, block, files, path)
         return block if len(block.order) else note_block("this manifest has no files in the selected partitions")
 
@@ -138,7 +138,7 @@ class TreeReader:
                 self._listing = None
                 self._listing = (key, self._read_listing(wish, key, show))
             files = self._listing[1]
-        made = self._root("files", key, lambda: file_block(files, wish.table.metadata, wish.table, wish.field))
+        made = self._root("files", key, lambda: file_block(files, wish.table, wish.field))
         only = None if wish.selection is None else wish.selection.mask(files)
         block = self._arranged(made, wish, only, words=wish.words)
         self._open_files(wish, block, files, ())
@@ -152,7 +152,7 @@ class TreeReader:
             started = (key, read_file_listing(wish.table, wish.field))
         for files, done, total in started[1]:
             if show is not None and done < total:
-                rows = file_block(files, wish.table.metadata, wish.table, wish.field) if is_plain else None
+                rows = file_block(files, wish.table, wish.field) if is_plain else None
                 if not show(None if rows is None else Outline(rows), done, total):
                     self._unfinished = started
                     raise NotWantedError
@@ -187,20 +187,9 @@ class TreeReader:
         except IcestatsError as error:
             return note_block(str(error))
 
-    def _read_files(self, table: Table, manifest_path: str, column: str | None) -> pa.Table:
-        key = (id(table), manifest_path, column)
-        if key not in self._files:
-            self._files[key] = table.files(columns=[] if column is None else [column], manifest_paths=[manifest_path])
-            while len(self._files) > _MOST_KEPT:
-                self._files.popitem(last=False)
-        self._files.move_to_end(key)
-        return self._files[key]
-
     def _root(self, name: str, key: tuple[Any, ...], build: Any) -> Block:
         kept = self._roots.get(name)
-        if kept is None or any(
-            a is not b and not (isinstance(a, str) and a == b) for a, b in zip(kept[0], key, strict=True)
-        ):
+        if kept is None or not all(map(_is_same, kept[0], key)):
             kept = self._roots[name] = (key, build())
         return kept[1]
 
@@ -215,6 +204,11 @@ class TreeReader:
         for opened in sorted(wish.opened):
             if len(opened) == len(path) + 1 and opened[:-1] == path:
                 yield opened[-1]
+
+
+def _read_files(table: Table, manifest_path: str, column: Field | None) -> pa.Table:
+    manifests = table.manifest_files()
+    return read_listed_files(table, manifests.filter(pc.equal(manifests["manifest_path"], manifest_path)), column)
 
 
 def _is_same(one: Any, other: Any) -> bool:
