@@ -237,43 +237,27 @@ def partitions_schema(partition_type: pa.StructType) -> pa.Schema:
 
 
 FREQUENT_VALUES = pa.schema(
-    [
-        pa.field("value", pa.string()),
-        pa.field("rows_at_least", pa.int64(), nullable=False),
-        pa.field("rows_at_most", pa.int64(), nullable=False),
-        pa.field("share", pa.float64(), nullable=False),
-        pa.field("snapshot_id", pa.int64(), nullable=False),
-        pa.field("commits_behind", pa.int64(), nullable=False),
-    ]
+    _optional(pa.string(), "value")
+    + _required(pa.int64(), "rows_at_least", "rows_at_most")
+    + _required(pa.float64(), "share")
+    + _required(pa.int64(), "snapshot_id", "commits_behind")
 )
 """One row a common value of a column, most common first; last a row without a `value`, for any one of the others. Rows
 are live ones of the snapshot that they were counted of; `share` is the middle of both bounds by all its rows."""
 
 COLUMNS_TOGETHER = pa.schema(
-    [
-        pa.field("first", pa.string(), nullable=False),
-        pa.field("second", pa.string(), nullable=False),
-        pa.field("first_decides_second", pa.float64(), nullable=False),
-        pa.field("second_decides_first", pa.float64(), nullable=False),
-        pa.field("ndv", pa.int64(), nullable=False),
-        pa.field("row_count", pa.int64(), nullable=False),
-        pa.field(
-            "common_pairs",
-            pa.list_(
-                pa.struct(
-                    [
-                        pa.field("first", pa.string()),
-                        pa.field("second", pa.string()),
-                        pa.field("rows_at_least", pa.int64()),
-                        pa.field("rows_at_most", pa.int64()),
-                    ]
-                )
-            ),
-            nullable=False,
+    _required(pa.string(), "first", "second")
+    + _required(pa.float64(), "first_decides_second", "second_decides_first")
+    + _required(pa.int64(), "ndv", "row_count")
+    + _required(
+        pa.list_(
+            pa.struct(
+                _optional(pa.string(), "first", "second") + _optional(pa.int64(), "rows_at_least", "rows_at_most")
+            )
         ),
-        pa.field("snapshot_id", pa.int64(), nullable=False),
-        pa.field("commits_behind", pa.int64(), nullable=False),
-    ]
+        "common_pairs",
+    )
+    + _required(pa.int64(), "snapshot_id", "commits_behind")
 )
 """One row a pair of columns that has statistics together. `..._decides_...` is the share of rows with the most common
 partner, 0 to 1; `ndv` the number of distinct pairs, an estimate within Theta's error; `row_count` the rows that were

@@ -67,7 +67,6 @@ from icestats.read.puffin.committed_partitions import (
     read_kll_by_partition,
     read_partition_index,
 )
-from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
@@ -264,31 +263,31 @@ class Evidence:
 
     def _read_frequent(self, field: Field) -> FrequentColumn:
         found = read_frequent_items(self.reader.source.storage, self.reader.blobs, field)
-        age, ends = self._find_age(found.snapshot_id, found.commits_behind), None
+        ends = None
         distinct, distribution = self.spare(self.read_distinct, field), self.spare(self.read_distribution, field)
         if distribution is not None and distribution.sketch.n == found.values.value_count > 0:
             nearest = find_nearest(self.reader.blobs, KLL, field)
             if nearest.blob.snapshot_id == found.snapshot_id:
                 ends = distribution.sketch.min_value, distribution.sketch.max_value
         count = found.values.value_count + found.null_count + found.nan_count
-        self._check_count(field, count, age)
-        added, removed, notes = np.array([age.added]), np.array([age.removed]), age.describe(field.name)
+        rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
+        self._check_count(field, count, rows)
         return FrequentColumn(
             values=found.values,
             null_count=found.null_count,
             nan_count=found.nan_count,
             ndv=math.nan if distinct is None else distinct.theta.estimate(),
             distribution=distribution,
-            rows=SketchedRows(np.array([float(count)]), added, removed, notes),
+            rows=rows,
             size_bytes=found.size_bytes,
             ends=ends,
         )
 
-    def _check_count(self, field: Field, count: int, age: SketchAge) -> None:
+    def _check_count(self, field: Field, count: int, rows: SketchedRows) -> None:
         """Refuse the common values of another number of rows than the table's manifests leave possible."""
         table = self.read_table(())
         live = count_live_rows(table.groups, table.deletes, "deduct")
-        if count - age.removed > live.most.sum() or count + age.added < live.least.sum():
+        if count - rows.removed[0] > live.most.sum() or count + rows.added[0] < live.least.sum():
             found = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
             message = f"the frequent items of column {field.name!r} are of {count:,} rows, which the table never had"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
@@ -321,12 +320,10 @@ class Evidence:
             found = read_joint(self.reader.source.storage, blob, self.reader.schema)
             self._committed[key] = None
             if found is not None:
-                age = self._find_age(found.snapshot_id, found.commits_behind)
                 fields = self.reader.schema.select(pair)
                 names = " and ".join(field.name for field in fields)
-                counts = found.statistics.row_count, age.added, age.removed
-                count, added, removed = (np.array([float(n)]) for n in counts)
-                rows = SketchedRows(count, added, removed, age.describe(names))
+                count = found.statistics.row_count
+                rows = self._count_rows(count, found.snapshot_id, found.commits_behind, names)
                 one, other = (self.spare(self.read_frequent, field) for field in fields)
                 self._committed[key] = JointColumns(found.statistics, rows, found.size_bytes, (one, other))
         joint: JointColumns | None = self._committed[key]
@@ -347,17 +344,18 @@ class Evidence:
         size_bytes = find_nearest(self.reader.blobs, KLL, field).blob.length
         kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
         nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
-        age = self._find_age(kll.snapshot_id, kll.commits_behind)
-        added, removed, notes = np.array([age.added]), np.array([age.removed]), age.describe(field.name)
         if nulls is None or nans is None:
-            return Distribution(
-                kll.sketch, None, None, size_bytes, SketchedRows(np.array([np.nan]), added, removed, notes)
-            )
+            rows = self._count_rows(math.nan, kll.snapshot_id, kll.commits_behind, field.name)
+            return Distribution(kll.sketch, None, None, size_bytes, rows)
         count = kll.sketch.n + nulls + nans
-        shares = nulls / max(count, 1), nans / max(count, 1)
-        return Distribution(
-            kll.sketch, *shares, size_bytes, SketchedRows(np.array([float(count)]), added, removed, notes)
-        )
+        rows = self._count_rows(count, kll.snapshot_id, kll.commits_behind, field.name)
+        return Distribution(kll.sketch, nulls / max(count, 1), nans / max(count, 1), size_bytes, rows)
+
+    def _count_rows(self, count: float, snapshot_id: int, commits_behind: int, names: str) -> SketchedRows:
+        """Return the rows that a committed sketch of one or more columns has counted, and what has changed since."""
+        age = self._find_age(snapshot_id, commits_behind)
+        added, removed = np.array([age.added]), np.array([age.removed])
+        return SketchedRows(np.array([float(count)]), added, removed, age.describe(names))
 
     def _find_age(self, snapshot_id: int, commits_behind: int) -> SketchAge:
         changed = self._find_changed(snapshot_id) if commits_behind else None
@@ -375,12 +373,9 @@ class Evidence:
 
     def _read_distinct(self, field: Field) -> DistinctValues:
         found = find_nearest(self.reader.blobs, THETA, field)
-        try:
-            theta = ThetaSketch.from_bytes(read_blob(self.reader.source.storage, found.blob, found.statistics_path))
-        except ValueError as error:
-            message = f"the Theta sketch of column {field.name!r}: {error}"
-            raise PuffinFormatError(message, found.statistics_path, found.blob.offset) from error
-        notes = self._find_age(found.blob.snapshot_id, found.commits_behind).describe(field.name)
+        what = f"the Theta sketch of column {field.name!r}"
+        theta = found.read(self.reader.source.storage, what, ThetaSketch.from_bytes)
+        notes = self._find_age(found.blob.snapshot_id, found.commits_behind or 0).describe(field.name)
         earlier_type = self._find_earlier_type(field, found.blob.snapshot_id)
         return DistinctValues(theta, found.blob.length, notes, earlier_type, found.hashing)
 

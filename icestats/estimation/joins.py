@@ -48,7 +48,7 @@ class JoinSide:
     earlier_type: str = ""
     """Another type of the key that the sketch may be of; nothing: there is none."""
     hashing: str = "Iceberg"
-    """In whose form the sketch's values were hashed, as `NearestBlob` has it."""
+    """In whose form the sketch's values were hashed, as `CommittedBlob` has it."""
     key: JoinKey | None = None
     """The key's common values; None: none are committed."""
 

@@ -224,12 +224,6 @@ def local_path(location: str) -> Path | None:
     return None if "://" in location and _SCHEME.fullmatch(scheme) else Path(location)
 
 
-def is_local(location: str) -> bool:
-    """Return whether `local_path` has a path for a location, faster than calling it."""
-    scheme, _, rest = location.partition(":")
-    return not scheme or not rest.startswith("//") or scheme.lower() == "file"
-
-
 def unreadable(location: str, error: Exception) -> MetadataError:
     """Return the error for an unreadable file."""
     if isinstance(error, FileNotFoundError):

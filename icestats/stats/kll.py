@@ -37,9 +37,8 @@ TEXT_LENGTH: Final = 256
 """The number of characters that a sketch keeps of a string: neighbours become equal, and no value is below its own."""
 
 _MERGED_K = 4096
-_MOST_KEPT = 30_000
-_PATIENCE = 16
-_NUMBERS_BATCH = 1 << 20
+_BATCH = 65_536
+"""The most items that are thinned at once."""
 
 # Python's datasketches has no sketch of 64-bit integers (kll_ints_sketch silently truncates them to 32 bits). The
 # sketch of doubles holds them instead: sign and magnitude become sign and magnitude of a double, in the same order.
@@ -87,7 +86,7 @@ class KllSketch:
     (3, 1, 3, [2])
     """
 
-    __slots__ = ("_contents", "_error", "_patience", "_random", "_view", "item_type", "k")
+    __slots__ = ("_contents", "_error", "_view", "item_type", "k")
 
     def __init__(self, item_type: str, k: int = 200) -> None:
         if item_type not in ITEM_TYPES:
@@ -101,9 +100,6 @@ class KllSketch:
         self._contents: KllEngine | KllLayout = empty_layout(item_type, k)
         self._view: _View | None = None
         self._error: float | None = None
-        # The number of batches to wait before sorting texts is tried again.
-        self._patience = 0
-        self._random: np.random.Generator | None = None
 
     @property
     def _engine(self) -> KllEngine:
@@ -162,31 +158,25 @@ class KllSketch:
             self._engine.add(levels, min(items), max(items))
 
     def _update_numbers(self, numbers: npt.NDArray[Any]) -> None:
-        kept = self._kept
-        for start in range(0, len(numbers), _NUMBERS_BATCH):
-            batch = numbers[start : start + _NUMBERS_BATCH]
-            if len(batch) >= 2 * kept and kept <= _MOST_KEPT:
-                self._engine.add(*batches.thin_numbers(batch, kept, self._generator))
-            else:
-                self._engine.update(batch.tolist() if self.item_type == "decimal" else batch)
+        if self._engine.has_objects:
+            self._update_objects(pa.array(numbers))
+        else:
+            self._engine.update(numbers)
 
     def _update_texts(self, dense: pa.Array) -> None:
-        if len(dense) == 0:
-            return
-        if pc.max(pc.binary_length(dense)).as_py() > TEXT_LENGTH:
+        if len(dense) and pc.max(pc.binary_length(dense)).as_py() > TEXT_LENGTH:
             dense = pc.utf8_slice_codeunits(dense, 0, TEXT_LENGTH)
-        kept = self._kept
-        for start in range(0, len(dense), batches.TEXT_BATCH):
-            batch = dense.slice(start, batches.TEXT_BATCH)
-            thinned = None
-            if 2 * kept <= len(batch) and kept <= _MOST_KEPT and self._patience == 0:
-                thinned = batches.thin_texts(batch, kept, self._generator)
-                self._patience = 0 if thinned else _PATIENCE
-            if thinned is None:
-                self._patience = max(0, self._patience - 1)
+        self._update_objects(dense)
+
+    def _update_objects(self, dense: pa.Array) -> None:
+        # Adding a Python object takes longer than sorting many values.
+        kept = max(512, 4 * self.k)
+        for start in range(0, len(dense), _BATCH):
+            batch = dense.slice(start, _BATCH)
+            if len(batch) < 2 * kept:
                 self._engine.update(batch.to_pylist())
             else:
-                self._engine.add(*thinned)
+                self._engine.add(*batches.thin(batch, kept, np.random.default_rng()))
 
     def _update_decimals(self, array: pa.Array) -> None:
         if not pa.types.is_decimal(array.type):
@@ -198,18 +188,6 @@ class KllSketch:
         else:
             unsigned = low.view(np.uint64).tolist()
             self._engine.update([top << 64 | bottom for top, bottom in zip(high.tolist(), unsigned, strict=True)])
-
-    @property
-    def _generator(self) -> np.random.Generator:
-        # Making a generator takes longer than adding a small batch.
-        if self._random is None:
-            self._random = np.random.default_rng()
-        return self._random
-
-    @property
-    def _kept(self) -> int:
-        # Keeping a value is cheap for a number, and expensive for a Python object.
-        return max(512, 4 * self.k) if self._engine.has_objects else max(2_048, 8 * self.k)
 
     def merge(self, other: KllSketch) -> None:
         """Add the values of another sketch to this one. The other does not change.

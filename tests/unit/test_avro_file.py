@@ -200,18 +200,3 @@ def test_numbers_of_every_length() -> None:
     for size in (0, 63, 64, 8191, 8192, 1_048_575, 1_048_576, 134_217_728):
         data = np.zeros(size, np.uint8).tobytes()
         assert [len(block) for _, _, block in inflated(container("null", (0, data)))] == [size]
-
-
-def test_the_header_of_the_next_file_is_read_as_if_it_were_the_first() -> None:
-    """Whatever differs: the sync marker alone, the header itself, a file that is cut inside it."""
-    first = container("null", (1, b"\x02"))
-    header = read_header(first, "first")
-    others = container("null", (2, b"\x04\x06")).replace(SYNC, b"b" * 16), container("deflate"), first
-    for other in others:
-        assert header.read_next(other, "other") == read_header(other, "other")
-    for cut in (0, 3, 20, header.size_bytes - 1):
-        with pytest.raises(MetadataError) as ours:
-            header.read_next(first[:cut], "cut")
-        with pytest.raises(MetadataError) as theirs:
-            read_header(first[:cut], "cut")
-        assert str(ours.value) == str(theirs.value)

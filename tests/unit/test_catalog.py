@@ -16,7 +16,7 @@ import icestats
 from icestats import writers
 from icestats.commit.puffin_writer import CarriedBlob, write_puffin
 from icestats.iceberg.catalog import load_iceberg_table
-from icestats.iceberg.storage import is_local, local_path
+from icestats.iceberg.storage import local_path
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
@@ -333,9 +333,11 @@ def test_a_catalog_of_properties_has_the_name_that_they_give(small_table, catalo
         icestats.load("db.small", catalog={**catalog_properties, "name": "other"})
 
 
-@pytest.mark.parametrize(
-    "location",
-    ["/a/b", "file:/a", "file:///a%20b", "FILE:///x", "s3://b/k", "C:\\x\\y", "gs://a", "a:b", "x://", ":///", ""],
-)
-def test_a_location_is_local_where_it_has_a_path(location: str) -> None:
-    assert is_local(location) == (local_path(location) is not None)
+@pytest.mark.parametrize("location", ["/a/b", "file:/a", "file:///a%20b", "FILE:///x", "C:\\x\\y", "a:b", ":///", ""])
+def test_a_local_location_has_a_path(location: str) -> None:
+    assert local_path(location) is not None
+
+
+@pytest.mark.parametrize("location", ["s3://b/k", "gs://a", "x://"])
+def test_a_remote_location_has_no_path(location: str) -> None:
+    assert local_path(location) is None

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from icestats.stats.kll import KllSketch, find_rank_error, merge_parts
-from icestats.stats.kll_batches import thin_numbers, thin_texts
+from icestats.stats.kll_batches import thin
 from tests.kll_sketches import LONG_MAX, sketch_of, worst_rank_error
 
 
@@ -110,7 +110,6 @@ def random_texts(kind: str, count: int) -> list[str]:
     if kind == "numbered":
         return [f"Customer#{v:012d}" for v in random.integers(0, 10**9, count)]
     if kind == "shared":
-        # Alike in so many bytes that the sort of their beginnings cannot tell them apart.
         return [f"{'p' if v % 2 else 'q'}{'-' * 90}{v:09d}" for v in random.integers(0, 10**9, count)]
     if kind == "nested":
         return ["x" * int(v) for v in random.integers(0, 200, count)]
@@ -131,9 +130,7 @@ def test_ranks_of_strings_are_within_the_error(kind: str, batch: int) -> None:
 
 def test_a_batch_of_strings_becomes_levels_that_ascend_and_weigh_as_much() -> None:
     texts = random_texts("numbered", 40_007)
-    thinned = thin_texts(pa.array(texts), 800, np.random.default_rng(1))
-    assert thinned is not None
-    levels, low, high = thinned
+    levels, low, high = thin(pa.array(texts), 800, np.random.default_rng(1))
     assert (low, high) == (min(texts), max(texts))
     assert sum(len(level) << height for height, level in enumerate(levels)) == 40_007
     assert list(levels[-1]) == sorted(levels[-1])
@@ -141,14 +138,10 @@ def test_a_batch_of_strings_becomes_levels_that_ascend_and_weigh_as_much() -> No
     assert np.abs(ranks - np.arange(len(ranks))).max() <= 4
 
 
-def test_strings_whose_beginnings_are_alike_are_left_to_be_fed_one_by_one() -> None:
-    assert thin_texts(pa.array(random_texts("shared", 40_000)), 800, np.random.default_rng(1)) is None
-
-
 def test_which_value_stands_for_its_neighbours_is_random_and_unbiased() -> None:
     """Of 64 neighbours the mean pick over 400 draws is within 5 standard errors of their middle."""
     random = np.random.default_rng(12)
-    draws = [thin_numbers(np.arange(1_024), 16, random)[0][-1] for _ in range(400)]
+    draws = [thin(pa.array(range(1_024)), 16, random)[0][-1] for _ in range(400)]
     offsets = np.array(draws) % 64
     assert abs(offsets.mean() - 31.5) < 5 * 64 / 12**0.5 / offsets.size**0.5
     assert len(np.unique(offsets[:, 0])) > 32

@@ -72,7 +72,7 @@ class DistinctValues:
     earlier_type: str = ""
     """Another type that the column has had, if the sketch may be of values of that: they have other hashes."""
     hashing: str = "Iceberg"
-    """As `NearestBlob` has it."""
+    """As `CommittedBlob` has it."""
 
     def count(self, table: GroupEvidence, field_id: int) -> float:
         """Return how many there are, no more than the table has values that are not null."""

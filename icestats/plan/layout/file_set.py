@@ -34,31 +34,11 @@ def build_ranks(values: Longs) -> tuple[Longs, Longs]:
     least = int(values.min())
     span = int(values.max()) - least + 1
     if span <= _NARROW * len(values):
-        return _count(values - least, least, span)
-    order = _sort(values, least, span)
-    ordered = values[order]
-    new = np.empty(len(values), np.bool_)
-    new[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    ranks = np.empty(len(values), np.int64)
-    ranks[order] = np.cumsum(new) - 1
-    return ranks, ordered[new]
-
-
-def _count(offsets: Longs, least: int, span: int) -> tuple[Longs, Longs]:
-    there = np.zeros(span, np.bool_)
-    there[offsets] = True
-    return (np.cumsum(there) - 1)[offsets], np.flatnonzero(there) + least
-
-
-def _sort(values: Longs, least: int, span: int) -> Longs:
-    """Return the order of some integers."""
-    width = len(values).bit_length()
-    if span.bit_length() + width > 63:
-        return np.argsort(values)
-    # Each with its place in its lowest bits: sorting numbers is three times as fast as sorting their places.
-    packed = np.sort(((values - least) << width) | np.arange(len(values)))
-    return packed & ((1 << width) - 1)
+        there = np.zeros(span, np.bool_)
+        there[values - least] = True
+        return (np.cumsum(there) - 1)[values - least], np.flatnonzero(there) + least
+    distinct, ranks = np.unique(values, return_inverse=True)
+    return ranks, distinct
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -40,24 +40,9 @@ class AvroHeader:
     schema_text: bytes
     metadata: Mapping[str, bytes]
     codec: str
-    start: bytes
-    """All of the header before the sync marker."""
     sync: bytes
     size_bytes: int
     """Length of the header: where the first block begins."""
-
-    def read_next(self, data: bytes, path: str) -> AvroHeader:
-        """Read the header of another file, which most often differs from this one in its sync marker alone.
-
-        Raises
-        ------
-        MetadataError
-            As `read_header`.
-        """
-        end = self.size_bytes
-        if len(data) < end or not data.startswith(self.start):
-            return read_header(data, path)
-        return replace(self, path=path, sync=data[end - SYNC_SIZE : end])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +93,7 @@ def read_header(data: bytes, path: str) -> AvroHeader:
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
     if "avro.schema" not in metadata:
         raise MetadataError("the Avro header has no avro.schema", path, position)
-    return AvroHeader(
-        path, metadata["avro.schema"], metadata, codec, data[:position], sync, size_bytes=position + SYNC_SIZE
-    )
+    return AvroHeader(path, metadata["avro.schema"], metadata, codec, sync, size_bytes=position + SYNC_SIZE)
 
 
 def parse_schema(header: AvroHeader) -> Any:

@@ -322,33 +322,6 @@ def _find_column(frame: Frame, field_id: _Integer) -> _Integer:
 
 
 @_inlined
-def _read_pair(data: Bytes, position: _Integer, end: _Integer, frame: Frame) -> tuple[_Integer, _Integer, _Integer]:
-    """Read a key of one byte and a value of up to four, or any."""
-    at = np.uint64(position)
-    if position + 5 <= end:
-        key = np.int64(data[at])
-        if key < 128:
-            key = (key >> 1) ^ -(key & 1)
-            bits = np.int64(data[at + np.uint64(1)])
-            if bits < 128:
-                return key, (bits >> 1) ^ -(bits & 1), position + 2
-            bits = (bits & 127) | (np.int64(data[at + np.uint64(2)]) << 7)
-            if bits < 1 << 14:
-                return key, (bits >> 1) ^ -(bits & 1), position + 3
-            bits = (bits & 0x3FFF) | (np.int64(data[at + np.uint64(3)]) << 14)
-            if bits < 1 << 21:
-                return key, (bits >> 1) ^ -(bits & 1), position + 4
-            bits = (bits & 0x1FFFFF) | (np.int64(data[at + np.uint64(4)]) << 21)
-            if bits < 1 << 28:
-                return key, (bits >> 1) ^ -(bits & 1), position + 5
-    field_id, position = _read_long(data, position, end, frame)
-    if position < 0:
-        return 0, 0, -1
-    value, position = _read_long(data, position, end, frame)
-    return field_id, value, position
-
-
-@_inlined
 def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
     """Read a map of field id to count."""
     bit = np.uint8(1 << metric)
@@ -358,7 +331,10 @@ def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Intege
         if count == 0:
             return position
         for _ in range(count):
-            field_id, value, position = _read_pair(data, position, end, frame)
+            field_id, position = _read_long(data, position, end, frame)
+            if position < 0:
+                return -1
+            value, position = _read_long(data, position, end, frame)
             if position < 0:
                 return -1
             column = _find_column(frame, field_id)
@@ -575,11 +551,6 @@ def _big_endian(data: Bytes, start: _Integer, length: _Integer) -> _Integer:
     if length <= 0:
         return np.uint64(0)
     bits = np.uint64(0)
-    if start + 8 <= data.size:
-        for i in range(8):
-            bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
-        unused = np.uint64(64 - 8 * min(length, 8))
-        return (bits >> unused) << unused
     for i in range(min(length, 8)):
         bits |= np.uint64(data[np.uint64(start + i)]) << np.uint64(56 - 8 * i)
     return bits

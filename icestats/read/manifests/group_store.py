@@ -160,13 +160,6 @@ class GroupStore:
         self.reserve(more, int(other.groups.meters[k.KEYS_USED]), 2 * int(other.groups.meters[k.ARENA_USED]))
         return bool(k.merge_groups(self.groups, other.groups) >= 0)
 
-    def reserve_merge(self) -> None:
-        """Make room for merging groups of this store with each other."""
-        groups = self.groups
-        needed = 2 * int(groups.meters[k.ARENA_USED])
-        if needed > groups.arena.size:
-            self.groups = groups._replace(arena=_grown(groups.arena, needed))
-
     def clear(self) -> None:
         """Forget all groups."""
         groups, used = self.groups, len(self)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -62,35 +61,25 @@ def build_partition_groups(store: GroupStore, order: Words, partitions: pa.Struc
     return pa.Table.from_pydict(columns, partition_groups_schema(partitions.type))
 
 
-def build_cells(store: GroupStore, order: Words, columns: Sequence[Field], pool: Executor) -> Callable[[], pa.Table]:
-    """Begin to build `schemas.ROLLUP_CELLS`: every column, for each group of `order` in turn; the result waits for it.
-
-    It waits for other work of `pool`: a thread of that must not call it.
-    """
+def build_cells(store: GroupStore, order: Words, columns: Sequence[Field]) -> pa.Table:
+    """Build `schemas.ROLLUP_CELLS`: every column, for each group of `order` in turn."""
     field_ids = np.array([c.field_id for c in columns], np.int32)
     step = max(1, _CELLS_A_CHUNK // max(len(columns), 1))
-    parts = [_begin_batch(store.groups, order[i : i + step], field_ids, pool) for i in range(0, len(order), step)]
-    return lambda: pa.Table.from_batches([finish() for finish in parts], ROLLUP_CELLS)
+    parts = [_build_batch(store.groups, order[i : i + step], field_ids) for i in range(0, len(order), step)]
+    return pa.Table.from_batches(parts, ROLLUP_CELLS)
 
 
-def _begin_batch(
-    groups: GroupArrays, order: Words, field_ids: npt.NDArray[np.int32], pool: Executor
-) -> Callable[[], pa.RecordBatch]:
-    bounds = [pool.submit(_bounds, groups, order, side) for side in (k.LOWER, k.UPPER)]
+def _build_batch(groups: GroupArrays, order: Words, field_ids: npt.NDArray[np.int32]) -> pa.RecordBatch:
+    def column(place: int) -> pa.Array:
+        return pa.array(groups.cells[order, :, place].ravel())
 
-    def finish() -> pa.RecordBatch:
-        def column(place: int) -> pa.Array:
-            return pa.array(groups.cells[order, :, place].ravel())
-
-        columns = [pa.array(np.tile(field_ids, len(order)))]
-        for metric in range(len(SUMMED_STATISTICS)):
-            columns += [column(metric), column(len(SUMMED_STATISTICS) + metric)]
-        for side, values in zip((k.LOWER, k.UPPER), bounds, strict=True):
-            columns += [values.result(), column(side)]
-        columns.append(pa.array(groups.valueless[order].ravel()))
-        return pa.RecordBatch.from_arrays(columns, schema=ROLLUP_CELLS)
-
-    return finish
+    columns = [pa.array(np.tile(field_ids, len(order)))]
+    for metric in range(len(SUMMED_STATISTICS)):
+        columns += [column(metric), column(len(SUMMED_STATISTICS) + metric)]
+    for side in (k.LOWER, k.UPPER):
+        columns += [_bounds(groups, order, side), column(side)]
+    columns.append(pa.array(groups.valueless[order].ravel()))
+    return pa.RecordBatch.from_arrays(columns, schema=ROLLUP_CELLS)
 
 
 def _bounds(groups: GroupArrays, order: Words, side: int) -> pa.Array:
@@ -186,6 +175,6 @@ def _merge_repeated(store: GroupStore, groups: Words, first: np.ndarray) -> None
         return
     heads = np.flatnonzero(first)
     targets = groups[heads[np.searchsorted(heads, repeated, side="right") - 1]]
-    store.reserve_merge()
+    store.reserve(0, 0, int(store.groups.meters[k.ARENA_USED]))
     if k.merge_pairs(store.groups, store.groups, np.stack([targets, groups[repeated]], axis=1)) < 0:
         raise OverflowError(ERRORS[k.OVERFLOW])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icestats.errors import MetadataError
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, is_local
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, local_path
 
 Progress = Callable[[int, int], None]
 """Called with the number of manifests that are done, and of all."""
@@ -71,7 +71,7 @@ def run_tasks(
     """
     done, total = 0, len(manifests)
     # Threads that wait for the interpreter's lock slow the others down: more of them help only where reading is slow.
-    are_local = all(is_local(manifest.path) for manifest in manifests)
+    are_local = all(local_path(manifest.path) for manifest in manifests)
     readers = threads if are_local else max(threads, _REMOTE_READERS)
     pool = ThreadPoolExecutor(readers, thread_name_prefix="icestats-manifests")
     try:

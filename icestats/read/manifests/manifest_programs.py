@@ -106,7 +106,6 @@ class ManifestPrograms:
         self._programs: dict[tuple[int, bytes], ManifestProgram] = {}
         self._variant_numbers: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
-        self._last: AvroHeader | None = None
 
     def read(self, data: bytes, path: str, spec_id: int) -> tuple[AvroHeader, ManifestProgram]:
         """Read a manifest's header, and return it with the manifest's program.
@@ -116,8 +115,7 @@ class ManifestPrograms:
         MetadataError
             As `read_header` and `find`.
         """
-        last = self._last
-        self._last = header = read_header(data, path) if last is None else last.read_next(data, path)
+        header = read_header(data, path)
         return header, self.find(header, spec_id)
 
     def find(self, header: AvroHeader, spec_id: int) -> ManifestProgram:

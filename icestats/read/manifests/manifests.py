@@ -6,7 +6,6 @@ Source: Iceberg spec, "Manifests", "Scan Planning" (inheritance) and "Partition 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -164,10 +163,9 @@ def read_rollups(
     fields = find_partition_types(manifests, metadata, storage)
     by_partition, statuses = "partition" in by, DELETED if deleted else LIVE
     run = ManifestRollup(manifests, metadata, columns, fields, by_partition=by_partition, statuses=statuses)
-    threads = threads or default_threads()
-    run.run(storage, threads, progress)
+    run.run(storage, threads or default_threads(), progress)
     try:
-        return _build_rollups(run, manifests, columns, fields, by, threads)
+        return _build_rollups(run, manifests, columns, fields, by)
     except (ValueError, OverflowError) as error:
         # Partition values carry no path any more: the manifest that has the wrong one is looked for.
         for manifest in manifests:
@@ -181,7 +179,6 @@ def _build_rollups(
     columns: Sequence[Field],
     fields: Sequence[PartitionColumn],
     by: Collection[str],
-    threads: int,
 ) -> RollUps:
     from icestats.read.manifests.group_tables import (
         build_cells,
@@ -195,15 +192,15 @@ def _build_rollups(
     store, every = run.store, np.arange(len(manifests), dtype=np.int64)
     wanted = manifests if "manifest" in by else ()
     variants = run.programs.variants if "partition" in by else ()
-    with ThreadPoolExecutor(threads) as pool:
-        merging = pool.submit(merge_repeated_partitions, store, variants, fields)
-        manifest_cells = build_cells(store, every[: len(wanted)], columns, pool)
-        places, arrays, spec_ids = merging.result()
-        partition_cells = build_cells(store, places, columns, pool)
-        table_cells = build_cells(merge_all(store, every), np.zeros(1, np.int64), columns, pool)
-        groups = build_manifest_groups(store, wanted)
-        partitions = build_partition_groups(store, places, struct_array(fields, arrays, len(places)), spec_ids)
-        return RollUps(groups, manifest_cells(), partitions, partition_cells(), table_cells())
+    places, arrays, spec_ids = merge_repeated_partitions(store, variants, fields)
+    partitions = struct_array(fields, arrays, len(places))
+    return RollUps(
+        manifests=build_manifest_groups(store, wanted),
+        manifest_cells=build_cells(store, every[: len(wanted)], columns),
+        partitions=build_partition_groups(store, places, partitions, spec_ids),
+        partition_cells=build_cells(store, places, columns),
+        table_cells=build_cells(merge_all(store, every), np.zeros(1, np.int64), columns),
+    )
 
 
 def read_files(

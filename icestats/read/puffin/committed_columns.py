@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
 
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
-from icestats.read.puffin.puffin import damage_at, read_blob
 from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, THETA, CommittedBlob
 from icestats.stats.frequent_items import FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch
@@ -25,7 +22,7 @@ from icestats.stats.table_statistics import (
 )
 from icestats.stats.theta import ThetaSketch
 
-_Sketch = TypeVar("_Sketch")
+_SKETCH = "a committed sketch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +78,22 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     whole = next((found for found in by_snapshot.values() if all(kind in found for kind in wanted)), None)
     if whole is None:
         return "its committed statistics lack the KLL sketch, the frequent items or the column statistics"
-    figures = _read_figures(storage, whole[COLUMN_STATISTICS], field)
+    figures = whole[COLUMN_STATISTICS].read(
+        storage, "not column statistics", lambda data: read_column_statistics(data)[field.field_id]
+    )
     if figures.type != field.type:
         return f"its type was {figures.type} and is {field.type} now"
     if item_type is not None and whole[KLL].blob.properties.get("item-type") != item_type:
         return f"its KLL sketch has items of another type than {item_type}"
-    theta, sketch = _read_sketch(storage, whole[THETA], ThetaSketch.from_bytes)
+    theta, sketch = whole[THETA].read(storage, _SKETCH, lambda data: (data, ThetaSketch.from_bytes(data)))
     if lie := _contradiction(whole[THETA], sketch, figures):
         return lie
-    items, counted = _read_sketch(storage, whole[FREQUENT_ITEMS], read_frequent_values)
+    items, counted = whole[FREQUENT_ITEMS].read(storage, _SKETCH, lambda data: (data, read_frequent_values(data)))
     if lie := _contradicting_items(counted, figures):
         return lie
     kll = None
     if item_type is not None:
-        kll, _ = _read_sketch(storage, whole[KLL], partial(KllSketch.from_bytes, item_type))
+        kll, _ = whole[KLL].read(storage, _SKETCH, lambda data: (data, KllSketch.from_bytes(item_type, data)))
     made = replace(figures, theta=theta, kll=kll, item_type=item_type, frequent_items=items)
     return CommittedColumn(whole[THETA].blob.snapshot_id, made)
 
@@ -118,12 +117,6 @@ def find_committed_sizes(
     return k, lg_k
 
 
-def _read_sketch(storage: FileReader, found: CommittedBlob, parse: Callable[[bytes], _Sketch]) -> tuple[bytes, _Sketch]:
-    data = read_blob(storage, found.blob, found.statistics_path)
-    with damage_at(found.statistics_path, found.blob.offset, "a committed sketch"):
-        return data, parse(data)
-
-
 def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:
     said = found.blob.properties.get("ndv")
     if said in (None, str(theta.ndv), str(figures.count_distinct(theta))):
@@ -141,9 +134,3 @@ def _contradicting_items(counted: FrequentValues, figures: ColumnStatistics) -> 
         return None
     sampled = f"its sampled rows are of {counted.sample.row_count:,} rows"
     return f"{sampled}, and its column statistics of {figures.value_count:,}"
-
-
-def _read_figures(storage: FileReader, found: CommittedBlob, field: Field) -> ColumnStatistics:
-    data = read_blob(storage, found.blob, found.statistics_path)
-    with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
-        return read_column_statistics(data)[field.field_id]

@@ -118,7 +118,7 @@ def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], fi
     check_unit(field, index.type)
     check_items(field, index.item_type)
     limit = parse_count(blob.properties.get(MAX_SIZE_BYTES))
-    return CommittedPartitions(index, blob.snapshot_id, found.commits_behind, path, blob.offset + end, limit)
+    return CommittedPartitions(index, blob.snapshot_id, found.commits_behind or 0, path, blob.offset + end, limit)
 
 
 def read_merged_sketches(

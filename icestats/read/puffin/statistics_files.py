@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
-from icestats.errors import MetadataError, StatisticsMissingError
+from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
 from icestats.iceberg.storage import FileReader
 from icestats.iceberg.types import has_lengths
@@ -45,8 +47,10 @@ _MISSING = {
     PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
 }
 _COMMON_SHOWN = 5
+_NO_COLUMNS = "not column statistics"
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
+_Parsed = TypeVar("_Parsed")
 _OWN_USE = (THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS, JOINT_STATISTICS, PARTITION_SKETCHES)
 
 
@@ -73,6 +77,38 @@ class CommittedBlob:
     def ndv(self) -> int | None:
         """The number of distinct values that the blob's writer stated."""
         return parse_count(self.blob.properties.get("ndv"))
+
+    @property
+    def hashing(self) -> str:
+        """In whose form the values of a Theta sketch were hashed, "Iceberg" or "Presto"; nothing: it may be either.
+
+        Presto writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob
+        over, as Trino and icestats do, keeps its codec.
+        """
+        if self.created_by.startswith("presto-"):
+            return "Presto"
+        return "" if self.blob.compression_codec is None else "Iceberg"
+
+    def read(self, storage: FileReader, what: str, parse: Callable[[bytes], _Parsed]) -> _Parsed:
+        """Return what the blob's bytes hold.
+
+        Parameters
+        ----------
+        storage : FileReader
+            Where to read from.
+        what : str
+            What they are to be, for errors.
+        parse : callable
+            Parses the bytes.
+
+        Raises
+        ------
+        PuffinFormatError
+            The blob is damaged: also where parsing raises ValueError, KeyError or TypeError.
+        """
+        data = read_blob(storage, self.blob, self.statistics_path)
+        with damage_at(self.statistics_path, self.blob.offset, what):
+            return parse(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,28 +246,7 @@ def _column_name(schema: Schema, field_id: int) -> str:
     return f"#{field_id}" if field is None else field.name
 
 
-@dataclass(frozen=True, slots=True)
-class NearestBlob:
-    """The blob of a column that is the fewest commits behind."""
-
-    blob: PuffinBlob
-    statistics_path: str
-    commits_behind: int
-    created_by: str
-
-    @property
-    def hashing(self) -> str:
-        """In whose form the values of a Theta sketch were hashed, "Iceberg" or "Presto"; nothing: it may be either.
-
-        Presto writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob
-        over, as Trino and icestats do, keeps its codec.
-        """
-        if self.created_by.startswith("presto-"):
-            return "Presto"
-        return "" if self.blob.compression_codec is None else "Iceberg"
-
-
-def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -> NearestBlob:
+def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -> CommittedBlob:
     """Return the blob of a column, of type THETA, KLL or PARTITION_SKETCHES, that is the fewest commits behind.
 
     Raises
@@ -239,18 +254,15 @@ def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -
     StatisticsMissingError
         None has been committed for the snapshot or an ancestor of it.
     """
-    found = [
-        NearestBlob(one.blob, one.statistics_path, one.commits_behind, one.created_by)
-        for one in blobs
-        if one.blob.type == blob_type and one.blob.field_ids == (field.field_id,) and one.commits_behind is not None
-    ]
+    own = (one for one in blobs if one.blob.type == blob_type and one.blob.field_ids == (field.field_id,))
+    found = [one for one in own if one.commits_behind is not None]
     if not found:
         what, advice = _MISSING[blob_type]
         raise StatisticsMissingError(
             f"no {what} of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
             f"run {advice.format(repr(field.name))}"
         )
-    return min(found, key=lambda one: one.commits_behind)
+    return min(found, key=lambda one: one.commits_behind or 0)
 
 
 def find_stated_type(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field, snapshot_id: int) -> str | None:
@@ -264,9 +276,7 @@ def find_stated_type(storage: FileReader, blobs: Sequence[CommittedBlob], field:
     for found in blobs:
         own = found.blob.field_ids == (field.field_id,) and found.blob.snapshot_id == snapshot_id
         if own and found.blob.type == COLUMN_STATISTICS:
-            data = read_blob(storage, found.blob, found.statistics_path)
-            with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
-                column = read_column_statistics(data).get(field.field_id)
+            column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(field.field_id)
             return None if column is None else column.type
     return None
 
@@ -327,14 +337,12 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     check_items(field, item_type)
     if field.type.startswith("timestamp"):
         check_unit(field, find_stated_type(storage, blobs, field, found.blob.snapshot_id))
-    data = read_blob(storage, found.blob, found.statistics_path)
     properties = found.blob.properties
-    with damage_at(found.statistics_path, found.blob.offset, f"the KLL sketch of column {field.name!r}"):
-        sketch = KllSketch.from_bytes(item_type, data)
+    parse = partial(KllSketch.from_bytes, item_type)
     return CommittedKll(
-        sketch=sketch,
+        sketch=found.read(storage, f"the KLL sketch of column {field.name!r}", parse),
         snapshot_id=found.blob.snapshot_id,
-        commits_behind=found.commits_behind,
+        commits_behind=found.commits_behind or 0,
         null_count=parse_count(properties.get("null-count")),
         nan_count=parse_count(properties.get("nan-count")),
     )
@@ -366,13 +374,13 @@ def read_frequent_items(storage: FileReader, blobs: Sequence[CommittedBlob], fie
     return items
 
 
-def _read_items(storage: FileReader, found: NearestBlob | CommittedBlob, field: Field) -> CommittedFrequentValues:
-    data = read_blob(storage, found.blob, found.statistics_path)
-    with damage_at(found.statistics_path, found.blob.offset, f"the frequent items of column {field.name!r}"):
-        values = read_frequent_values(data)
-        nulls, nans = (parse_count(found.blob.properties.get(name)) for name in ("null-count", "nan-count"))
-        if nulls is None or nans is None:
-            raise ValueError("the blob does not say how many nulls and NaN there are")
+def _read_items(storage: FileReader, found: CommittedBlob, field: Field) -> CommittedFrequentValues:
+    what = f"the frequent items of column {field.name!r}"
+    values = found.read(storage, what, read_frequent_values)
+    nulls, nans = (parse_count(found.blob.properties.get(name)) for name in ("null-count", "nan-count"))
+    if nulls is None or nans is None:
+        reason = f"{what}: the blob does not say how many nulls and NaN there are"
+        raise PuffinFormatError(reason, found.statistics_path, found.blob.offset)
     behind = found.commits_behind or 0
     return CommittedFrequentValues(values, found.blob.snapshot_id, behind, nulls, nans, found.blob.length)
 
@@ -406,10 +414,9 @@ def read_joint(storage: FileReader, found: CommittedBlob, schema: Schema) -> Com
     PuffinFormatError
         The blob is damaged.
     """
-    data = read_blob(storage, found.blob, found.statistics_path)
     first, second = found.blob.field_ids
-    with damage_at(found.statistics_path, found.blob.offset, f"the joint statistics of fields {first} and {second}"):
-        statistics = read_joint_statistics(data, (first, second))
+    parse = partial(read_joint_statistics, field_ids=(first, second))
+    statistics = found.read(storage, f"the joint statistics of fields {first} and {second}", parse)
     fields = [schema.get(field_id) for field_id in statistics.field_ids]
     if [None if field is None else field.type for field in fields] != list(statistics.types):
         return None
@@ -449,10 +456,7 @@ def read_committed_figures(
             figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
             figures.setdefault(found.blob.field_ids[0], {}).setdefault("ndv", figure)
         elif found.blob.type == COLUMN_STATISTICS:
-            data = read_blob(storage, found.blob, found.statistics_path)
-            with damage_at(found.statistics_path, found.blob.offset, "not column statistics"):
-                columns = read_column_statistics(data)
-            for field_id, column in columns.items():
+            for field_id, column in found.read(storage, _NO_COLUMNS, read_column_statistics).items():
                 field = schema.get(field_id)
                 if field is not None and field.type == column.type:
                     figures[field_id] = _column_figures(column, found) | figures.get(field_id, {})
@@ -486,9 +490,7 @@ def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str,
 
 
 def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
-    data = read_blob(storage, found.blob, found.statistics_path)
-    with damage_at(found.statistics_path, found.blob.offset, "a Theta sketch"):
-        sketch = ThetaSketch.from_bytes(data)
+    sketch = found.read(storage, "a Theta sketch", ThetaSketch.from_bytes)
     if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
     cut = "" if found.ndv is None or sketch.ndv <= found.ndv else ", cut to the number of values that are not null"

@@ -22,8 +22,6 @@ from icestats.read.manifests.manifests import RollUps
 _Places = npt.NDArray[np.int64]
 
 _SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
-_MOST_SLICES = 256
-"""Runs of groups in a row, beyond which cells are copied."""
 LATEST = ("last_updated_at", "last_updated_snapshot_id")
 
 
@@ -66,24 +64,12 @@ def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], wid
     cells = pa.concat_tables([part.manifest_cells for part in parts])
     position = {path: i for i, path in enumerate(manifests["manifest_path"].to_pylist())}
     order = np.array([position[path] for path in manifest_paths], np.int64)
-    return _take_manifests(manifests, cells, order, width)
-
-
-def _take_manifests(manifests: pa.Table, cells: pa.Table, chosen: _Places, width: int) -> tuple[pa.Table, pa.Table]:
-    """Return some of the manifests in another order, and their cells, of `width` columns each."""
-    if np.array_equal(chosen, np.arange(len(manifests))):
-        return manifests, cells
-    return manifests.take(pa.array(chosen)), _take_groups(cells, chosen, width)
+    return manifests.take(pa.array(order)), _take_groups(cells, order, width)
 
 
 def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
-    """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
-    starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
-    if len(starts) > _MOST_SLICES:
-        return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
-    ends = np.append(starts[1:], len(chosen))[: len(starts)]
-    slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
-    return pa.concat_tables(slices or [cells.slice(0, 0)])
+    """Return the cells of groups in another order."""
+    return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
 
 
 def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Field]) -> pa.Table:
@@ -146,24 +132,13 @@ def _first_rows(key: _Places, count: int) -> _Places:
     return first
 
 
-def _other_rows(key: _Places, first: _Places) -> _Places:
-    return np.flatnonzero(first[key] != np.arange(len(key)))
-
-
 def _sums(values: npt.NDArray[np.int64], key: _Places, count: int) -> npt.NDArray[np.int64]:
-    first = _first_rows(key, count)
-    others = _other_rows(key, first)
-    sums: npt.NDArray[np.int64] = values[first]
-    np.add.at(sums, key[others], values[others])
-    _check_sums(values)
-    return sums
-
-
-def _check_sums(values: npt.NDArray[np.int64]) -> None:
-    if not values.size or len(values) * max(int(values.max()), -int(values.min())) < 2**62:
-        return
-    if np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
+    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+    if len(values) * largest >= 2**62 and np.abs(values).sum(axis=0, dtype=np.float64).max() >= 2.0**62:
         raise UnsupportedError("a sum over the table's files exceeds 64 bits: its metadata cannot be right")
+    sums = np.zeros((count, *values.shape[1:]), np.int64)
+    np.add.at(sums, key, values)
+    return sums
 
 
 def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
@@ -171,16 +146,14 @@ def merge_cells(parts: Sequence[pa.Table], key: _Places, count: int, columns: Se
     width = len(columns)
     cells = pa.concat_tables(parts)
     chosen = _first_rows(key, count)
-    meeting = np.unique(key[_other_rows(key, chosen)])
+    meeting = np.flatnonzero(np.bincount(key, minlength=count) > 1)
     rows = np.flatnonzero(np.isin(key, meeting))
-    merged = _merge_meeting(
-        _take_groups(cells, rows, width), np.searchsorted(meeting, key[rows]), len(meeting), columns
-    )
+    merged = _merge_groups(_take_groups(cells, rows, width), np.searchsorted(meeting, key[rows]), len(meeting), columns)
     chosen[meeting] = len(key) + np.arange(len(meeting))
     return _take_groups(pa.concat_tables([cells, merged]), chosen, width)
 
 
-def _merge_meeting(cells: pa.Table, key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
+def _merge_groups(cells: pa.Table, key: _Places, count: int, columns: Sequence[Field]) -> pa.Table:
     shape = (len(key), len(columns))
     merged: dict[str, pa.Array] = {
         "field_id": pa.array(np.tile(np.array([c.field_id for c in columns], np.int32), count))
@@ -200,18 +173,8 @@ def merge_groups_cells(cells: pa.Table, columns: Sequence[Field]) -> pa.Table:
     UnsupportedError
         A sum exceeds 64 bits.
     """
-    width = len(columns)
-    groups = len(cells) // max(width, 1)
-    merged: dict[str, pa.Array] = {"field_id": pa.array(np.array([c.field_id for c in columns], np.int32))}
-    for name in _SUMMED_CELLS:
-        values = to_numpy(cells[name]).reshape(groups, width)
-        _check_sums(values)
-        merged[name] = pa.array(values.sum(axis=0))
-    whole = np.zeros(groups, np.int64)
-    for name in ("lower_bound", "upper_bound"):
-        bounds = combine_chunks(cells[name])
-        merged[name] = _merge_bounds(bounds, whole, 1, columns, highest=name == "upper_bound")
-    return pa.table(merged, schema=ROLLUP_CELLS)
+    groups = len(cells) // max(len(columns), 1)
+    return _merge_groups(cells, np.zeros(groups, np.int64), 1, columns)
 
 
 def _merge_bounds(bounds: pa.Array, key: _Places, count: int, columns: Sequence[Field], *, highest: bool) -> pa.Array:
