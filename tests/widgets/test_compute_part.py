@@ -187,6 +187,23 @@ def test_a_commit_that_is_refused_loses_nothing(hostile_location: str) -> None:
     assert explorer.state.statistics is not None
 
 
+def test_why_a_commit_was_refused_is_gone_once_it_is_made(explorer: Explorer, catalog: SqlCatalog) -> None:
+    panel = explorer.parts["compute"]
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    catalog.rename_table("db.hostile", "db.away")
+    press(panel, "commit")
+    assert explorer.wait()
+    assert [block for block in find_blocks(panel, "text") if block.get("tone") == "bad"] != []
+    assert explorer.state.phase == "previewed"
+    catalog.rename_table("db.away", "db.hostile")
+    press(panel, "commit")
+    assert explorer.wait()
+    assert explorer.state.phase == "committed"
+    assert [block for block in find_blocks(panel, "text") if block.get("tone") == "bad"] == []
+
+
 def test_without_pyspark_the_panel_names_the_extra(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was computed before is still there."""
     panel = explorer.parts["compute"]

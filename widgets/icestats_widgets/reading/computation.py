@@ -89,6 +89,7 @@ class Computation:
         if self._state.phase != "previewed":
             return
         statistics, table = self._state.statistics, self._state.table
+        self._state.set_note("compute", None)
         self._state.phase = "committing"
         self._background.run("commit", lambda: self._commit(statistics, table), self._committed, self._refused)
 
@@ -109,6 +110,7 @@ class Computation:
         if self._state.phase != "checked" or snapshot_id is None:
             return
         work = partial(_undo, self._state.table, snapshot_id, self._state.removal)
+        self._state.set_note("compute", None)
         self._state.phase = "undoing"
         self._background.run("commit", work, self._undone, self._refused)
 
