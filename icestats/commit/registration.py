@@ -132,14 +132,17 @@ def commit_entries(
         commit_changes(table, changes, schema_id)
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, table.catalog.properties)
-        answer = "no" if isinstance(error, _REFUSED) else "no answer"
+        answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
         failed = f"{answer} to the commit of {table_name(table)}: {said}"
         kept = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
         # A request that was sent twice, since its first answer was lost, fails though the commit has been taken.
         try:
             arrived = find_committed(table, changes[0])
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
-            raise CommitError(f"{failed}; whether it arrived is unknown ({one_line(unseen)}){kept}") from cause
+            # A table that is gone by both answers refers to no file.
+            if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__cause__, NoSuchTableError)):
+                raise CommitError(f"{failed}; whether it arrived is unknown ({one_line(unseen)}){kept}") from cause
+            arrived = None
         if arrived is not None:
             return arrived
         if not isinstance(error, (CommitFailedException, *_REFUSED)):

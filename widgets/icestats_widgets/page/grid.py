@@ -69,7 +69,7 @@ class ListedRows:
         """Return the rows in which all of some words occur, sorted by a column; unknown values come last."""
         wanted = words.lower().split()
         rows = [row for row in self.rows if all(word in _text(row) for word in wanted)]
-        if column is not None:
+        if column is not None and column in self._names:
             place = self._names.index(column)
             known = [row for row in rows if _value(row, place) is not None]
             known.sort(key=lambda row: _order(_value(row, place)), reverse=descending)
