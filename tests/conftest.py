@@ -61,21 +61,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [items[at] for at in sorted(range(len(items)), key=places.__getitem__)]
 
 
-class SharedSessions(LoadScopeScheduling):
-    """Spark's tests in two halves with a session each, those of the browser and of docs in one; the rest by module."""
+class OneSessionAWorker(LoadScopeScheduling):
+    """All that shares a Spark session on one worker of xdist, all of the browser on one; the rest by module."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, folder = nodeid.partition("::")[0], Path(nodeid).parts[1]
         if "own_jvms" in path:
             return path
-        half = "first" if Path(path).name < "test_n" else "second"
-        scopes = {"spark": f"spark, {half} half", "docs": "docs", "browser": "browser", "notebooks": nodeid}
-        return scopes.get(folder, path)
+        return {"spark": "spark", "docs": "spark", "browser": "browser", "notebooks": nodeid}.get(folder, path)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedSessions:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionAWorker:
     """Take the place of `--dist`."""
-    return SharedSessions(config, log)
+    return OneSessionAWorker(config, log)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
