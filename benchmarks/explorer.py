@@ -1,7 +1,7 @@
 """The explorer in a real browser: the first picture, clicks and keys, messages, memory.
 
-It is opened on the demo table of events, in a fresh kernel and again in the same kernel, and on a large table, which
-is generated unless `--table METADATA_JSON` names one.
+It is opened on the demo table of events, which `icestats demo` has built, in a fresh kernel and again in the same
+kernel, and on a large table, which is generated unless `--table METADATA_JSON` names one.
 """
 
 from __future__ import annotations
