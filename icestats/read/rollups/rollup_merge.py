@@ -22,6 +22,8 @@ from icestats.read.manifests.manifests import RollUps
 _Places = npt.NDArray[np.int64]
 
 _SUMMED_CELLS = tuple(name for name in ROLLUP_CELLS.names if name not in ("field_id", "lower_bound", "upper_bound"))
+_MOST_SLICES = 256
+"""Runs of groups in a row, beyond which cells are copied."""
 LATEST = ("last_updated_at", "last_updated_snapshot_id")
 
 
@@ -68,8 +70,13 @@ def merge_manifests(parts: Sequence[RollUps], manifest_paths: Sequence[str], wid
 
 
 def _take_groups(cells: pa.Table, chosen: _Places, width: int) -> pa.Table:
-    """Return the cells of groups in another order."""
-    return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
+    """Return the cells of groups in another order: slices that copy nothing, unless they are many."""
+    starts = np.flatnonzero(np.diff(chosen, prepend=-2) != 1)
+    if len(starts) > _MOST_SLICES:
+        return cells.take(pa.array((chosen[:, None] * width + np.arange(width)).ravel()))
+    ends = np.append(starts[1:], len(chosen))[: len(starts)]
+    slices = [cells.slice(chosen[i] * width, (end - i) * width) for i, end in zip(starts, ends, strict=True)]
+    return pa.concat_tables(slices or [cells.slice(0, 0)])
 
 
 def take_columns(cells: pa.Table, columns: Sequence[Field], wanted: Sequence[Field]) -> pa.Table:
