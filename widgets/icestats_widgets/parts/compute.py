@@ -64,6 +64,7 @@ class ComputePart(Part):
         self.accuracy = self.add_grid(Grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6))
         self.found = self.add_grid(Grid("found", "What has been computed", FOUND, most_rows=8))
         self._pattern = ""
+        self._shown: tuple[Any, ...] | None = None
         self._is_found_open = False
 
     @property
@@ -241,11 +242,14 @@ class ComputePart(Part):
         return blocks
 
     def _show_values(self, statistics: Statistics) -> None:
-        ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
-        for grid in (self.accuracy, self.found):
-            grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""
-        self.accuracy.show(build_accuracy_rows(statistics, ages))
-        self.found.show(build_found_rows(statistics))
+        shown = (statistics, self.state.sketches)
+        if self._shown is None or any(one is not two for one, two in zip(shown, self._shown, strict=True)):
+            self._shown = shown
+            ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
+            for grid in (self.accuracy, self.found):
+                grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""
+            self.accuracy.show(build_accuracy_rows(statistics, ages))
+            self.found.show(build_found_rows(statistics))
 
     def _build_removal(self) -> list[Block]:
         removal = self.state.removal
