@@ -96,7 +96,7 @@ def test_what_goes_together_does_so_in_the_partitions_that_are_left(divided, day
     "row_filter",
     [
         "ordered < 300 and arrived >= 200 and arrived < 400",
-        "ordered >= 700 and ordered < 750 and arrived >= 720",
+        "ordered >= 700 and ordered < 750 and arrived >= 720 and arrived < 760",
         "ordered < 400 and arrived < 400 and late is null",
         "shop = 1 and region = 1 and weight < 6",
         "shop in (2, 3) and region >= 2 and region < 4",
@@ -105,7 +105,7 @@ def test_what_goes_together_does_so_in_the_partitions_that_are_left(divided, day
 def test_columns_that_go_together_need_no_pairs(table, row_filter):
     found = table.estimate(row_filter, actual=True)
     assert found["combined"].q_error <= 1.5
-    assert found["kll"].q_error > 1.3
+    assert found["kll"].q_error > 1.5
     assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
 
 
