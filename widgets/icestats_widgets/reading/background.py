@@ -62,11 +62,16 @@ class Background:
             Whether the work is still wanted: nothing is delivered once newer work of the same kind has started.
         """
         with self._lock:
-            kind, number = self._threads[threading.current_thread()]
-            if self._newest[kind] != number:
+            if not self.is_wanted():
                 return False
             deliver()
             return True
+
+    def is_wanted(self) -> bool:
+        """Return whether no newer work of the same kind has started; call it from within the work."""
+        with self._lock:
+            kind, number = self._threads[threading.current_thread()]
+            return self._newest[kind] == number
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no work is running; return whether that happened in time."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icestats.iceberg.metadata import Schema, TableMetadata
-from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import VOID, display_partition_value, partition_field_type
 
 
 class PartitionNames:
@@ -25,7 +25,7 @@ class PartitionNames:
             spec_id: [
                 (field.name, field.transform, kind)
                 for field in spec.fields
-                if field.transform != "void" and (kind := partition_field_type(field, schema)) is not None
+                if field.transform != VOID and (kind := partition_field_type(field, schema)) is not None
             ]
             for spec_id, spec in metadata.specs.items()
         }

@@ -76,7 +76,7 @@ class QuestionCoordinator(StateReader):
         # Work that nobody waits for any more would take the processors from the answer that is waited for.
         with self._one_at_a_time:
             for part, work in questions:
-                if not self._background.deliver_part(lambda: None):
+                if not self._background.is_wanted():
                     return
                 try:
                     delivery = partial(self._show, part, work())
