@@ -1,9 +1,8 @@
-"""What engines' optimizers expect of a filter, the traps that they run into, and the truth."""
+"""What engines' optimizers expect of a filter, and the traps that they run into."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,12 +11,11 @@ from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError, check_names
 from icestats.estimation.formulas.grouped_sources import Question
-from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted, time_estimates
-from icestats.estimation.sql_text import build_sql, quote_column
+from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
 from icestats.iceberg.storage import local_path
+from icestats.plan.filters.filter_sql import build_sql, quote_column
 from icestats.plan.filters.value_sets import Leaf
 from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
-from icestats.scan.actual_rows import count_rows, count_rows_of_many
 from icestats.snapshot.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -157,40 +155,3 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
 
 def _is_zeroed(leaf: Leaf) -> bool:
     return bool(leaf.values.points) and not leaf.values.ranges and leaf.type not in _TEXTUAL
-
-
-def count_actual(reader: SnapshotReader, question: Question, spark: SparkSession | None) -> tuple[int, SourceEstimate]:
-    """Count the rows: by PyIceberg, over the files that the filter leaves, or as `count_each`."""
-    begin = time.perf_counter()
-    by = "PyIceberg, over the files that the filter leaves"
-    try:
-        rows = count_rows(reader.source, reader.snapshot, reader.schema, question.row_filter)
-    except UnsupportedError:
-        (rows,) = _count_with_spark(reader, [question], spark)
-        by = "Spark, as PyIceberg cannot read the table"
-    return rows, build_counted(rows, f"live rows counted by {by}; deletes applied", begin)
-
-
-def count_each(reader: SnapshotReader, questions: Sequence[Question], spark: SparkSession | None) -> list[int]:
-    """Count the rows of each question, reading the table once: by PyIceberg, or by Spark where that cannot read it.
-
-    Raises
-    ------
-    UnsupportedError
-        Neither can.
-    """
-    try:
-        return count_rows_of_many(reader.source, reader.snapshot, reader.schema, [one.row_filter for one in questions])
-    except UnsupportedError:
-        return _count_with_spark(reader, questions, spark)
-
-
-def _count_with_spark(reader: SnapshotReader, questions: Sequence[Question], spark: SparkSession | None) -> list[int]:
-    from icestats.spark.optimizer import count_with_spark
-    from icestats.spark.session_catalog import find_session
-
-    if reader.snapshot is None:
-        return [0] * len(questions)
-    conditions = [build_sql(one.predicate, "spark", exact=True) for one in questions]
-    session = find_session(reader.source, spark)
-    return count_with_spark(session, reader.source, reader.snapshot, reader.schema, conditions)

@@ -51,14 +51,13 @@ def read_plan(
     row_filter: RowFilter,
     *,
     row_groups: bool = False,
-    count_rows: Callable[[], int] | None = None,
+    rows: bool = False,
     manifest_statistics: bool | None = None,
     manifests: pa.Table | None = None,
 ) -> Plan:
     """Plan a scan: the steps of the funnel in their order.
 
-    The parameters are those of `Table.plan`; `count_rows` counts the rows that match, where that is asked for;
-    `manifests` are the only ones to read.
+    The parameters are those of `Table.plan`; `manifests` are the only ones to read.
     """
     metadata, schema = reader.source.metadata, reader.schema
     manifests = select_live_data(reader.manifest_files if manifests is None else manifests)
@@ -76,7 +75,7 @@ def read_plan(
     funnel = Funnel(manifests, tuple(by_manifest), files, (by_tuple, by_bound))
     if row_groups:
         funnel = _with_row_groups(reader, row_filter, funnel, columns)
-    funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, count_rows))
+    funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, rows))
 
     @cache
     def index_deletes() -> DeleteIndex:
@@ -125,14 +124,15 @@ def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funn
     return replace(funnel, row_groups=groups, by_row_group=found)
 
 
-def _count_rows(
-    reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, count: Callable[[], int] | None
-) -> PlanStep | None:
+def _count_rows(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, is_asked: bool) -> PlanStep | None:
     """Return the step of rows where their number is known: by reading them, or because every row left must match."""
     started = time.perf_counter()
     total = funnel.steps[-1].kept_rows or 0
-    if count is not None:
-        kept: int | None = count()
+    if is_asked:
+        # PyIceberg's scans are slow to import: only counting needs them.
+        from icestats.snapshot.counted_rows import count_matching
+
+        kept: int | None = count_matching(reader, row_filter, None)[0]
         note = "counted in the data, row-level deletes applied"
     else:
         judged = funnel.by_file[-1].judgements[0]

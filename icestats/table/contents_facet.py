@@ -362,17 +362,11 @@ class Contents:
         if rows and manifest_paths is not None:
             raise CallError("rows can be counted of the whole table only: leave out rows or manifest_paths")
 
-        def count() -> int:
-            from icestats.estimation.engines import count_actual
-            from icestats.estimation.formulas.grouped_sources import build_question
-
-            return count_actual(self._reader, build_question(bound, self.schema, None, "deduct"), None)[0]
-
         return read_plan(
             self._reader,
             bound,
             row_groups=row_groups,
-            count_rows=count if rows else None,
+            rows=rows,
             manifest_statistics=manifest_statistics,
             manifests=self._find_manifests(manifest_paths),
         )

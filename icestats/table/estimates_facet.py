@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -89,7 +90,8 @@ class Estimating(Contents):
         >>> round(estimates["partitions"].rows)
         58665
         """
-        from icestats.estimation.engines import count_actual
+        from icestats.estimation.formulas.source_estimates import build_counted
+        from icestats.snapshot.counted_rows import count_matching
 
         question = self._ask(row_filter, columns, deletes)
         found = self._estimate(question, sources, double_filtering, engines, spark)
@@ -97,7 +99,9 @@ class Estimating(Contents):
             found = replace(found, columns=tuple(columns))
         if not actual:
             return found
-        rows, counted = count_actual(self._reader, question, spark)
+        begin = time.perf_counter()
+        rows, by = count_matching(self._reader, question.row_filter, spark)
+        counted = build_counted(rows, f"live rows counted by {by}; deletes applied", begin)
         estimates = tuple(one.with_actual(rows) for one in (*found, counted))
         return replace(found, estimates=estimates, actual=rows)
 
@@ -170,9 +174,9 @@ class Estimating(Contents):
         -----
         The columns of the filters are read once, for all of them.
         """
-        from icestats.estimation.engines import count_each
         from icestats.estimation.estimates import Workload
         from icestats.estimation.generated_filters import generate_filters
+        from icestats.snapshot.counted_rows import count_each_matching
 
         check_whole("n", n, 1, 100_000)
         check_whole("seed", seed, 0)
@@ -181,7 +185,7 @@ class Estimating(Contents):
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)
         questions = [self._ask(one) for one in chosen]
         answers = [self._estimate(one, sources, double_filtering, engines, spark) for one in questions]
-        counts = count_each(self._reader, questions, spark)
+        counts = count_each_matching(self._reader, [one.row_filter for one in questions], spark)
         counted = [answer.with_actual(count) for answer, count in zip(answers, counts, strict=True)]
         return Workload(self.name, None if filters is not None else seed, tuple(counted))
 

@@ -27,7 +27,7 @@ from pyiceberg.types import (
 )
 
 import icestats
-from icestats.estimation.sql_text import build_sql
+from icestats.plan.filters.filter_sql import build_sql
 from icestats.scan.actual_rows import count_rows, count_rows_of_many
 
 SCHEMA = Schema(

@@ -8,7 +8,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, UUIDType
 
 import icestats
-from icestats.estimation.sql_text import build_sql
+from icestats.plan.filters.filter_sql import build_sql
 from icestats.plan.filters.value_sets import BOTTOM, TOP, Interval, Leaf, ValueSet, above, below
 from icestats.spark.optimizer import count_with_spark
 

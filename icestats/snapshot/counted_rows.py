@@ -1,0 +1,61 @@
+"""How many rows match a filter, counted: by PyIceberg, or by Spark where PyIceberg cannot read the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from icestats.errors import UnsupportedError
+from icestats.plan.filters.filter_sql import build_sql
+from icestats.plan.filters.row_filter import RowFilter
+from icestats.plan.filters.value_sets import build_tree
+from icestats.scan.actual_rows import count_rows, count_rows_of_many
+from icestats.snapshot.snapshot_reader import SnapshotReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def count_matching(reader: SnapshotReader, row_filter: RowFilter, spark: SparkSession | None) -> tuple[int, str]:
+    """Count the live rows that match a filter, and say who counted them.
+
+    Raises
+    ------
+    UnsupportedError
+        Neither PyIceberg nor Spark can read them.
+    """
+    try:
+        rows = count_rows(reader.source, reader.snapshot, reader.schema, row_filter)
+    except UnsupportedError:
+        (rows,) = _count_with_spark(reader, [row_filter], spark)
+        return rows, "Spark, as PyIceberg cannot read the table"
+    return rows, "PyIceberg, over the files that the filter leaves"
+
+
+def count_each_matching(
+    reader: SnapshotReader, row_filters: Sequence[RowFilter], spark: SparkSession | None
+) -> list[int]:
+    """Count the live rows that match each filter, reading the table once.
+
+    Raises
+    ------
+    UnsupportedError
+        Neither PyIceberg nor Spark can read them.
+    """
+    try:
+        return count_rows_of_many(reader.source, reader.snapshot, reader.schema, row_filters)
+    except UnsupportedError:
+        return _count_with_spark(reader, row_filters, spark)
+
+
+def _count_with_spark(
+    reader: SnapshotReader, row_filters: Sequence[RowFilter], spark: SparkSession | None
+) -> list[int]:
+    from icestats.spark.optimizer import count_with_spark
+    from icestats.spark.session_catalog import find_session
+
+    if reader.snapshot is None:
+        return [0] * len(row_filters)
+    conditions = [build_sql(build_tree(one.condition), "spark", exact=True) for one in row_filters]
+    session = find_session(reader.source, spark)
+    return count_with_spark(session, reader.source, reader.snapshot, reader.schema, conditions)
