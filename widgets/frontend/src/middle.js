@@ -1,9 +1,9 @@
 // Long names are cut in the middle: what tells them apart is at the end.
 const LEAST = 14;
-const [SHORTEST_TAIL, LONGEST_TAIL] = [10, 16];
+const [SHORTEST_TAIL, LONGEST_TAIL] = [10, 20];
 
 /**
- * The part that may be cut at its end, and the end that stays: a whole word of it, where words are short enough.
+ * The part that may be cut at its end, and the end that stays: whole words of it, where they are short enough.
  * @param {string} text
  * @returns {[string, string]}
  */
@@ -13,10 +13,7 @@ export function splitMiddle(text) {
   if (signs.length < LEAST || /^\d{4}-\d\d-\d\d/.test(text)) return [text, ""];
   let tail = SHORTEST_TAIL;
   for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - 3); length += 1) {
-    if (/[\s._/=-]/.test(signs[signs.length - length - 1])) {
-      tail = length;
-      break;
-    }
+    if (/[\s._/=-]/.test(signs[signs.length - length - 1])) tail = length;
   }
   return [signs.slice(0, -tail).join(""), signs.slice(-tail).join("")];
 }

@@ -21,10 +21,10 @@ from icestats_widgets.reading.selected_part import SelectedPart
 from icestats_widgets.reading.sparks import PartSketches, Spark
 
 _COLUMNS = (
-    {"name": "column", "title": "column", "width": "minmax(120px,1.5fr)"},
-    {"name": "shape", "title": "shape", "width": "minmax(84px,.8fr)", "sortable": False,
+    {"name": "column", "title": "column", "width": "minmax(84px,1.5fr)", "name_pixels": 180},
+    {"name": "shape", "title": "shape", "width": "minmax(72px,.8fr)", "sortable": False,
      "about": "how the values are distributed, and the shares of nulls and NaN"},
-    {"name": "nulls", "title": "nulls", "width": "minmax(72px,.5fr)", "align": "end"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(62px,.5fr)", "align": "end"},
     {"name": "ndv", "title": "distinct", "width": "minmax(84px,.6fr)", "align": "end"},
     {"name": "lower", "title": "lower bound", "width": "minmax(96px,1fr)"},
     {"name": "upper", "title": "upper bound", "width": "minmax(96px,1fr)"},

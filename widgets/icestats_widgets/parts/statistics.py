@@ -37,9 +37,9 @@ from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, 
 from icestats_widgets.state import ExplorerState
 
 _MATRIX = (
-    {"name": "column", "title": "column", "width": "minmax(104px,1fr)"},
+    {"name": "column", "title": "column", "width": "minmax(84px,1fr)", "name_pixels": 180},
     *(
-        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(80px,1fr)"}
+        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(82px,1fr)"}
         for name, kind in OF_COLUMNS.items()
     ),
 )
