@@ -2257,6 +2257,15 @@ function followTheme(el) {
     query.removeEventListener("change", look);
   };
 }
+function paint(colour) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 1;
+  const context = canvas.getContext("2d");
+  if (!context) return [0, 0, 0, 0];
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  return context.getImageData(0, 0, 1, 1).data;
+}
 function isDark(el) {
   const { jpThemeLight } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false";
@@ -2265,8 +2274,8 @@ function isDark(el) {
     el
   ); at; at = at.parentNode ?? /** @type {ShadowRoot} */
   at.host ?? null) {
-    const [red, green, blue, alpha = 1] = at instanceof Element ? (getComputedStyle(at).backgroundColor.match(/[\d.]+/g) ?? []).map(Number) : [];
-    if (red !== void 0 && alpha > 0.5) return red * 0.3 + green * 0.59 + blue * 0.11 < 110;
+    const [red, green, blue, alpha] = at instanceof Element ? paint(getComputedStyle(at).backgroundColor) : [0, 0, 0, 0];
+    if (alpha > 127) return red * 0.3 + green * 0.59 + blue * 0.11 < 110;
   }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
