@@ -1,5 +1,5 @@
 // Long names are cut in the middle: what tells them apart is at the end.
-const LEAST = 14;
+const [LEAST, SHORTEST_START] = [16, 5];
 const [SHORTEST_TAIL, LONGEST_TAIL] = [10, 20];
 
 /**
@@ -12,7 +12,7 @@ export function splitMiddle(text) {
   // Of a time the beginning tells most.
   if (signs.length < LEAST || /^\d{4}-\d\d-\d\d/.test(text)) return [text, ""];
   let tail = SHORTEST_TAIL;
-  for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - 3); length += 1) {
+  for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - SHORTEST_START); length += 1) {
     if (/[\s._/=-]/.test(signs[signs.length - length - 1])) tail = length;
   }
   return [signs.slice(0, -tail).join(""), signs.slice(-tail).join("")];

@@ -1304,13 +1304,13 @@ function OpenedCells({ opened: { anchor, label, texts }, close }) {
 }
 
 // src/middle.js
-var LEAST = 14;
+var [LEAST, SHORTEST_START] = [16, 5];
 var [SHORTEST_TAIL, LONGEST_TAIL] = [10, 20];
 function splitMiddle(text) {
   const signs = [...text];
   if (signs.length < LEAST || /^\d{4}-\d\d-\d\d/.test(text)) return [text, ""];
   let tail = SHORTEST_TAIL;
-  for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - 3); length += 1) {
+  for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - SHORTEST_START); length += 1) {
     if (/[\s._/=-]/.test(signs[signs.length - length - 1])) tail = length;
   }
   return [signs.slice(0, -tail).join(""), signs.slice(-tail).join("")];
