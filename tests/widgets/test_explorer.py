@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats_widgets import Explorer
@@ -193,6 +196,21 @@ def test_the_smallest_partitions_come_first(explorer: Explorer, events: icestats
     assert explorer.parts["sizes"].document()["blocks"]
     sizes = [row["cells"][1]["v"] for row in explorer.parts["sizes"].grids["list"].first_rows(1000)]
     assert sizes == sorted(events.partitions()["total_data_file_size_in_bytes"].to_pylist())
+
+
+def test_a_partition_that_is_far_too_small_stands_out(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:
+    """Its share of the median is said with two digits, however small it is."""
+    values = np.random.default_rng(1).random(400_001)
+    rows = pa.table({"part": [0, *[1] * 200_000, *[2] * 200_000], "value": pa.array(values)})
+    table = catalog.create_table("db.uneven", rows.schema)
+    with table.update_spec() as change:
+        change.add_identity("part")
+    table.append(rows)
+    explorer = icestats.load("db.uneven", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    smallest = find_rows(explorer.parts["sizes"], "list")[0]
+    assert 0 < float(smallest["median"].removesuffix(" ×")) < 0.001
+    assert explorer.parts["manifests"].document()["caption"].startswith("1 manifest, by part; none overlap.")
 
 
 @pytest.mark.spark

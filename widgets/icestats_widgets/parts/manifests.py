@@ -83,9 +83,10 @@ class ManifestsPart(Part):
         key, picture = self._key(), self._picture
         if key is None:
             return f"{counted(count, 'manifest')}; no partition field has ranges of values, so only records are drawn."
-        deepest = (
-            f"; one key lies in up to {picture.deepest:,} of them" if picture is not None and picture.deepest else ""
-        )
+        deepest = ""
+        if picture is not None and picture.deepest:
+            most = picture.deepest
+            deepest = f"; one key lies in up to {most:,} of them" if most > 1 else "; none overlap"
         lanes = f", {picture.lane_size:,} in each line" if picture is not None and picture.lane_size > 1 else ""
         return (
             f"{counted(count, 'manifest')}{lanes}, by {key.field.name}{deepest}.\nClick the curve for those that "
