@@ -258,7 +258,7 @@ def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats
         document = explorer.parts[name].document()
         assert (document["blocks"], "nothing has been written" in document["caption"]) == ([], True)
     assert "no KLL sketch" in find_texts(explorer.parts["histogram"])
-    assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["0 %"] * 4
+    assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["–"] * 4
     explorer.parts["outline"].document()
     assert "Nothing has been written" in explorer.parts["outline"].grids["tree"].note
 
