@@ -5,7 +5,7 @@ import { useOwned } from "./hooks.js";
 
 const SIGN_PIXELS = 7.3;
 const NAME_SIGN_PIXELS = 7.8;
-const PADDING_PIXELS = 14;
+const PADDING_PIXELS = 16;
 const LEAST_TEXT_PIXELS = 84;
 const LEAST_TEXT_SHARE = 2 / 3;
 

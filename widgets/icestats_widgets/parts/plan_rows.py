@@ -29,7 +29,7 @@ STEP_COLUMNS = (
 )
 _WHY = (
     {"name": "verdict", "title": "verdict", "width": "minmax(64px,.3fr)", "sortable": False},
-    {"name": "why", "title": "why, with the evidence", "width": "minmax(230px,4fr)", "sortable": False, "roomy": True},
+    {"name": "why", "title": "why, with the evidence", "width": "minmax(300px,4fr)", "sortable": False, "roomy": True},
 )
 _SIZES = (
     {"name": "records", "title": "records", "width": "minmax(66px,.3fr)", "align": "end"},

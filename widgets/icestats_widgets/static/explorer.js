@@ -1305,12 +1305,14 @@ function OpenedCells({ opened: { anchor, label, texts }, close }) {
 
 // src/middle.js
 var [LEAST, SHORTEST_START] = [16, 5];
-var [SHORTEST_TAIL, LONGEST_TAIL] = [10, 20];
+var [SHORTEST_TAIL, LONGEST_TAIL, LONGEST_OF_LONG] = [10, 16, 20];
+var LONG = 40;
 function splitMiddle(text) {
   const signs = [...text];
   if (signs.length < LEAST || /^\d{4}-\d\d-\d\d/.test(text)) return [text, ""];
+  const most = Math.min(signs.length > LONG ? LONGEST_OF_LONG : LONGEST_TAIL, signs.length - SHORTEST_START);
   let tail = SHORTEST_TAIL;
-  for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - SHORTEST_START); length += 1) {
+  for (let length = SHORTEST_TAIL; length <= most; length += 1) {
     if (/[\s._/=-]/.test(signs[signs.length - length - 1])) tail = length;
   }
   return [signs.slice(0, -tail).join(""), signs.slice(-tail).join("")];
@@ -1358,7 +1360,7 @@ function GridRow({ row, isPending, number, top, height, columns, isTree, isSelec
 // src/grid_columns.js
 var SIGN_PIXELS = 7.3;
 var NAME_SIGN_PIXELS = 7.8;
-var PADDING_PIXELS = 14;
+var PADDING_PIXELS = 16;
 var LEAST_TEXT_PIXELS = 84;
 var LEAST_TEXT_SHARE = 2 / 3;
 var leastPixels = (width) => parseInt(/\d+/.exec(width)?.[0] ?? "60", 10);

@@ -37,9 +37,7 @@ def column_titles(column: str | None) -> list[dict[str, Any]]:
     """Return the columns of the grid; the last three show the selected column."""
     of = f" of {column}" if column else ""
     return [
-        {**one, "title": f"{one['title']}{of if one['name'] == 'nulls' else ''}"}
-        if one["name"] in ("nulls", "lower", "upper")
-        else dict(one)
+        {**one, "title": f"{one['title']}{of}"} if one["name"] in ("nulls", "lower", "upper") else dict(one)
         for one in COLUMNS
     ]
 
