@@ -175,6 +175,8 @@ def _rows(estimates: Estimates | None) -> str:
     if best.rows_upper is None:
         return f", about {rows}"
     if best.rows_upper <= best.rows:
-        is_exact = best.rows_lower == best.rows_upper and best.bound.startswith("certain")
-        return f", {'' if is_exact else 'at most '}{rows}"
+        least = round(best.rows_lower or 0)
+        if best.rows_lower == best.rows_upper and best.bound.startswith("certain"):
+            return f", {rows}"
+        return f", {least:,} to {rows}" if 0 < least < round(best.rows) else f", at most {rows}"
     return f", about {rows} (at most {best.rows_upper:,.0f})"
