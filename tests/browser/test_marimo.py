@@ -101,6 +101,8 @@ def test_marimo_shows_the_explorer_and_it_answers(page: Page) -> None:
     """Figures, tables and the filter work as in JupyterLab, inside marimo's shadow root."""
     root = page.locator(".icestats-explorer")
     expect(root.locator("[data-part=partitions] svg.icestats-figure")).to_be_visible(timeout=MINUTE_MS)
+    # Its white background is `color(srgb 1 1 1)`.
+    expect(root).not_to_have_class(re.compile("icestats-dark"))
     root.get_by_role("tab", name="Columns").click()
     expect(root.locator("[data-part=columns] .icestats-tbody [role=rowheader]")).to_have_count(10, timeout=MINUTE_MS)
     root.get_by_role("rowheader", name="quantity").click()

@@ -174,12 +174,18 @@ def test_estimates_have_their_truth_on_request(hostile_table: icestats.Table) ->
     assert part.caption().startswith("No filter yet")
     asked.type("id < 30")
     assert part.caption() == "Rows not counted yet for id < 30."
+    part.document()
+    assert hidden(part) == {"q_error", "before"}
     part.act("count", {})
     asked.wait()
     assert part.caption() == "30 rows counted for id < 30."
     assert asked.bar.document()["summary"].endswith("30 rows counted")
     names = [column["name"] for column in part.grid.columns]
     part.document()
+    assert hidden(part) == {"before"}
+    part.grid.act("columns", {"names": ["source", "rows"]})
+    part.document()
+    assert "q_error" in hidden(part)
     rows = {row["cells"][0]["t"]: dict(zip(names, row["cells"], strict=True)) for row in part.grid.first_rows(99)}
     assert rows[asked.state.estimates[-1].source]["q_error"]["t"] == "1"
     again = eval(part.code(), {"table": hostile_table})
@@ -188,6 +194,10 @@ def test_estimates_have_their_truth_on_request(hostile_table: icestats.Table) ->
     asked.wait()
     assert "sketch" in part.caption()
     assert asked.state.estimates is not None
+
+
+def hidden(part: EstimatePart) -> set[str]:
+    return {column["name"] for column in part.grid.columns if column.get("hidden")}
 
 
 def test_a_truth_that_cannot_be_counted_leaves_the_estimates(hostile_table: icestats.Table) -> None:

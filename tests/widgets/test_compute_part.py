@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, match_columns
+from icestats_widgets.parts.commit_preview import build_accuracy_rows
+from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, find_blob_ages, match_columns
 from tests.committed_statistics import THETA, blob, commit, remove
 from tests.widgets.blocks_of_parts import click, find_blocks, find_button, find_rows, find_texts
 from tests.widgets.conftest import HOSTILE
@@ -65,6 +67,13 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
     assert {row["ndv"] for row in matrix.values()} == {"fresh 3/6"}
     assert {row["frequent_items"] for row in matrix.values()} == {"fresh"}
     assert len(hostile_table.refresh().metadata.statistics) == 1
+    columns = explorer.state.columns
+    for name, said in (("still holds every value", "120"), ("within 3.1%", "≈ 120")):
+        told = [[("ndv", f"estimate: Theta sketch, {name}, this snapshot")]] * columns.num_rows
+        provenance = pa.array(told, columns.schema.field("provenance").type)
+        changed = columns.set_column(columns.column_names.index("provenance"), "provenance", provenance)
+        rows = build_accuracy_rows(explorer.state.statistics, find_blob_ages(explorer.state.sketches), changed)
+        assert [row["cells"][1]["t"] for row in rows if row["cells"][0]["t"] == "id"] == [said]
 
 
 @pytest.mark.spark
@@ -235,6 +244,17 @@ def test_the_cost_is_said_before_anything_runs(explorer: Explorer) -> None:
     panel.act("kind_partitions", True)
     assert "Makes statistics of partitions from the manifests, without Spark." in find_texts(panel)
     assert "Nothing" in describe_cost(ComputeRequest(columns=()), state)
+
+
+def test_the_cost_is_of_columns_that_can_have_statistics(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """A struct is read for none."""
+    rows = pa.table({"id": [1, 2], "person": [{"name": "Ada"}, {"name": "Bo"}]})
+    catalog.create_table("db.nested", rows.schema).append(rows)
+    explorer = icestats.load("db.nested", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    assert describe_cost(ComputeRequest(), explorer.state).startswith("Reads 1 column (")
 
 
 def test_columns_are_found_by_name_and_pattern(explorer: Explorer) -> None:

@@ -165,6 +165,7 @@ def test_what_is_not_selected_is_faded() -> None:
         one.attrib["data-key"] for one in elements if one.attrib.get("class") == "i-data" and "data-key" in one.attrib
     }
     assert clear == {"lane 2 3"}
+    assert {"data manifests", "not selected"} <= set(texts(elements))
 
 
 def test_each_step_of_a_plan_has_its_colour() -> None:

@@ -54,6 +54,11 @@ def test_a_logarithm_is_the_value_again(start: float, factor: float, share: floa
     assert LogScale(start * factor, start).position(0) == 1
 
 
+def test_a_logarithm_of_one_decade_has_round_numbers_all_along() -> None:
+    assert [value for value, _ in LogScale(24e3, 250e3).ticks(6)] == [50e3, 100e3, 200e3]
+    assert [value for value, _ in LogScale(24e3, 80e3).ticks(6)] == [30e3, 40e3, 50e3, 60e3, 70e3, 80e3]
+
+
 @given(st.integers(1, 400), st.data())
 def test_a_place_is_its_number_again(count: int, data: Any) -> None:
     """The middle of a place, and each end of a drag, give a place there is."""

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats_widgets import Explorer
@@ -131,7 +134,7 @@ def test_far_tails_are_left_out_and_counted(explorer: Explorer) -> None:
     part = explorer.state.histogram
     assert part.is_cut
     assert f"{part.above:,.0f} values above" in find_texts(panel)
-    assert f"± {part.histogram.count_error:,.0f}" in find_texts(panel)
+    assert f"± {part.histogram.count_error:,.0f} at 99 % confidence (rank error " in find_texts(panel)
     act(explorer, "histogram.tails", True)
     assert not explorer.state.histogram.is_cut
     assert explorer.state.histogram.histogram.edges[-1] == part.histogram.quantiles[1.0]
@@ -195,6 +198,21 @@ def test_the_smallest_partitions_come_first(explorer: Explorer, events: icestats
     assert sizes == sorted(events.partitions()["total_data_file_size_in_bytes"].to_pylist())
 
 
+def test_a_partition_that_is_far_too_small_stands_out(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:
+    """Its share of the median is said with two digits, however small it is."""
+    values = np.random.default_rng(1).random(400_001)
+    rows = pa.table({"part": [0, *[1] * 200_000, *[2] * 200_000], "value": pa.array(values)})
+    table = catalog.create_table("db.uneven", rows.schema)
+    with table.update_spec() as change:
+        change.add_identity("part")
+    table.append(rows)
+    explorer = icestats.load("db.uneven", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    smallest = find_rows(explorer.parts["sizes"], "list")[0]
+    assert 0 < float(smallest["median"].removesuffix(" ×")) < 0.001
+    assert explorer.parts["manifests"].document()["caption"].startswith("1 manifest, by part; none overlap.")
+
+
 @pytest.mark.spark
 def test_a_part_gives_its_data_and_the_line_that_makes_it(explorer: Explorer, events: icestats.Table) -> None:
     """Each part gives Arrow, and Python that gives the same."""
@@ -240,7 +258,7 @@ def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats
         document = explorer.parts[name].document()
         assert (document["blocks"], "nothing has been written" in document["caption"]) == ([], True)
     assert "no KLL sketch" in find_texts(explorer.parts["histogram"])
-    assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["0 %"] * 4
+    assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["–"] * 4
     explorer.parts["outline"].document()
     assert "Nothing has been written" in explorer.parts["outline"].grids["tree"].note
 

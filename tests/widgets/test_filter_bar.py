@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,17 @@ def test_the_answer_is_a_line(many: Asked) -> None:
         else len(many.state.plan.kept_file_paths())
     )
     assert summary.startswith(f"{kept} of {count} files, ")
-    assert ", about 3 rows (at most 3)" in summary
+    assert summary.endswith(", 3 rows")
+    best = next(one for one in many.state.estimates if one.source == "combined")
+    for known, said in (
+        ({"rows": 2, "rows_upper": 4.0}, "about 2 rows (at most 4)"),
+        ({"rows": 2, "rows_lower": 1.0, "rows_upper": 2.0}, "1 to 2 rows"),
+        ({"rows": 2, "rows_lower": 0.0, "rows_upper": 2.0}, "at most 2 rows"),
+        ({"rows": 2, "rows_lower": 2.0, "rows_upper": 2.0, "bound": "99 % confidence"}, "at most 2 rows"),
+        ({"rows": 2, "rows_upper": None}, "about 2 rows"),
+    ):
+        many.state.estimates = replace(many.state.estimates, estimates=(replace(best, **known),))
+        assert many.bar.summary().endswith(f", {said}")
     many.type("")
 
 

@@ -101,9 +101,11 @@ def test_a_file_opens_to_its_bounds_and_row_groups(planned: Planned) -> None:
     """The predicate, the reason, its bounds beside the literal; its row groups once they are asked for."""
     planned.type("price < 3 and id > 2")
     key = planned.grid("files")["rows"][0]["key"]
-    planned.part.act("files.cell", {"key": key, "column": "path"})
+    for way in ("cell", "choose"):
+        planned.part.act("close", {})
+        planned.part.act(f"files.{way}", {"key": key, "column": "path"})
+        assert planned.grid("files")["selected"] == [key]
     card = next(card for card in find_blocks(planned.part.document()["blocks"], "card") if card["title"] == "File")
-    assert planned.grid("files")["selected"] == [key]
     said = " ".join(block["text"] for block in find_blocks(card["blocks"], "text"))
     assert "price < 3.0: bounds overlap, the lower bound" in said
     assert "is below 3.0; id > 2: " in said

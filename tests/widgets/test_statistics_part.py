@@ -96,7 +96,7 @@ def test_what_is_stale_for_an_engine_takes_two_clicks(stale_table: icestats.Tabl
     assert rows["price"]["ndv"] == "1 commit behind +"
     assert (rows["price"]["histogram"], rows["price"]["frequent_items"]) == ("–", "–")
     assert rows["id"]["ndv"] == "missing +"
-    assert rows["price"]["by_partition"] == "nothing gives it"
+    assert rows["price"]["by_partition"] == "out of reach"
     assert part.document()["caption"].startswith("For Trino: ")
     assert part.code() == "table.coverage(engines=['Trino'])"
     part.act("engine", "Spark")

@@ -21,11 +21,11 @@ PHASES = {
     "previewing": "Checking what the commit would change …",
     "previewed": "Computed. Nothing has changed yet: below is what the commit would do.",
     "committing": "Committing …",
-    "committed": "Committed: everything above is up to date.",
+    "committed": "Committed. All tabs show the table as it is now.",
     "checking": "Checking what undoing it would change …",
     "checked": "Nothing has changed yet: below is what undoing would do.",
     "undoing": "Undoing …",
-    "undone": "Undone: everything above is up to date.",
+    "undone": "Undone. All tabs show the table as it is now.",
 }
 """The steps of computing, committing and undoing, and what is said at each."""
 

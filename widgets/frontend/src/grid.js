@@ -81,7 +81,7 @@ export function Grid({ block }) {
   const stop = numbers.includes(cursor.row) ? cursor.row : first;
   const isScrolling = store.row_count > extent.fits;
   const [cut, watchCut] = useCut();
-  return html`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : ""}`}
+  return html`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : extent.row_height >= TWO_LINES_PIXELS ? " is-tall" : ""}`}
     style=${{ "--columns": isCard ? "none" : columns.template, "--least": isCard ? "0px" : `${columns.least}px` }}>
     <${GridBar} block=${block} act=${act} seen=${columns.seen} isCard=${isCard} sortBy=${sortBy} />
     <div ref=${scroller} class="icestats-scroll" role=${isTree ? "treegrid" : "grid"} aria-label=${block.label}
@@ -231,7 +231,7 @@ function useCut() {
   const onPointerOver = (/** @type {PointerEvent} */ event) => {
     const cell = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-column]"));
     const texts = [...(cell?.querySelectorAll(".icestats-cut, small") ?? [])];
-    const isCut = cell !== null && texts.some((text) => text.scrollWidth > text.clientWidth + 1);
+    const isCut = cell !== null && texts.some((text) => text.scrollWidth > text.clientWidth + 1 || text.scrollHeight > text.clientHeight + 2);
     const found = isCut ? { row: rowNumber(cell), column: String(cell.dataset.column) } : null;
     if (found?.row !== cut?.row || found?.column !== cut?.column) setCut(found);
   };

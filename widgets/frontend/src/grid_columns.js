@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { useOwned } from "./hooks.js";
 
 const SIGN_PIXELS = 7.3;
-const PADDING_PIXELS = 14;
+const NAME_SIGN_PIXELS = 7.8;
+const PADDING_PIXELS = 16;
 const LEAST_TEXT_PIXELS = 84;
 const LEAST_TEXT_SHARE = 2 / 3;
 
@@ -16,33 +17,47 @@ export const leastPixels = (width) => parseInt(/\d+/.exec(width)?.[0] ?? "60", 1
 /** @param {string[]} widths */
 const sumLeast = (widths) => widths.reduce((sum, width) => sum + leastPixels(width), 0);
 
+
 /**
- * A column's width, but at least as much as its numbers need: they are not cut.
+ * What the longest text of a column needs.
  * @param {SeenColumn} seen
  * @param {Row[]} rows
+ * @param {number} signPixels
  */
-export function fitNumbers({ column: { width, align }, place }, rows) {
-  if (align !== "end") return width;
-  const longest = rows.reduce((most, { cells }) => Math.max(most, cells[place]?.t?.length ?? 0), 0);
-  const needed = Math.ceil(longest * SIGN_PIXELS) + PADDING_PIXELS;
-  return needed > leastPixels(width) ? width.replace(/\d+/, String(needed)) : width;
-}
+const neededPixels = ({ place }, rows, signPixels) =>
+  Math.ceil(rows.reduce((most, { cells }) => Math.max(most, cells[place]?.t?.length ?? 0), 0) * signPixels) + PADDING_PIXELS;
 
 /** @param {number} pixels */
 const spareText = (pixels) => Math.max(0, pixels - Math.max(LEAST_TEXT_PIXELS, LEAST_TEXT_SHARE * pixels));
 
 /**
- * Widths of columns that are a little too wide together: text gives way, to two thirds, and opens where it is cut; numbers do not.
+ * A column's width, but at least as much as its numbers need: they are not cut; nor are names, up to the most that they may have.
+ * @param {SeenColumn} seen
+ * @param {Row[]} rows
+ */
+export function fitTexts(seen, rows) {
+  const { width, align, name_pixels: mostPixels } = seen.column;
+  if (!mostPixels && align !== "end") return width;
+  const needed = mostPixels ? Math.min(mostPixels, neededPixels(seen, rows, NAME_SIGN_PIXELS)) : neededPixels(seen, rows, SIGN_PIXELS);
+  return needed > leastPixels(width) ? width.replace(/\d+/, String(needed)) : width;
+}
+
+/**
+ * Widths of columns that are a little too wide together: text gives way, to two thirds, and opens where it is cut; numbers do not, names only as the last.
  * @param {string[]} widths
  * @param {SeenColumn[]} seen
  * @param {number} room
  */
 export function squeeze(widths, seen, room) {
   const excess = sumLeast(widths) - room;
-  const spare = widths.map((width, place) => (seen[place].column.align === "end" ? 0 : spareText(leastPixels(width))));
-  const whole = spare.reduce((sum, pixels) => sum + pixels, 0);
-  if (excess <= 0 || excess > whole) return widths;
-  return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - (spare[place] * excess) / whole))));
+  if (excess <= 0) return widths;
+  const isName = (/** @type {number} */ place) => Boolean(seen[place].column.name_pixels);
+  const spare = widths.map((width, place) => (seen[place].column.align === "end" || isName(place) ? 0 : spareText(leastPixels(width))));
+  const ofNames = widths.map((width, place) => (isName(place) ? leastPixels(width) - leastPixels(seen[place].column.width) : 0));
+  const [whole, more] = [spare, ofNames].map((pixels) => pixels.reduce((sum, one) => sum + one, 0));
+  if (excess > whole + more) return widths;
+  const [share, rest] = [Math.min(1, excess / (whole || 1)), Math.max(0, excess - whole) / (more || 1)];
+  return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - spare[place] * share - ofNames[place] * rest))));
 }
 
 /**
@@ -53,10 +68,12 @@ export function squeeze(widths, seen, room) {
  * @param {boolean} isChosen   by a person: none goes
  */
 export function fitColumns(seen, rows, room, isChosen) {
-  const fit = (/** @type {SeenColumn[]} */ some) => squeeze(some.map((one) => fitNumbers(one, rows)), some, room);
+  const fit = (/** @type {SeenColumn[]} */ some) => squeeze(some.map((one) => fitTexts(one, rows)), some, room);
   const [all, fewer] = [fit(seen), seen.filter(({ column }) => !column.roomy)];
   const rest = fit(fewer);
-  return !isChosen && sumLeast(all) > room && sumLeast(rest) <= room ? { seen: fewer, widths: rest } : { seen, widths: all };
+  const cutsNames = seen.some((one, place) => one.column.name_pixels && leastPixels(all[place]) < leastPixels(fitTexts(one, rows)));
+  const goes = !isChosen && (sumLeast(all) > room || cutsNames) && sumLeast(rest) <= room;
+  return goes ? { seen: fewer, widths: rest } : { seen, widths: all };
 }
 
 /**
@@ -72,7 +89,7 @@ export function useColumns({ columns, rows }, act, room) {
   const wanted = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
   const fitted = fitColumns(wanted, rows, room, isChosen);
   const seen = fitted.seen;
-  const own = seen.map((one) => (widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows)));
+  const own = seen.map((one) => (widths[one.column.name] ? `${widths[one.column.name]}px` : fitTexts(one, rows)));
   const template = Object.keys(widths).length ? own : fitted.widths;
   return {
     seen,

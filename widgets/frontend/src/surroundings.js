@@ -44,13 +44,27 @@ export function followTheme(el) {
   };
 }
 
+/**
+ * Red, green, blue and opacity of a colour, 0 to 255 each; painted, as a page may give it as `color(srgb 1 1 1)` or `oklch(1 0 0)`, too.
+ * @param {string} colour
+ */
+function paint(colour) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 1;
+  const context = canvas.getContext("2d");
+  if (!context) return [0, 0, 0, 0];
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  return context.getImageData(0, 0, 1, 1).data;
+}
+
 /** @param {HTMLElement} el */
 function isDark(el) {
   const { jpThemeLight } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false";
   for (let at = /** @type {Node | null} */ (el); at; at = at.parentNode ?? /** @type {ShadowRoot} */ (at).host ?? null) {
-    const [red, green, blue, alpha = 1] = at instanceof Element ? (getComputedStyle(at).backgroundColor.match(/[\d.]+/g) ?? []).map(Number) : [];
-    if (red !== undefined && alpha > 0.5) return red * 0.3 + green * 0.59 + blue * 0.11 < 110;
+    const [red, green, blue, alpha] = at instanceof Element ? paint(getComputedStyle(at).backgroundColor) : [0, 0, 0, 0];
+    if (alpha > 127) return red * 0.3 + green * 0.59 + blue * 0.11 < 110;
   }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }

@@ -14,6 +14,9 @@ test("a long name keeps the end that tells it apart, a short one is whole", () =
     ["person.address.city", "address.city"],
     ["data/measurement_000003.parquet", "000003.parquet"],
     ["measurementmeasurement7", "asurement7"],
+    ["manifests by partition summaries", " summaries"],
+    ["frequent-items-by-partition", "by-partition"],
+    ["temperature_in_building_007_floor_3_celsius", "007_floor_3_celsius"],
   ]) {
     assert.deepEqual(splitMiddle(text), [text.slice(0, -tail.length), tail]);
   }
@@ -60,4 +63,19 @@ test("a column that need not be seen at once goes where there is no room for all
   // Where fewer columns do not fit either, all are there, and are scrolled to.
   assert.deepEqual(names(100), ["a", "b", "c"]);
   assert.deepEqual(names(190, true), ["a", "b", "c"]);
+});
+
+test("names are not cut where other texts can give way, or a column go", () => {
+  const seen = /** @type {import("../src/grid_columns.js").SeenColumn[]} */ ([
+    { column: { name: "a", title: "", width: "minmax(84px,1fr)", name_pixels: 180 }, place: 0 },
+    { column: { name: "b", title: "", width: "100px" }, place: 1 },
+    { column: { name: "c", title: "", width: "120px", roomy: true }, place: 2 },
+  ]);
+  const rows = [{ key: "", cells: [{ t: "a name of 20 letters" }, { t: "" }, { t: "" }] }];
+  const fitted = (/** @type {number} */ room) => fitColumns(seen, rows, room, false).widths.join(" ");
+  assert.equal(fitted(400), "minmax(172px,1fr) 100px 120px");
+  assert.equal(fitted(350), "minmax(172px,1fr) 87px 90px");
+  assert.equal(fitted(330), "minmax(172px,1fr) 100px");
+  // As the last they give way, too, rather than that the table is scrolled.
+  assert.equal(fitted(220), "minmax(136px,1fr) 84px");
 });

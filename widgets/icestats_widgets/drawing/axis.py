@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from decimal import Decimal
 from typing import Any
 
 from icestats.errors import CallError
@@ -75,10 +76,15 @@ def value_label(type_text: str, value: Any) -> str:
     --------
     >>> value_label("double", 0.1 + 0.2), value_label("long", 9007199254740993), value_label("int", 2013)
     ('0.3', '9,007,199,254,740,993', '2013')
+    >>> value_label("double", -0.0), value_label("decimal(9, 2)", Decimal("15411.00"))
+    ('0', '15,411.00')
     """
     if isinstance(value, float):
-        return f"{value:,.6g}" if math.isfinite(value) else str(json_value("double", value))
+        # Writers store a smallest value of 0 as -0.0, as Parquet asks for.
+        return f"{value + 0.0:,.6g}" if math.isfinite(value) else str(json_value("double", value))
     kind = parse_type(type_text)
+    if kind.name == "decimal" and isinstance(value, Decimal):
+        return f"{value:,f}"
     if isinstance(value, int) and kind.name in ("int", "long") and abs(value) > _LONGEST_YEAR:
         return f"{value:,}"
     text = str(json_value(type_text, value))

@@ -12,7 +12,7 @@ from icestats.stats.histogram import Histogram
 from icestats_widgets.drawing.axes import AXIS_HEIGHT, draw_legend, draw_row_labels, draw_x_axis, draw_y_axis
 from icestats_widgets.drawing.axis import MS_A_DAY, axis_position, brief_label, is_time_type
 from icestats_widgets.drawing.canvas import Canvas, Picture, Plot, shorten, text_width
-from icestats_widgets.drawing.scales import BandScale, LinearScale, LogScale, Scale, TimeScale
+from icestats_widgets.drawing.scales import BandScale, LinearScale, LogScale, Scale, TimeScale, render_percent
 from icestats_widgets.reading.histogram_part import HistogramPart
 
 MARKED_RANKS = {0.5: "median", 0.05: "5 %", 0.95: "95 %", 0.25: "25 %", 0.75: "75 %"}
@@ -290,19 +290,15 @@ def _draw_missing(canvas: Canvas, counts: dict[str, int | None], others: int, to
     plot = Plot("missing", canvas.width - wide, top, wide, height, BandScale(tuple(counts)), LinearScale(1, 0))
     for place, (name, count) in enumerate(counts.items()):
         middle, y = plot.x_at(place), plot.y_at((count or 0) / max(total, 1))
-        share = "" if count is None or not total else f", {count / total:.2%} of {total:,} rows"
+        share = "" if count is None or not total else f", {render_percent(count / total)} of {total:,} rows"
         title = f"{name}: {render_count(count)}{share}"
         canvas.rect(middle - 11, plot.top, 22, plot.height, "line", title=title)
         canvas.rect(middle - 11, y, 22, plot.bottom - y, "missing", title=title)
         canvas.text(middle, plot.bottom + 15, name, anchor="middle")
-        text = "unknown" if count is None else "0 %" if not count else _percent(count / total)
+        text = "unknown" if count is None else render_percent(count / max(total, 1))
         canvas.text(middle, plot.top - 6, text, anchor="middle")
     canvas.text(plot.left + wide / 2, plot.bottom + 30, "of rows", anchor="middle")
 
 
 def _brief(type_text: str, value: object) -> str:
     return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 10_000 else brief_label(type_text, value)
-
-
-def _percent(share: float) -> str:
-    return "<0.1 %" if share < 0.001 else f"{100 * share:.3g} %"

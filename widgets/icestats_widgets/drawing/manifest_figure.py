@@ -229,6 +229,8 @@ class _Kinds:
         entries = [("data", f"data manifests{kept}")]
         if any(row.content == "deletes" for row in rows):
             entries.append(("deletes", "delete manifests"))
+        if self._selected is not None:
+            entries.append(("data faded", "not selected"))
         return entries + [(kind, f"skipped: {step.removeprefix('manifests ')}") for step, kind in self._steps.items()]
 
 

@@ -163,7 +163,8 @@ def _draw_zone_axes(canvas: Canvas, plot: Plot, zone: Zone, board: Board) -> Non
         title = f"{name}, {zone.calendar.title}" if own else f"{zone.name}, by {zone.calendar.unit}"
     else:
         titles = [f"{axis.field.name}{f', {axis.about}' if axis.about else ''}" for axis in board.axes]
-        title = " · ".join([titles[0], *(f"{one} down" for one in titles[1:])]) if zone.name != "null" else ""
+        named = [f"across: {titles[0]}", *(f"down: {one}" for one in titles[1:])] if len(titles) > 1 else titles
+        title = " · ".join(named) if zone.name != "null" else ""
     canvas.text(left + 4, plot.bottom + 30, shorten(title, plot.right - left + _ZONE_GAP - 8))
 
 

@@ -57,6 +57,22 @@ def render_compact(value: float) -> str:
     return f"{value / factor:.3g}{unit}"
 
 
+def render_percent(share: float) -> str:
+    """Return a share of a whole as a percentage; it is only 0 if the share is.
+
+    Examples
+    --------
+    >>> [render_percent(share) for share in (0, 0.00002, 0.00306, 0.0199, 1)]
+    ['0 %', '< 0.01 %', '0.31 %', '2.0 %', '100.0 %']
+    """
+    percent = 100 * share
+    if percent == 0:
+        return "0 %"
+    if percent < 0.01:
+        return "< 0.01 %"
+    return f"{percent:.2f} %" if percent < 0.995 else f"{percent:.1f} %"
+
+
 def render_ticks(values: Sequence[float]) -> list[str]:
     """Return numbers with as many digits as tell neighbours apart.
 
@@ -134,12 +150,12 @@ class LogScale:
         """Return powers of ten, or round numbers where the ends are close."""
         low, high = sorted((self.start, self.end))
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-        if last - first < 1:
+        if last - first < 1 and high < 5 * low:
             values = [value for value in _round_numbers(low, high, count, False) if value > 0]
             return list(zip(values, (self.render or render_ticks)(values), strict=True))
         step = max(1, -(-(last - first + 1) // max(count, 1)))
         values = [float(f"1e{power}") for power in range(first, last + 1, step)]
-        if last - first < 3 and count >= 3 * (last - first + 1):
+        if last - first < 1 or (last - first < 3 and count >= 3 * (last - first + 1)):
             values = [float(f"{n}e{power}") for power in range(first - 1, last + 1) for n in (1, 2, 5)]
             values = [value for value in values if low <= value <= high]
         labels = self.render(values) if self.render else [render_compact(value) for value in values]

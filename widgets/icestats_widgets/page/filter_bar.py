@@ -171,5 +171,12 @@ def _rows(estimates: Estimates | None) -> str:
     best = next((known[source] for source in _BEST_SOURCES if source in known), None)
     if best is None or best.rows is None:
         return ""
-    most = "" if best.rows_upper is None else f" (at most {best.rows_upper:,.0f})"
-    return f", about {best.rows:,.0f} {'row' if round(best.rows) == 1 else 'rows'}{most}"
+    rows = f"{best.rows:,.0f} {'row' if round(best.rows) == 1 else 'rows'}"
+    if best.rows_upper is None:
+        return f", about {rows}"
+    if best.rows_upper <= best.rows:
+        least = round(best.rows_lower or 0)
+        if best.rows_lower == best.rows_upper and best.bound.startswith("certain"):
+            return f", {rows}"
+        return f", {least:,} to {rows}" if 0 < least < round(best.rows) else f", at most {rows}"
+    return f", about {rows} (at most {best.rows_upper:,.0f})"

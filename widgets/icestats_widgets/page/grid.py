@@ -135,7 +135,7 @@ class Grid:
         What a screen reader says.
     columns : sequence of dict
         `name`, `title`, `width` (as in CSS grid), and optionally `align`, `sortable`, `about`, `hidden`,
-        `roomy`: left out where there is no room for all.
+        `roomy`: left out where there is no room for all; `name_pixels`: of names, which are not cut up to that width.
     is_tree : bool
         Whether rows can be opened.
     most_rows : int

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from icestats.answers.shown import render_common
 from icestats.answers.text import counted, render_count, render_rows
 from icestats.iceberg.metadata import Schema
+from icestats_widgets.drawing.scales import render_percent
 from icestats_widgets.drawing.spark_figure import build_spark
 from icestats_widgets.page.blocks import Block
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, render_value, text_cell
@@ -21,10 +22,10 @@ from icestats_widgets.reading.selected_part import SelectedPart
 from icestats_widgets.reading.sparks import PartSketches, Spark
 
 _COLUMNS = (
-    {"name": "column", "title": "column", "width": "minmax(120px,1.5fr)"},
-    {"name": "shape", "title": "shape", "width": "minmax(84px,.8fr)", "sortable": False,
+    {"name": "column", "title": "column", "width": "minmax(84px,1.5fr)", "name_pixels": 180},
+    {"name": "shape", "title": "shape", "width": "minmax(72px,.8fr)", "sortable": False,
      "about": "how the values are distributed, and the shares of nulls and NaN"},
-    {"name": "nulls", "title": "nulls", "width": "minmax(72px,.5fr)", "align": "end"},
+    {"name": "nulls", "title": "nulls", "width": "minmax(62px,.5fr)", "align": "end"},
     {"name": "ndv", "title": "distinct", "width": "minmax(84px,.6fr)", "align": "end"},
     {"name": "lower", "title": "lower bound", "width": "minmax(96px,1fr)"},
     {"name": "upper", "title": "upper bound", "width": "minmax(96px,1fr)"},
@@ -242,12 +243,7 @@ def _quartiles(spark: Spark | None) -> Cell:
 def _share(part: int | None, whole: int | None) -> str:
     if part is None or whole is None:
         return UNKNOWN
-    if part == 0 or whole == 0:
-        return "0 %"
-    percent = 100 * part / whole
-    if percent < 0.01:
-        return "< 0.01 %"
-    return f"{percent:.2f} %" if percent < 1 else f"{percent:.1f} %"
+    return render_percent(part / whole) if whole else "–"
 
 
 def _about_nulls(row: Mapping[str, Any], provenance: Mapping[str, str]) -> str:

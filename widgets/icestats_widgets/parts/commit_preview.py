@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.kll_layout import MAX_K
 from icestats.stats.theta import LEAVES_OUT_EMPTY
 from icestats.table.statistics import CommitReport, Statistics
+from icestats_widgets.drawing.scales import render_percent
 from icestats_widgets.page.blocks import Block, fact, facts_block
 from icestats_widgets.page.cells import render_value, text_cell
 from icestats_widgets.page.grid import Row
@@ -42,14 +45,16 @@ def build_costs(statistics: Statistics, report: CommitReport) -> Block:
     kept = len(report.kept_blobs)
     shown = [fact("to write" if not report.committed else "written", render_bytes(size), counted(size, "byte"))]
     if table:
-        share = f"{size / table:.3%}" if size / table < 0.001 else f"{size / table:.2%}"
+        share = render_percent(size / table)
         shown.append(fact("of the table", share, f"the table's data files have {counted(table, 'byte')}"))
         shown.append(fact("table", render_bytes(table), counted(table, "byte")))
     shown.append(fact("blobs", f"{blobs - kept:,} new, {kept:,} kept, {len(report.replaced):,} replaced"))
     return facts_block(*shown)
 
 
-def build_accuracy_rows(statistics: Statistics, ages: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[Row]:
+def build_accuracy_rows(
+    statistics: Statistics, ages: Mapping[tuple[str, str], Mapping[str, Any]], columns: pa.Table | None
+) -> list[Row]:
     """Build a row a column: how well its distinct values and its ranks were known, and will be.
 
     Parameters
@@ -58,8 +63,10 @@ def build_accuracy_rows(statistics: Statistics, ages: Mapping[tuple[str, str], M
         What was computed.
     ages : mapping
         What is committed, as `find_blob_ages` returns it.
+    columns : pyarrow.Table or None
+        `schemas.COLUMNS`: says which committed sketches are exact.
     """
-    rows = []
+    rows, exact = [], _find_exact(columns)
     for number, row in enumerate(statistics.to_arrow().to_pylist()):
         name = row["name"]
         column = statistics.found.columns[name]
@@ -69,7 +76,7 @@ def build_accuracy_rows(statistics: Statistics, ages: Mapping[tuple[str, str], M
         if column.kll is not None and column.item_type is not None:
             after = f"± {KllSketch.from_bytes(column.item_type, column.kll).rank_error:.2%}"
         before = "unknown" if not k.isdecimal() else f"± {find_rank_error(min(int(k), MAX_K)):.2%}{_behind(kll)}"
-        known = "none" if ndv is None else f"{render_count(ndv['ndv'])}{_behind(ndv)}"
+        known = "none" if ndv is None else f"{'' if name in exact else '≈ '}{render_count(ndv['ndv'])}{_behind(ndv)}"
         texts = (known, _render_ndv(row), "none" if kll is None else before, after)
         cells = [text_cell(name, kind="strong"), *map(text_cell, texts)]
         rows.append({"key": f"a{number}", "depth": 0, "cells": cells})
@@ -79,6 +86,14 @@ def build_accuracy_rows(statistics: Statistics, ages: Mapping[tuple[str, str], M
 def _behind(blob: Mapping[str, Any] | None) -> str:
     commits = 0 if blob is None else blob["commits_behind"]
     return f", {commits:,} behind" if commits else ""
+
+
+def _find_exact(columns: pa.Table | None) -> set[str]:
+    """Return the columns whose committed sketch still holds every value."""
+    if columns is None:
+        return set()
+    rows = columns.select(["name", "provenance"]).to_pylist()
+    return {row["name"] for row in rows if "still holds every value" in dict(row["provenance"]).get("ndv", "")}
 
 
 def _render_ndv(row: Mapping[str, Any]) -> str:

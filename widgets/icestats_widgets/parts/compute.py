@@ -248,7 +248,7 @@ class ComputePart(Part):
             ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
             for grid in (self.accuracy, self.found):
                 grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""
-            self.accuracy.show(build_accuracy_rows(statistics, ages))
+            self.accuracy.show(build_accuracy_rows(statistics, ages, self.state.columns))
             self.found.show(build_found_rows(statistics))
 
     def _build_removal(self) -> list[Block]:

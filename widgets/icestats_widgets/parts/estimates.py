@@ -23,7 +23,7 @@ _GOOD, _BAD = 2.0, 10.0
 """q-errors up to the first are good, from the second on bad."""
 _FILTERS = 20
 _COLUMNS = (
-    {"name": "source", "title": "source", "width": "minmax(120px,1fr)"},
+    {"name": "source", "title": "source", "width": "minmax(120px,1fr)", "name_pixels": 230},
     {"name": "rows", "title": "rows", "width": "minmax(110px,1.2fr)", "align": "end",
      "about": "bars are on a logarithmic scale"},
     {"name": "bounds", "title": "at least … at most", "width": "minmax(140px,1.2fr)", "align": "end"},
@@ -33,7 +33,7 @@ _COLUMNS = (
      "about": "rows before the last commit"},
     {"name": "bytes", "title": "bytes", "width": "minmax(72px,.7fr)", "align": "end"},
     {"name": "values", "title": "values read", "width": "minmax(84px,.8fr)", "align": "end"},
-    {"name": "rests", "title": "rests on", "width": "minmax(220px,3fr)"},
+    {"name": "rests", "title": "rests on", "width": "minmax(220px,4fr)"},
 )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ class EstimatePart(AskingPart):
     def build(self) -> None:
         """Make the grid."""
         self.grid = self.add_grid(Grid("sources", "Estimates by source", _COLUMNS, placeholder=""))
+        self._has: dict[str, bool] = {}
 
     def blocks(self) -> list[Block]:
         """Return the estimates, and what is wrong with them."""
@@ -59,6 +60,7 @@ class EstimatePart(AskingPart):
         most = max((one.rows or 0 for one in estimates), default=0)
         left_out = f"No estimate from data files: the table has over {MOST_FILES:,} of them."
         rows = [_row(i, one, before.get(one.source), most) for i, one in enumerate(estimates)]
+        self._show_columns(q_error=estimates.actual is not None, before=bool(before))
         self.grid.show(rows, "" if is_small(self.state) else left_out)
         findings = [
             text_block(str(finding), "bad" if finding.severity == "error" else "") for finding in estimates.findings
@@ -93,6 +95,14 @@ class EstimatePart(AskingPart):
         """Estimate many filters, and count their rows."""
         sources = affordable_sources(self.state)
         self.questions.start("workload", partial(self.state.table.estimate_workload, n=_FILTERS, sources=sources))
+
+    def _show_columns(self, **shown: bool) -> None:
+        """Show a column once it has figures, and hide it once it has none; a person may do the same in between."""
+        for column in self.grid.columns:
+            name = column["name"]
+            if shown.get(name, self._has.get(name)) is not self._has.get(name):
+                column["hidden"] = not shown[name]
+        self._has = self._has | shown
 
     def _controls(self, estimates: Estimates) -> list[Block]:
         is_counted = estimates.actual is not None

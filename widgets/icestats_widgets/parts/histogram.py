@@ -261,7 +261,8 @@ def describe_histogram(part: HistogramPart) -> str:
     histogram = part.histogram
     then = " for that snapshot" if histogram.commits_behind else ""
     error = f"every count is exact{then}" if histogram.rank_error == 0 else (
-        f"band: each count ± {histogram.count_error:,.0f} (rank error {histogram.rank_error:.2%} at 99 %){then}"
+        f"band: each count ± {histogram.count_error:,.0f} at 99 % confidence "
+        f"(rank error {100 * histogram.rank_error:.2f} %){then}"
     )  # fmt: skip
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
     texts = [

@@ -83,13 +83,12 @@ class ManifestsPart(Part):
         key, picture = self._key(), self._picture
         if key is None:
             return f"{counted(count, 'manifest')}; no partition field has ranges of values, so only records are drawn."
-        deepest = (
-            f"; one key lies in up to {picture.deepest:,} of them" if picture is not None and picture.deepest else ""
-        )
+        deepest = 0 if picture is None else picture.deepest
+        how = {0: "", 1: "; none overlap"}.get(deepest, f"; one key lies in up to {deepest:,} of them")
+        curve = f"Click the curve for those that {'overlap' if deepest > 1 else 'lie'} there"
         lanes = f", {picture.lane_size:,} in each line" if picture is not None and picture.lane_size > 1 else ""
         return (
-            f"{counted(count, 'manifest')}{lanes}, by {key.field.name}{deepest}.\nClick the curve for those that "
-            "overlap there, a bar for one, drag for a range."
+            f"{counted(count, 'manifest')}{lanes}, by {key.field.name}{how}.\n{curve}, a bar for one, drag for a range."
         )
 
     def to_arrow(self) -> pa.Table | None:

@@ -72,10 +72,14 @@ class PlanPart(AskingPart):
         self.found: dict[str, Grid] = {
             "manifests": Grid("manifests", "Manifests of the step", MANIFEST_COLUMNS, most_rows=10),
             "partitions": Grid(
-                "partitions", "Partitions of the step", PARTITION_COLUMNS, most_rows=10, on_cell=self._open_partition
+                "partitions", "Partitions of the step", PARTITION_COLUMNS, most_rows=10,
+                on_cell=self._open_partition, on_choose=self._open_partition,
             ),
-            "files": Grid("files", "Files of the step", FILE_COLUMNS, most_rows=10, on_cell=self._open_file),
-        }
+            "files": Grid(
+                "files", "Files of the step", FILE_COLUMNS, most_rows=10,
+                on_cell=self._open_file, on_choose=self._open_file,
+            ),
+        }  # fmt: skip
         for grid in self.found.values():
             self.add_grid(grid)
         self.groups = self.add_grid(
@@ -173,12 +177,12 @@ class PlanPart(AskingPart):
         if number is not None:
             self._step, self._partition, self._file = number, None, None
 
-    def _open_partition(self, key: str, _: str) -> None:
+    def _open_partition(self, key: str, _: object) -> None:
         number = None if self._files is None else self.number_of(key, "p", self._files[1].count)
         if number is not None:
             self._partition, self._file = number, None
 
-    def _open_file(self, key: str, _: str) -> None:
+    def _open_file(self, key: str, _: object) -> None:
         plan: Plan | None = self.state.plan
         number = None if plan is None else self.number_of(key, "f", plan.funnel.files.num_rows)
         if number is not None:

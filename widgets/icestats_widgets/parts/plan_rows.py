@@ -28,12 +28,12 @@ STEP_COLUMNS = (
     {"name": "time", "title": "ms", "width": "minmax(48px,.5fr)", "align": "end"},
 )
 _WHY = (
-    {"name": "verdict", "title": "verdict", "width": "minmax(64px,.5fr)", "sortable": False},
-    {"name": "why", "title": "why, with the evidence", "width": "minmax(120px,2.2fr)", "sortable": False},
+    {"name": "verdict", "title": "verdict", "width": "minmax(64px,.3fr)", "sortable": False},
+    {"name": "why", "title": "why, with the evidence", "width": "minmax(300px,4fr)", "sortable": False, "roomy": True},
 )
 _SIZES = (
-    {"name": "records", "title": "records", "width": "minmax(66px,.6fr)", "align": "end"},
-    {"name": "bytes", "title": "bytes", "width": "minmax(66px,.6fr)", "align": "end"},
+    {"name": "records", "title": "records", "width": "minmax(66px,.3fr)", "align": "end"},
+    {"name": "bytes", "title": "bytes", "width": "minmax(66px,.3fr)", "align": "end"},
 )
 MANIFEST_COLUMNS = ({"name": "path", "title": "manifest", "width": "minmax(160px,1.6fr)"}, *_SIZES, *_WHY)
 PARTITION_COLUMNS = (
@@ -43,8 +43,8 @@ PARTITION_COLUMNS = (
     *_WHY,
 )
 FILE_COLUMNS = (
-    {"name": "path", "title": "file", "width": "minmax(160px,1.6fr)"},
-    {"name": "partition", "title": "partition", "width": "minmax(150px,1.2fr)"},
+    {"name": "path", "title": "file", "width": "minmax(110px,1.4fr)", "name_pixels": 160},
+    {"name": "partition", "title": "partition", "width": "minmax(100px,1fr)", "name_pixels": 160},
     *_SIZES,
     *_WHY,
 )

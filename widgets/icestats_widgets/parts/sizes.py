@@ -82,7 +82,7 @@ class SizesPart(Part):
         return blocks
 
     def caption(self) -> str:
-        """Return how many stand out."""
+        """Return what sizes are compared with."""
         if self.note:
             return self.note
         if self.state.partitions is None:
@@ -91,12 +91,8 @@ class SizesPart(Part):
             return "The table is not partitioned: all its files are in one place."
         if self._read_from is not self.state.partitions:
             return ""
-        median = float(np.median(self._sizes))
-        small, large = int((self._sizes < median / FAR).sum()), int((self._sizes > median * FAR).sum())
-        return (
-            f"The median partition has {render_bytes(int(median))}; {small:,} are {FAR} times smaller, "
-            f"{large:,} {FAR} times larger.\nClick a bar to list its partitions, a row to select it."
-        )
+        median = render_bytes(int(np.median(self._sizes)))
+        return f"The median partition has {median}.\nClick a bar to list its partitions, a row to select it."
 
     def to_arrow(self) -> pa.Table | None:
         """Return the partitions, smallest first."""
@@ -146,7 +142,7 @@ class SizesPart(Part):
             size, count = int(self._sizes[number]), files[number].as_py()
             share = size / median
             kind = "bad" if share < 1 / FAR or share > FAR else ""
-            times = f"{share:,.2f} ×" if share < 10 else f"{share:,.0f} ×"
+            times = f"{share:.2g} ×" if share < 0.1 else f"{share:,.2f} ×" if share < 10 else f"{share:,.0f} ×"
             cells = [
                 text_cell(names[number].as_py(), kind="strong"),
                 bytes_cell(size, most),

@@ -36,10 +36,10 @@ from icestats_widgets.reading.computation import BUSY, Computation
 from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
 from icestats_widgets.state import ExplorerState
 
-_MATRIX = (
-    {"name": "column", "title": "column", "width": "minmax(104px,1fr)"},
+_MATRIX: tuple[dict[str, Any], ...] = (
+    {"name": "column", "title": "column", "width": "minmax(84px,1fr)", "name_pixels": 180},
     *(
-        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(80px,1fr)"}
+        {"name": name, "title": kind.head, "about": kind.title, "width": "minmax(82px,1fr)"}
         for name, kind in OF_COLUMNS.items()
     ),
 )
@@ -106,7 +106,7 @@ class StatisticsPart(Part):
         if self.state.coverage is None:
             return "" if self.note else "Reading the statistics files …"
         whose = f"For {self.state.engine}" if self.state.engine else "In all"
-        words = ("fresh", "behind", "missing", "ignored", "that nothing gives")
+        words = ("fresh", "behind", "missing", "ignored", "out of reach")
         counts = [f"{self._counts[word]:,} {word}" for word in words if self._counts[word]]
         ignored = self._counts["ignored"] and not self.state.engine
         shares = "; “3/6”: 3 of 6 engines read it" if ignored else ""
@@ -221,8 +221,10 @@ class StatisticsPart(Part):
         return {"key": _FILES, "depth": 0, "cells": [text_cell("statistics files", kind="strong"), shown]}
 
     def _build_cell(self, grid: str, standing: Standing) -> Cell:
-        self._counts["that nothing gives" if standing.word == "nothing gives it" else standing.word] += 1
+        self._counts[standing.word] += 1
         about, text = [standing.text], standing.text
+        if standing.word == "out of reach":
+            about = [f"{self.state.engine} would use it, and nothing writes it where {self.state.engine} reads it"]
         cell: Cell = {"v": standing.rank, **({"do": "click to add it to what is computed"} if standing.is_gap else {})}
         if standing.ignored_by:
             self._counts["ignored"] += 1
@@ -250,7 +252,7 @@ class StatisticsPart(Part):
         commands = list(dict.fromkeys(row["command"] for row in rows if row["command"]))
         actions = []
         if kind and KINDS[kind].computed:
-            helps = matrix.find(kind, field, self.state.engine).word != "nothing gives it"
+            helps = matrix.find(kind, field, self.state.engine).word != "out of reach"
             actions = [button("statistics.add", "Compute it")] if helps else []
         shown = [self.blob_grid.block(), *([self.engine_grid.block()] if rows else [])]
         shown += [code_block(define_given(one)) for one in commands[:4]]

@@ -26,7 +26,7 @@ from icestats_widgets.reading.compute_request import find_blob_ages, find_partit
 
 OWN = "icestats"
 """The kit's name among the engines: it reads whatever a table has."""
-_WORST = ("missing", "ignored", "behind", "nothing gives it", "fresh")
+_WORST = ("missing", "ignored", "behind", "out of reach", "fresh")
 
 BLOBS = {
     THETA: "distinct values (Theta)",
@@ -86,7 +86,7 @@ class Standing:
     """How statistics stand for who asks."""
 
     word: str
-    """`fresh`, `behind`, `missing`, `ignored`, `not used`, or `nothing gives it`: missing, and no command helps."""
+    """`fresh`, `behind`, `missing`, `ignored`, `not used`, or `out of reach`: missing, and no command helps."""
     commits_behind: int = 0
     ignored_by: tuple[str, ...] = ()
     """Engines that would use them, and do not read where they are."""
@@ -187,7 +187,7 @@ class Matrix:
         commands = [row["command"] for row in asked if row["command"]]
         helps = any(command.startswith("icestats compute") or ").compute(" in command for command in commands)
         if found.word == "missing" and not commands and self._has_commands:
-            return Standing("nothing gives it")
+            return Standing("out of reach")
         is_gap = bool(KINDS[kind].computed) and found.word in ("missing", "behind") and helps
         return Standing(found.word, found.commits_behind, is_gap=is_gap)
 

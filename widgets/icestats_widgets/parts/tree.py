@@ -30,7 +30,7 @@ class TreePart(Part):
         self.grid = self.add_grid(
             Grid(
                 "tree", "Manifest tree", column_titles(self.state.column), is_tree=True,
-                placeholder="part of a path, records > 1000, size < 1 MB, nulls > 0",
+                placeholder="a path, records > 1000, size < 1 MB",
                 on_open=self.toggle, on_choose=self.choose, on_arrange=self._arrange,
             )
         )  # fmt: skip

@@ -189,7 +189,8 @@ def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
     if request.is_empty:
         return "Nothing to compute: choose a kind of statistics, and columns."
     table, sketches, partitions = state.table, state.sketches, state.partitions
-    fields = [f for f in table.schema.top_level if request.columns is None or f.name in request.columns]
+    fields = [f for f in table.schema.top_level if f.is_primitive]
+    fields = [f for f in fields if request.columns is None or f.name in request.columns]
     texts = []
     if request.scans and request.updates:
         texts.append(_describe_update(state))
@@ -235,9 +236,9 @@ def _size(fields: list[Field], columns: pa.Table | None) -> str:
     if columns is None:
         return ""
     sizes = dict(zip(columns["field_id"].to_pylist(), columns["column_size"].to_pylist(), strict=True))
-    found = [sizes.get(field.field_id) for field in fields if field.is_primitive]
+    found = [sizes.get(field.field_id) for field in fields]
     known = [size for size in found if size is not None]
-    unknown = f", of {len(found) - len(known):,} the size is unknown" if len(known) < len(found) else ""
+    unknown = f", {len(found) - len(known):,} of unknown size" if len(known) < len(found) else ""
     return f" ({render_bytes(sum(known))} on disk{unknown})"
 
 
@@ -254,8 +255,8 @@ def _by_partition(fields: list[Field], partitions: pa.Table | None, k: int) -> s
     limit = find_default_limit(sum(partitions["total_data_file_size_in_bytes"].to_pylist()))
     size = choose_size(_sketched(fields), partitions["data_record_count"].to_pylist(), limit, k=k, lg_k=LG_K)
     text = f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
-    return f"{text}, of which what is above {render_bytes(limit)} with the table's own is left out"
+    return f"{text}, of which at most {render_bytes(limit)} are kept, the table's own included"
 
 
 def _sketched(fields: list[Field]) -> list[Field]:
-    return [field for field in fields if field.is_primitive and item_type_of(field.type) is not None]
+    return [field for field in fields if item_type_of(field.type) is not None]

@@ -28,7 +28,7 @@ htm:
 Apache License, Version 2.0. Copyright 2018 Google Inc.
 */
 
-// node_modules/preact/dist/preact.mjs
+// ../../../../main/widgets/frontend/node_modules/preact/dist/preact.mjs
 var n;
 var t;
 var r;
@@ -320,7 +320,7 @@ n = { __e: function(n3, t4, r3, u3) {
   return n3.__v.__b - t4.__v.__b;
 }, e = /* @__PURE__ */ Symbol(), l = /(PointerCapture)$|Capture$/i, c = 0, a = {}, s = 0;
 
-// node_modules/htm/dist/htm.module.js
+// ../../../../main/widgets/frontend/node_modules/htm/dist/htm.module.js
 var n2 = function(t4, s3, r3, e3) {
   var u3;
   s3[0] = 0;
@@ -344,10 +344,10 @@ function htm_module_default(s3) {
   })(s3)), r3), arguments, [])).length > 1 ? r3 : r3[0];
 }
 
-// node_modules/htm/preact/index.module.js
+// ../../../../main/widgets/frontend/node_modules/htm/preact/index.module.js
 var m2 = htm_module_default.bind(k);
 
-// node_modules/preact/hooks/dist/hooks.mjs
+// ../../../../main/widgets/frontend/node_modules/preact/hooks/dist/hooks.mjs
 var t3;
 var r2;
 var u2;
@@ -1304,17 +1304,16 @@ function OpenedCells({ opened: { anchor, label, texts }, close }) {
 }
 
 // src/middle.js
-var LEAST = 14;
-var [SHORTEST_TAIL, LONGEST_TAIL] = [10, 16];
+var [LEAST, SHORTEST_START] = [16, 5];
+var [SHORTEST_TAIL, LONGEST_TAIL, LONGEST_OF_LONG] = [10, 16, 20];
+var LONG = 40;
 function splitMiddle(text) {
   const signs = [...text];
   if (signs.length < LEAST || /^\d{4}-\d\d-\d\d/.test(text)) return [text, ""];
+  const most = Math.min(signs.length > LONG ? LONGEST_OF_LONG : LONGEST_TAIL, signs.length - SHORTEST_START);
   let tail = SHORTEST_TAIL;
-  for (let length = SHORTEST_TAIL; length <= Math.min(LONGEST_TAIL, signs.length - 3); length += 1) {
-    if (/[\s._/=-]/.test(signs[signs.length - length - 1])) {
-      tail = length;
-      break;
-    }
+  for (let length = SHORTEST_TAIL; length <= most; length += 1) {
+    if (/[\s._/=-]/.test(signs[signs.length - length - 1])) tail = length;
   }
   return [signs.slice(0, -tail).join(""), signs.slice(-tail).join("")];
 }
@@ -1360,30 +1359,38 @@ function GridRow({ row, isPending, number, top, height, columns, isTree, isSelec
 
 // src/grid_columns.js
 var SIGN_PIXELS = 7.3;
-var PADDING_PIXELS = 14;
+var NAME_SIGN_PIXELS = 7.8;
+var PADDING_PIXELS = 16;
 var LEAST_TEXT_PIXELS = 84;
 var LEAST_TEXT_SHARE = 2 / 3;
 var leastPixels = (width) => parseInt(/\d+/.exec(width)?.[0] ?? "60", 10);
 var sumLeast = (widths) => widths.reduce((sum, width) => sum + leastPixels(width), 0);
-function fitNumbers({ column: { width, align }, place }, rows) {
-  if (align !== "end") return width;
-  const longest = rows.reduce((most, { cells }) => Math.max(most, cells[place]?.t?.length ?? 0), 0);
-  const needed = Math.ceil(longest * SIGN_PIXELS) + PADDING_PIXELS;
+var neededPixels = ({ place }, rows, signPixels) => Math.ceil(rows.reduce((most, { cells }) => Math.max(most, cells[place]?.t?.length ?? 0), 0) * signPixels) + PADDING_PIXELS;
+var spareText = (pixels) => Math.max(0, pixels - Math.max(LEAST_TEXT_PIXELS, LEAST_TEXT_SHARE * pixels));
+function fitTexts(seen, rows) {
+  const { width, align, name_pixels: mostPixels } = seen.column;
+  if (!mostPixels && align !== "end") return width;
+  const needed = mostPixels ? Math.min(mostPixels, neededPixels(seen, rows, NAME_SIGN_PIXELS)) : neededPixels(seen, rows, SIGN_PIXELS);
   return needed > leastPixels(width) ? width.replace(/\d+/, String(needed)) : width;
 }
-var spareText = (pixels) => Math.max(0, pixels - Math.max(LEAST_TEXT_PIXELS, LEAST_TEXT_SHARE * pixels));
 function squeeze(widths, seen, room) {
   const excess = sumLeast(widths) - room;
-  const spare = widths.map((width, place) => seen[place].column.align === "end" ? 0 : spareText(leastPixels(width)));
-  const whole = spare.reduce((sum, pixels) => sum + pixels, 0);
-  if (excess <= 0 || excess > whole) return widths;
-  return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - spare[place] * excess / whole))));
+  if (excess <= 0) return widths;
+  const isName = (place) => Boolean(seen[place].column.name_pixels);
+  const spare = widths.map((width, place) => seen[place].column.align === "end" || isName(place) ? 0 : spareText(leastPixels(width)));
+  const ofNames = widths.map((width, place) => isName(place) ? leastPixels(width) - leastPixels(seen[place].column.width) : 0);
+  const [whole, more] = [spare, ofNames].map((pixels) => pixels.reduce((sum, one) => sum + one, 0));
+  if (excess > whole + more) return widths;
+  const [share, rest] = [Math.min(1, excess / (whole || 1)), Math.max(0, excess - whole) / (more || 1)];
+  return widths.map((width, place) => width.replace(/\d+/, String(Math.floor(leastPixels(width) - spare[place] * share - ofNames[place] * rest))));
 }
 function fitColumns(seen, rows, room, isChosen) {
-  const fit = (some) => squeeze(some.map((one) => fitNumbers(one, rows)), some, room);
+  const fit = (some) => squeeze(some.map((one) => fitTexts(one, rows)), some, room);
   const [all, fewer] = [fit(seen), seen.filter(({ column }) => !column.roomy)];
   const rest = fit(fewer);
-  return !isChosen && sumLeast(all) > room && sumLeast(rest) <= room ? { seen: fewer, widths: rest } : { seen, widths: all };
+  const cutsNames = seen.some((one, place) => one.column.name_pixels && leastPixels(all[place]) < leastPixels(fitTexts(one, rows)));
+  const goes = !isChosen && (sumLeast(all) > room || cutsNames) && sumLeast(rest) <= room;
+  return goes ? { seen: fewer, widths: rest } : { seen, widths: all };
 }
 function useColumns({ columns, rows }, act, room) {
   const [shown, setShown] = useOwned(columns.filter((column) => !column.hidden).map((column) => column.name));
@@ -1395,7 +1402,7 @@ function useColumns({ columns, rows }, act, room) {
   const wanted = columns.map((column, place) => ({ column, place })).filter(({ column }) => shown.includes(column.name));
   const fitted = fitColumns(wanted, rows, room, isChosen);
   const seen = fitted.seen;
-  const own = seen.map((one) => widths[one.column.name] ? `${widths[one.column.name]}px` : fitNumbers(one, rows));
+  const own = seen.map((one) => widths[one.column.name] ? `${widths[one.column.name]}px` : fitTexts(one, rows));
   const template = Object.keys(widths).length ? own : fitted.widths;
   return {
     seen,
@@ -1623,7 +1630,7 @@ function Grid({ block }) {
   const stop = numbers.includes(cursor.row) ? cursor.row : first;
   const isScrolling = store.row_count > extent.fits;
   const [cut, watchCut] = useCut();
-  return m2`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : ""}`}
+  return m2`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : extent.row_height >= TWO_LINES_PIXELS ? " is-tall" : ""}`}
     style=${{ "--columns": isCard ? "none" : columns.template, "--least": isCard ? "0px" : `${columns.least}px` }}>
     <${GridBar} block=${block} act=${act} seen=${columns.seen} isCard=${isCard} sortBy=${sortBy} />
     <div ref=${scroller} class="icestats-scroll" role=${isTree ? "treegrid" : "grid"} aria-label=${block.label}
@@ -1759,7 +1766,7 @@ function useCut() {
       event.target.closest("[data-column]")
     );
     const texts = [...cell?.querySelectorAll(".icestats-cut, small") ?? []];
-    const isCut = cell !== null && texts.some((text) => text.scrollWidth > text.clientWidth + 1);
+    const isCut = cell !== null && texts.some((text) => text.scrollWidth > text.clientWidth + 1 || text.scrollHeight > text.clientHeight + 2);
     const found = isCut ? { row: rowNumber(cell), column: String(cell.dataset.column) } : null;
     if (found?.row !== cut?.row || found?.column !== cut?.column) setCut(found);
   };
@@ -2252,6 +2259,15 @@ function followTheme(el) {
     query.removeEventListener("change", look);
   };
 }
+function paint(colour) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 1;
+  const context = canvas.getContext("2d");
+  if (!context) return [0, 0, 0, 0];
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  return context.getImageData(0, 0, 1, 1).data;
+}
 function isDark(el) {
   const { jpThemeLight } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false";
@@ -2260,8 +2276,8 @@ function isDark(el) {
     el
   ); at; at = at.parentNode ?? /** @type {ShadowRoot} */
   at.host ?? null) {
-    const [red, green, blue, alpha = 1] = at instanceof Element ? (getComputedStyle(at).backgroundColor.match(/[\d.]+/g) ?? []).map(Number) : [];
-    if (red !== void 0 && alpha > 0.5) return red * 0.3 + green * 0.59 + blue * 0.11 < 110;
+    const [red, green, blue, alpha] = at instanceof Element ? paint(getComputedStyle(at).backgroundColor) : [0, 0, 0, 0];
+    if (alpha > 127) return red * 0.3 + green * 0.59 + blue * 0.11 < 110;
   }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }

@@ -20,8 +20,8 @@ from icestats_widgets.reading.tree.file_listing import file_path
 from icestats_widgets.reading.tree.outline import Block
 
 COLUMNS = (
-    {"name": "name", "title": "snapshot › manifest › file › column", "width": "minmax(240px,2.4fr)", "sortable": True},
-    {"name": "keys", "title": "partition", "width": "minmax(150px,1.5fr)", "sortable": True},
+    {"name": "name", "title": "snapshot › manifest › file › column", "width": "minmax(230px,2.2fr)", "sortable": True},
+    {"name": "keys", "title": "partition", "width": "minmax(176px,1.5fr)", "sortable": True},
     {"name": "records", "title": "records", "width": "minmax(96px,1fr)", "align": "end", "sortable": True},
     {"name": "files", "title": "files", "width": "minmax(64px,.6fr)", "align": "end", "sortable": True},
     {"name": "size", "title": "size", "width": "minmax(84px,.8fr)", "align": "end", "sortable": True},
@@ -37,9 +37,7 @@ def column_titles(column: str | None) -> list[dict[str, Any]]:
     """Return the columns of the grid; the last three show the selected column."""
     of = f" of {column}" if column else ""
     return [
-        {**one, "title": f"{one['title']}{of if one['name'] == 'nulls' else ''}"}
-        if one["name"] in ("nulls", "lower", "upper")
-        else dict(one)
+        {**one, "title": f"{one['title']}{of}"} if one["name"] in ("nulls", "lower", "upper") else dict(one)
         for one in COLUMNS
     ]
 
