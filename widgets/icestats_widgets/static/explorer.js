@@ -28,7 +28,7 @@ htm:
 Apache License, Version 2.0. Copyright 2018 Google Inc.
 */
 
-// ../../../../main/widgets/frontend/node_modules/preact/dist/preact.mjs
+// node_modules/preact/dist/preact.mjs
 var n;
 var t;
 var r;
@@ -320,7 +320,7 @@ n = { __e: function(n3, t4, r3, u3) {
   return n3.__v.__b - t4.__v.__b;
 }, e = /* @__PURE__ */ Symbol(), l = /(PointerCapture)$|Capture$/i, c = 0, a = {}, s = 0;
 
-// ../../../../main/widgets/frontend/node_modules/htm/dist/htm.module.js
+// node_modules/htm/dist/htm.module.js
 var n2 = function(t4, s3, r3, e3) {
   var u3;
   s3[0] = 0;
@@ -344,10 +344,10 @@ function htm_module_default(s3) {
   })(s3)), r3), arguments, [])).length > 1 ? r3 : r3[0];
 }
 
-// ../../../../main/widgets/frontend/node_modules/htm/preact/index.module.js
+// node_modules/htm/preact/index.module.js
 var m2 = htm_module_default.bind(k);
 
-// ../../../../main/widgets/frontend/node_modules/preact/hooks/dist/hooks.mjs
+// node_modules/preact/hooks/dist/hooks.mjs
 var t3;
 var r2;
 var u2;
