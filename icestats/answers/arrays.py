@@ -36,6 +36,12 @@ def _to_values(column: pa.ChunkedArray) -> list[Any]:
 def _without_times(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_without_times(field.type)) for field in kind.fields])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_times(kind.key_type), _without_times(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_without_times(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_times(kind.value_type), kind.list_size)
     if pa.types.is_date32(kind):
         return pa.int32()
     return pa.int64() if pa.types.is_timestamp(kind) else kind

@@ -77,7 +77,11 @@ def show(answer: Any, *columns: str, rows: int = 20) -> Shown:
         raise CallError(f"no column {missing[0]!r} to show: the answer has {', '.join(table.column_names)}")
     shown = table.select(columns or table.column_names)
     texts = [place for place, field in enumerate(shown.schema) if not _is_figure(field.type)]
-    cells = [[_render(row, field) for field in shown.schema] for row in to_rows(table.slice(0, rows))]
+    types = {field.name: field.type for field in table.schema}
+    cells = []
+    for row in to_rows(table.slice(0, rows)):
+        provenance = _provenance(row, types.get("provenance"))
+        cells.append([_render(row, field, provenance.get(field.name, "")) for field in shown.schema])
     return Shown([printable(name) for name in shown.column_names], cells, texts, table.num_rows)
 
 
@@ -85,13 +89,25 @@ def _is_figure(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _render(row: Mapping[str, Any], field: pa.Field) -> str:
+def _provenance(row: Mapping[str, Any], kind: pa.DataType | None) -> dict[str, str]:
+    # The rows of a query may have a column of this name that is something else.
+    is_one = kind is not None and pa.types.is_map(kind) and kind.key_type == kind.item_type == pa.string()
+    return {name: words or "" for name, words in row["provenance"] or ()} if is_one else {}
+
+
+def _are_common(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
+        return False
+    types = {field.name: field.type for field in kind.value_type.fields}
+    return bool(types.get("value") == pa.string() and types.get("share") == pa.float64())
+
+
+def _render(row: Mapping[str, Any], field: pa.Field, about: str) -> str:
     name: str = field.name
     value = row[name]
-    about = dict(row.get("provenance") or ()).get(name, "")
     if value is None:
         return about.partition(":")[0] or "unknown" if _is_figure(field.type) else "–"
-    if name == "common_values":
+    if name == "common_values" and _are_common(field.type):
         return render_common(value) or "none"
     if _is_figure(field.type) and not name.endswith("_id"):
         text = _render_figure(value, is_size="bytes" in name.split("_") or name in _LENGTHS)

@@ -135,7 +135,7 @@ def _parquet(table: pa.Table) -> bytes:
     fieldless = [f.name for f in table.schema if pa.types.is_struct(f.type) and not f.type.num_fields]
     try:
         pq.write_table(table.drop_columns(fieldless), buffer)
-    except pa.ArrowNotImplementedError as error:
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise CallError(
             f"Parquet cannot hold these rows: {one_line(error)}; cast the column, or ask for another format"
         ) from error
@@ -190,7 +190,14 @@ def _flattened(record: dict[str, Any]) -> dict[str, Any]:
 
 def _absence(record: dict[str, Any], name: str) -> str:
     """What to show for null: the first words of the figure's provenance, where the row has one."""
-    return str(record.get("provenance", {}).get(name, "unknown")).partition(":")[0]
+    provenance = record.get("provenance")
+    if isinstance(provenance, list):
+        # A query has that of `columns` as pairs, and may call anything else so.
+        pairs = [pair for pair in provenance if isinstance(pair, list) and len(pair) == 2]
+        words = next((words for about, words in pairs if about == name), None)
+    else:
+        words = provenance.get(name) if isinstance(provenance, dict) else None
+    return str(words or "unknown").partition(":")[0]
 
 
 def _short(value: Any, absence: str) -> str:

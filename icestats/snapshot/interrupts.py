@@ -52,23 +52,35 @@ class CallingThread:
         Raises
         ------
         KeyboardInterrupt
-            After the query has ended.
+            After the query has ended; further interrupts until then change nothing.
         """
         result: Future[Result] = Future()
-        thread = Thread(target=self._run, args=(query, result), name="icestats-query", daemon=True)
+        has_ended = Event()
+        thread = Thread(target=self._run, args=(query, result, has_ended), name="icestats-query", daemon=True)
         try:
             thread.start()
             while (work := self._work.get()) is not None:
                 self._do(*work)
         except BaseException:
-            self._is_interrupted.set()
-            while thread.is_alive():
-                interrupt()
-                thread.join(_WAIT_S)
+            # People interrupt twice where the first takes a moment.
+            is_over = False
+            while not is_over:
+                try:
+                    self._end(thread, has_ended, interrupt)
+                    is_over = True
+                except KeyboardInterrupt:
+                    continue
             raise
         return result.result()
 
-    def _run(self, query: Callable[[], Result], result: Future[Result]) -> None:
+    def _end(self, thread: Thread, has_ended: Event, interrupt: Callable[[], None]) -> None:
+        self._is_interrupted.set()
+        # Python 3.11 takes a thread for ended where an interrupt comes while it is joined.
+        while thread.is_alive() and not has_ended.is_set():
+            interrupt()
+            has_ended.wait(_WAIT_S)
+
+    def _run(self, query: Callable[[], Result], result: Future[Result], has_ended: Event) -> None:
         # An interrupt while the thread is started leaves it unknown whether it was.
         if self._is_interrupted.is_set():
             return
@@ -77,6 +89,7 @@ class CallingThread:
         except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
             result.set_exception(error)
         finally:
+            has_ended.set()
             self._work.put(None)
 
     @staticmethod

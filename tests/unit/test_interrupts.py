@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import icestats
 from icestats.iceberg.storage import local_path
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +93,31 @@ def test_an_endless_query_is_interrupted_whenever_it_comes_and_the_table_answers
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["interrupted", "4"] * 16
+
+
+def test_an_interrupt_that_is_repeated_leaves_no_query_behind(small_table):
+    """As by a person who is impatient, or by `timeout`, which sends one to the process and one to its group."""
+    table = icestats.load(str(local_path(small_table.metadata_location)))
+    assert table.sql("select 1 as one").to_pylist() == [{"one": 1}]
+    queries: list[threading.Thread] = []
+
+    def interrupt(*_: object) -> None:
+        running = [thread for thread in threading.enumerate() if thread.name == "icestats-query"]
+        if running and len(queries) < 3:
+            queries.extend(running)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            # DuckDB asks between calls of functions whether it is interrupted, not in one.
+            table.sql("select levenshtein(repeat('a', 20000), repeat('b', 20000)) from range(1000)")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(queries) == 3
+    assert table.sql("select 1 as one").to_pylist() == [{"one": 1}]
 
 
 ALARM = """

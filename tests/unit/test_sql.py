@@ -7,11 +7,13 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType
 
 import icestats
+from icestats.cli.command_line import cli
 from icestats.iceberg.storage import local_path
 from icestats.snapshot.sql import LazyView, run_query
 
@@ -187,6 +189,34 @@ def test_columns_of_one_name_are_told_apart(table):
     assert table.sql("select 1 as a, 2 as a, 3 as a_1, 4 as a").to_pylist() == [{"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}]
     joined = table.sql("from files join manifests using (manifest_path)")
     assert len(joined.to_pylist()[0]) == joined.num_columns
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("from columns", "not applicable"),
+        ("select ['infinity'::timestamp] as v", "9223372036854775807"),
+        ("select map {'a': {'b': ['infinity'::date]}} as v", "2147483647"),
+        ("select ['infinity'::date]::date[1] as v", "2147483647"),
+        ("select map {'infinity'::timestamptz: 1} as v", "9223372036854775807: 1"),
+        ("select map {} as v", "none"),
+        ("select 1 as provenance, null::int as a", "unknown"),
+        ("select [1] as provenance, null::int as a", "unknown"),
+        ("select [['b'], ['a', null]] as provenance, null::int as a", "unknown"),
+        ("select map {1: 2} as provenance, null::int as a", "unknown"),
+        ("select [1] as common_values", "1"),
+        ("select [{'value': 'x', 'share': 'a'}] as common_values", "value=x"),
+    ],
+)
+def test_what_a_query_returns_is_shown_and_written_in_every_format(read_table, table, query, shown):
+    """Whatever its columns are called, and times beyond Python's years in lists and maps too."""
+    found = icestats.show(table.sql(query))
+    assert shown in repr(found)
+    assert shown in found._repr_html_()
+    command = ["sql", str(local_path(read_table.metadata_location)), query, "--format"]
+    for output_format in ("table", "json", "csv", "parquet"):
+        done = CliRunner().invoke(cli, [*command, output_format])
+        assert done.exception is None or isinstance(done.exception, icestats.CallError), output_format
 
 
 def test_an_interrupt_while_a_view_is_read_stops_the_query_as_it_stops_python():
