@@ -190,7 +190,9 @@ def _flattened(record: dict[str, Any]) -> dict[str, Any]:
 
 def _absence(record: dict[str, Any], name: str) -> str:
     """What to show for null: the first words of the figure's provenance, where the row has one."""
-    return str(record.get("provenance", {}).get(name, "unknown")).partition(":")[0]
+    provenance = record.get("provenance")
+    # A query may have a column of this name that holds anything.
+    return str(provenance.get(name, "unknown")).partition(":")[0] if isinstance(provenance, dict) else "unknown"
 
 
 def _short(value: Any, absence: str) -> str:

@@ -146,6 +146,14 @@ def test_text_names_partitions_and_tells_unknown_from_not_applicable(run, locati
     assert "unknown" in rows["price"]
 
 
+@pytest.mark.parametrize("query", ["from columns", "select 'me' as provenance, null as other"])
+def test_a_query_may_return_a_column_of_provenance(run, location, query):
+    code, out, err = run("sql", location, query)
+    assert (code, err) == (0, "")
+    assert "provenance" not in out.decode() or "me" in out.decode()
+    assert "unknown" in out.decode()
+
+
 def test_csv_without_rows_has_its_head(run, location):
     code, out, err = run("sql", location, "select manifest_path, content from manifests where false", "--format", "csv")
     assert (code, out.decode().splitlines(), err) == (0, ["manifest_path,content"], "")
