@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
+_MOMENT_S = 0.01
 
 
 def main() -> None:
@@ -20,11 +21,26 @@ def main() -> None:
         if getattr(sys, name) is None:
             # Whoever started the process has closed it. What would be said there is for nobody, nor for the next file.
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
+    is_ours = sys.unraisablehook is sys.__unraisablehook__
+    if is_ours:
+        sys.unraisablehook = _interrupt_again
     try:
         code = _import_command_line()()
     except KeyboardInterrupt:
         code = INTERRUPTED
+    finally:
+        if is_ours:
+            sys.unraisablehook = sys.__unraisablehook__
     sys.exit(code)
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt once more, a moment later: Python drops an interrupt that comes in a callback or a finalizer."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, _MOMENT_S)
 
 
 def _import_command_line() -> Callable[[], int]:

@@ -143,10 +143,14 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def _write(data: bytes, path: Path | None) -> None:
-    if path is not None:
-        path.write_bytes(data)
-    else:
+    if path is None:
         click.echo(data, nl=False)
+        return
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        said = f"the answer cannot be written to {path}: {error.strerror or type(error).__name__}"
+        raise CallError(f"{said}; name a file in a folder of yours") from error
 
 
 def _csv(records: list[dict[str, Any]], names: list[str]) -> str:

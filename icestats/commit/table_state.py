@@ -253,25 +253,29 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     return None
 
 
-def find_committed(table: Table, change: EntryChange) -> Table | None:
-    """Return the table as its catalog has it now if a change is in it, or has been since `table`; else None."""
+def find_committed(table: Table, changes: Sequence[EntryChange]) -> Table | None:
+    """Return the table as its catalog has it now if all of some changes are in it, or were since `table`; else None."""
     fresh = reload_table(table)
-    if change.after is None:
-        return fresh if find_path(fresh.metadata, change) != change.before_path else None
-    if _has_all(fresh.metadata, [change.after]):
+    if fresh.metadata_location == table.metadata_location:
+        return None
+    if _shows_all(fresh.metadata, changes):
         return fresh
     log = _read_log(fresh, table.metadata_location)
-    return fresh if any(_has_all(metadata, [change.after]) for metadata in log) else None
+    return fresh if any(_shows_all(metadata, changes) for metadata in log) else None
+
+
+def _shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
+    return all(find_path(metadata, change) == (change.after and change.after.statistics_path) for change in changes)
 
 
 def _has_all(metadata: IcebergMetadata | TableMetadata, entries: Sequence[Entry]) -> bool:
     return all(find_path(metadata, entry) == entry.statistics_path for entry in entries)
 
 
-def _read_log(table: Table, oldest: str | None = None) -> Iterator[TableMetadata]:
-    """Yield the replaced versions of the metadata, the newest first, back to the file of the oldest that is wanted."""
+def _read_log(table: Table, known: str | None = None) -> Iterator[TableMetadata]:
+    """Yield the replaced versions of the metadata, the newest first, back to the first after one that is known."""
     files = TableFiles(table.io)
     for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
-        yield read_metadata(files, log_entry.metadata_file)
-        if log_entry.metadata_file == oldest:
+        if log_entry.metadata_file == known:
             return
+        yield read_metadata(files, log_entry.metadata_file)

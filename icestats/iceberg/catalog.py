@@ -24,7 +24,7 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.iceberg.metadata import TableMetadata, read_metadata
-from icestats.iceberg.storage import Storage, local_path
+from icestats.iceberg.storage import Storage, expand_home, local_path
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -59,7 +59,7 @@ def demo_home() -> Path:
     """Return the folder of the embedded demo warehouse: ICESTATS_HOME, or the user's data folder."""
     home = os.environ.get("ICESTATS_HOME")
     if home:
-        return Path(home).expanduser().absolute()
+        return expand_home(home, "ICESTATS_HOME").absolute()
     from platformdirs import user_data_path
 
     return user_data_path("icestats", appauthor=False)
@@ -222,7 +222,7 @@ def _texts(properties: Mapping[Any, Any]) -> dict[str, str]:
 def _open_location(location: str, properties: Mapping[str, str]) -> Source:
     path = local_path(location)
     if path is not None:
-        path = path.expanduser().absolute()
+        path = expand_home(path, "the location").absolute()
         try:
             location = str(_find_metadata(path) if path.is_dir() else path)
             exists = Path(location).exists()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from icestats.answers.text import one_line
-from icestats.errors import MetadataError
+from icestats.errors import CallError, MetadataError
 from icestats.iceberg.reach import check_reach
 
 if TYPE_CHECKING:
@@ -222,6 +222,15 @@ def local_path(location: str) -> Path | None:
         path = Path(text)
         return path if "%" not in text or path.exists() else Path(unquote(text))
     return None if "://" in location and _SCHEME.fullmatch(scheme) else Path(location)
+
+
+def expand_home(path: str | Path, what: str) -> Path:
+    """Return a path with `~` as a user's home folder; raise CallError where there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        user = Path(path).parts[0]
+        raise CallError(f"{what} is '{path}': {user} is no home folder, give an absolute path") from error
 
 
 def unreadable(location: str, error: Exception) -> MetadataError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.errors import CommitError, IcestatsError
+from icestats.errors import CallError, CommitError, IcestatsError
 from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
 from icestats.table.table import Table
@@ -49,7 +49,7 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     Parameters
     ----------
     table : Table
-        Opened through its catalog.
+        Opened through its catalog, as it is now: rows are written to its branch `main`.
     rows : pyarrow.Table
         With the table's columns.
     snapshot_properties : mapping of str to str, optional
@@ -63,6 +63,8 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
 
     Raises
     ------
+    CallError
+        The table is opened at another branch, at a tag, a snapshot or a time.
     CommitError
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
@@ -83,6 +85,8 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
 
     Raises
     ------
+    CallError
+        As for `append`.
     CommitError
         Nothing was written; or that is unknown, as for `append`.
     """
@@ -96,6 +100,8 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
 
     Raises
     ------
+    CallError
+        As for `append`.
     CommitError
         Nothing was deleted; or that is unknown, as for `append`.
     """
@@ -107,6 +113,8 @@ def append_dataframe(table: Table, frame: DataFrame) -> Written:
 
     Raises
     ------
+    CallError
+        As for `append`.
     CommitError, UnsupportedError
         Spark could not write; the DataFrame's session does not know the table's catalog.
     """
@@ -118,6 +126,8 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
     Raises
     ------
+    CallError
+        As for `append`.
     CommitError, UnsupportedError
         Spark could not write; the DataFrame's session does not know the table's catalog.
     """
@@ -125,6 +135,7 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
+    _refuse_pin(table)
     target = load_writable_table(table._source)
     before = target.metadata.current_snapshot_id
     try:
@@ -134,6 +145,12 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     except Exception as error:
         raise CommitError(_explain_failure(table, before, error)) from error
     return _register(table.refresh(), before)
+
+
+def _refuse_pin(table: Table) -> None:
+    if table.pin not in ({}, {"ref": "main"}):
+        given = ", ".join(f"{name}={value!r}" for name, value in table.pin.items())
+        raise CallError(f"{table.name} was loaded with {given}, and rows are written to main: load it without")
 
 
 def _explain_failure(table: Table, before: int | None, error: Exception) -> str:
@@ -152,6 +169,7 @@ def _explain_failure(table: Table, before: int | None, error: Exception) -> str:
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:
     from icestats.spark.table_writes import write_dataframe
 
+    _refuse_pin(table)
     write_dataframe(frame, table._source, mode)
     return _register(table.refresh(), table.metadata.current_snapshot_id)
 
@@ -160,10 +178,8 @@ def _register(table: Table, before: int | None) -> Written:
     snapshot_id = table.metadata.current_snapshot_id
     if snapshot_id is None or snapshot_id == before:
         return Written(table, None, None, "")
-    # A pinned table shows its snapshot; the statistics are of the one that was written.
-    current = Table(table._source)
     try:
-        report = current.compute(manifests=True).commit()
+        report = table.compute(manifests=True).commit()
     except IcestatsError as error:
         message = (
             f"the rows are in snapshot {snapshot_id} of {table.name}, its manifests' statistics are not: {error}; "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
@@ -20,6 +22,7 @@ from tests.committed_statistics import (
     kll,
     listed,
     metadata_files,
+    open_catalog,
     register,
     remove,
     statistics_files,
@@ -124,6 +127,43 @@ def test_partition_statistics_go_with_the_rest_in_one_commit_unless_they_are_to_
     registered = register_partitions(table).file.statistics_path
     remove(table)
     assert partition_entries(table) == []
+
+
+def test_what_others_replace_while_a_removal_is_committed_is_not_taken_for_removed(table, tmp_path):
+    commit(table, theta(table, 1))
+    registered = register_partitions(table).file.statistics_path
+    plan = prepare_removal(table, table.current_snapshot().snapshot_id)
+    engine, done = table.catalog.engine, []
+
+    def commit_first(connection, cursor, statement, *rest):
+        if statement.startswith("UPDATE") and not done:
+            done.append(statement)
+            with open_catalog(tmp_path) as other:
+                commit(other.load_table("db.t"), theta(table, 2))
+
+    event.listen(engine, "before_cursor_execute", commit_first)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert done
+    assert partition_entries(table) == [registered]
+    assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
+
+
+def test_a_restore_that_did_not_arrive_is_an_error(table, tmp_path):
+    """Though the metadata log has a version that looks as it would have made the table look."""
+    commit(table, theta(table, 1, ndv="1"))
+    commit(table, theta(table, 1, ndv="2"))
+    other = sqlite3.connect(tmp_path / "catalog.db")
+    with open_catalog(tmp_path, "?timeout=0.05") as impatient:
+        plan = prepare_removal(impatient.load_table("db.t"), table.current_snapshot().snapshot_id, restore=True)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CommitError, match=r"database is locked.* not seen in the metadata"):
+            commit_removal(plan)
+    other.rollback()
+    other.close()
+    assert listed(table) == [(THETA, (1,), "2")]
+    commit_removal(plan)
+    assert listed(table) == [(THETA, (1,), "1")]
 
 
 def test_a_removal_goes_back_to_before_the_last_commit_and_no_further(table):

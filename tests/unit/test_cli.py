@@ -146,6 +146,14 @@ def test_text_names_partitions_and_tells_unknown_from_not_applicable(run, locati
     assert "unknown" in rows["price"]
 
 
+@pytest.mark.parametrize("query", ["from columns", "select 'me' as provenance, null as other"])
+def test_a_query_may_return_a_column_of_provenance(run, location, query):
+    code, out, err = run("sql", location, query)
+    assert (code, err) == (0, "")
+    assert "provenance" not in out.decode() or "me" in out.decode()
+    assert "unknown" in out.decode()
+
+
 def test_csv_without_rows_has_its_head(run, location):
     code, out, err = run("sql", location, "select manifest_path, content from manifests where false", "--format", "csv")
     assert (code, out.decode().splitlines(), err) == (0, ["manifest_path,content"], "")
@@ -215,6 +223,9 @@ def test_files_that_a_filter_rules_out_are_left_out(run, location, read_table):
         (["manifests", "{}", "--ref", "dev"], 2, ["no branch or tag 'dev'", "main"]),
         (["compute", "{}", "--columns", "nope"], 2, ["no column 'nope'"]),
         (["compute", "{}", "--k", "1"], 2, ["1 is not in the range"]),
+        (["columns", "{}", "--output", "/nowhere/a.csv"], 2, ["written to /nowhere/a.csv: No such", "name a file"]),
+        (["columns", "{}", "--output", "/dev/full"], 2, ["written to /dev/full: No space left on device"]),
+        (["show", "~nobody-here/t.metadata.json"], 2, ["~nobody-here is no home folder, give an absolute path"]),
     ],
 )
 def test_bad_input_is_one_line_that_says_what_exists(run, location, arguments, code, parts):
@@ -225,6 +236,16 @@ def test_bad_input_is_one_line_that_says_what_exists(run, location, arguments, c
     assert "Traceback" not in err
     for part in parts:
         assert part in err
+
+
+@pytest.mark.parametrize(
+    ("variable", "arguments"), [("ICESTATS_HOME", ["show", "demo.events"]), ("ICESTATS_CACHE", ["columns", "{}"])]
+)
+def test_a_folder_of_nobody_s_is_named(run, location, monkeypatch, variable, arguments):
+    monkeypatch.setenv(variable, "~nobody-here/x")
+    code, out, err = run(*(argument.format(location) for argument in arguments))
+    assert (code, out) == (2, b"")
+    assert err == f"icestats: {variable} is '~nobody-here/x': ~nobody-here is no home folder, give an absolute path\n"
 
 
 @pytest.mark.parametrize("verb", ["show", "manifests", "partitions", "columns", "files", "sketches"])

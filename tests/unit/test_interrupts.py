@@ -141,3 +141,36 @@ def test_the_verb_sql_is_interrupted_with_exit_code_130(small_table, tmp_path):
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+
+
+CALLBACK = """
+import os, signal, sys, weakref
+
+class Target:
+    pass
+
+def interrupt(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+
+def hook(event, arguments, done=[]):
+    if event == "open" and str(arguments[0]).endswith(".metadata.json") and not done:
+        done.append(event)
+        target = Target()
+        reference = weakref.ref(target, interrupt)
+        del target
+        for _ in range(100_000_000):
+            pass
+
+sys.addaudithook(hook)
+"""
+
+
+def test_an_interrupt_that_comes_in_a_callback_is_not_lost(small_table, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(CALLBACK)
+    paths = os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])
+    command = [sys.executable, "-m", "icestats", "show", str(local_path(small_table.metadata_location))]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")

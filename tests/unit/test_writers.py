@@ -10,7 +10,7 @@ import pytest
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.errors import CommitError
+from icestats.errors import CallError, CommitError
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import THETA
 from icestats.stats.hashing import hash_values
@@ -121,3 +121,25 @@ def test_a_file_that_hides_ndvs_from_trino_says_so(small_table, load):
     overview = load().overview()
     assert (overview.statistics_column_count, overview.statistics_commits_behind) == (1, 1)
     assert "Spark only those of the exact snapshot" in overview.findings[0]
+
+
+@pytest.mark.parametrize("pin", [{"ref": "staging"}, {"ref": "release"}, {"as_of": "2100-01-01"}])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table: writers.append(table, rows([500])),
+        lambda table: writers.overwrite(table, rows([500])),
+        lambda table: writers.delete(table, "id >= 0"),
+        lambda table: writers.append_dataframe(table, None),
+        lambda table: writers.overwrite_partitions(table, None),
+    ],
+)
+def test_main_is_not_written_to_through_a_table_that_shows_something_else(catalog_properties, small_table, pin, write):
+    snapshot_id = small_table.current_snapshot().snapshot_id
+    small_table.manage_snapshots().create_branch(snapshot_id, "staging").create_tag(snapshot_id, "release").commit()
+    table = icestats.load("db.small", catalog=catalog_properties, **pin)
+    with pytest.raises(CallError, match="rows are written to main"):
+        write(table)
+    main = icestats.load("db.small", catalog=catalog_properties, ref="main")
+    assert main.snapshot.snapshot_id == snapshot_id
+    assert writers.append(main, rows([500])).statistics.committed

@@ -28,7 +28,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import FileReader, expand_home
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.private_folder import make_private
@@ -66,7 +66,7 @@ def cache_folder() -> Path | None:
     if setting.lower() == "off":
         return None
     if setting:
-        return Path(setting).expanduser() / "rollups"
+        return expand_home(setting, "ICESTATS_CACHE") / "rollups"
     from platformdirs import user_cache_path
 
     return user_cache_path("icestats", appauthor=False) / "rollups"
