@@ -76,7 +76,7 @@ def read_plan(
     funnel = Funnel(manifests, tuple(by_manifest), files, (by_tuple, by_bound))
     if row_groups:
         funnel = _with_row_groups(reader, row_filter, funnel, columns)
-    funnel = replace(funnel, rows=_count_rows(reader, row_filter, funnel, count_rows))
+    funnel = replace(funnel, rows=_count_rows(reader, funnel, count_rows))
 
     @cache
     def index_deletes() -> DeleteIndex:
@@ -125,9 +125,7 @@ def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funn
     return replace(funnel, row_groups=groups, by_row_group=found)
 
 
-def _count_rows(
-    reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, count: Callable[[], int] | None
-) -> PlanStep | None:
+def _count_rows(reader: SnapshotReader, funnel: Funnel, count: Callable[[], int] | None) -> PlanStep | None:
     """Return the step of rows where their number is known: by reading them, or because every row left must match."""
     started = time.perf_counter()
     total = funnel.steps[-1].kept_rows or 0
@@ -138,7 +136,7 @@ def _count_rows(
         judged = funnel.by_file[-1].judgements[0]
         sure = judged.evaluation.find_sure()[np.isin(judged.rows, funnel.kept_files)]
         has_deletes = pc.any(pc.equal(reader.manifest_files["content"], "deletes")).as_py()
-        kept = total if sure.all() and not has_deletes and not row_filter.is_folded else None
+        kept = total if sure.all() and not has_deletes else None
         note = "the metadata proves that every row matches"
     if kept is None:
         return None

@@ -42,7 +42,10 @@ def bound(row_filter: str | e.BooleanExpression) -> str:
     [
         ("whole = 74.0", "whole = 74"),
         ("whole = '74'", "whole = 74"),
-        ("small in (1, 3000000000)", "small in (1)"),
+        ("small in (1, 3000000000)", "small = 1"),
+        ("small not in (1, 2, 3000000000)", "small not in (1, 2)"),
+        ("small < 3000000000 and whole != -9300000000000000000", f"small <= {2**31 - 1} and whole >= {-(2**63)}"),
+        ("not (small = 3000000000) or small = -3000000000", f"small <= {2**31 - 1} or small < {-(2**31)}"),
         ("money < 5.5", "money < 5.50"),
         ("money = '5.1'", "money = 5.10"),
         ("money = 5.100", "money = 5.10"),

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from pyiceberg import expressions as e
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.literals import AboveMax, BelowMin
 from pyiceberg.expressions.visitors import bind, inclusive_projection, rewrite_not
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema as IcebergSchema
@@ -89,11 +88,6 @@ class RowFilter:
         """For each spec the predicates that its partitions say nothing about, and why."""
         predicates = tuple(find_predicates(self.condition))
         return {spec_id: _find_unprojected(predicates, spec) for spec_id, spec in self.bound_to.specs.items()}
-
-    @cached_property
-    def is_folded(self) -> bool:
-        """Whether a comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
-        return _is_folded(rewrite_not(self.expression), self.schema)
 
     @cached_property
     def without_nulls(self) -> Condition:
@@ -262,10 +256,7 @@ def _build_predicate(expression: Any, schema: IcebergSchema) -> Condition:
         raise UnsupportedError(f"{type(expression).__name__} is no predicate of the filter language")
     literals: tuple[Any, ...] = ()
     if operator in ("in", "not in"):
-        # A literal that the type cannot hold equals no value.
-        literals = tuple(sorted(one.value for one in expression.literals if not isinstance(one, AboveMax | BelowMin)))
-        if not literals:
-            return Constant(operator == "not in")
+        literals = tuple(sorted(one.value for one in expression.literals))
     elif hasattr(expression, "literal"):
         literals = (expression.literal.value,)
     name = schema.find_column_name(field.field_id) or field.name
@@ -307,14 +298,6 @@ def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
     if isinstance(expression, e.NotIn | e.NotEqualTo | e.NotStartsWith):
         return e.And(expression, e.NotNull(term=expression.term))
     return expression
-
-
-def _is_folded(expression: BooleanExpression, schema: IcebergSchema) -> bool:
-    if isinstance(expression, e.And | e.Or):
-        return _is_folded(expression.left, schema) or _is_folded(expression.right, schema)
-    if not isinstance(expression, e.LiteralPredicate | e.SetPredicate):
-        return False
-    return isinstance(bind(schema, expression, case_sensitive=True), e.AlwaysTrue)
 
 
 def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema:
