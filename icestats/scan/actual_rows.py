@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -192,7 +193,7 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
 def count_groups(
     source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, fields: Sequence[Field]
 ) -> int:
-    """Count the groups that the rows of a filter have by some columns; nulls are a group.
+    """Count the groups that the rows of a filter have by some columns; nulls are a group, as are NaN, and zeros.
 
     Raises
     ------
@@ -210,7 +211,7 @@ def count_groups(
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    return pa.table([unify(rows[name]) for name in names], names).group_by(list(names)).aggregate([])
+    return pa.table([_as_engines_group(unify(rows[name])) for name in names], names).group_by(list(names)).aggregate([])
 
 
 def _key_counts(
@@ -231,9 +232,15 @@ def _key_counts(
         keys = to_doubles(counted.field("values")) if kind == pa.float64() else counted.field("values").cast(kind)
     except pa.ArrowException as error:
         raise UnsupportedError(f"a key {key.name!r} of {source.name} is no {kind}: {one_line(error)}") from error
-    # -0.0 becomes 0.0.
-    keys = pc.add(keys, 0.0) if kind == pa.float64() else keys
-    return pa.table({"key": keys, "count": counted.field("counts")})
+    return pa.table({"key": _as_engines_group(keys), "count": counted.field("counts")})
+
+
+def _as_engines_group(values: pa.Array) -> pa.Array:
+    """Give zeros, and NaN, the same bits each: these make one key of a join and one group, in Arrow as in engines."""
+    if not pa.types.is_floating(values.type):
+        return values
+    plain = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(plain), pa.scalar(math.nan, values.type), plain)
 
 
 def _count(scan: Any, row_filter: RowFilter) -> int:

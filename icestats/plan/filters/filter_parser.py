@@ -266,7 +266,7 @@ class _Beyond:
         """Return what a comparison with the number says as one with the nearest possible value: of all, or of none."""
         if isinstance(self.nearest, float) and isinstance(expression, EqualTo | NotEqualTo):
             # Beyond the nearest one there is an infinity.
-            return AlwaysFalse() if isinstance(expression, EqualTo) else NotNull(expression.term)
+            return AlwaysFalse() if isinstance(expression, EqualTo) else NotNull(term=expression.term)
         kinds: tuple[type[LiteralPredicate], ...] = (LessThan, LessThanOrEqual, GreaterThan)
         if not self.is_above:
             kinds = (GreaterThan, GreaterThanOrEqual, LessThan)
@@ -341,6 +341,15 @@ def _single(value: Any) -> Any:
     if number is None or abs(number) <= Decimal(t.FloatType.max):
         return value
     return _Beyond(number > 0, t.FloatType.max if number > 0 else t.FloatType.min)
+
+
+_DAY_US = 86_400_000_000
+
+
+def _day(value: Any) -> Any:
+    if isinstance(value, TimestampLiteral) and value.value % _DAY_US:
+        raise ValueError(f"{value.value:,} microseconds since 1970 are no whole day")
+    return _whole(value, 32) if isinstance(value, int) else value
 
 
 def _dated(value: Any) -> Any:
@@ -445,6 +454,7 @@ _ADAPTERS: dict[type, _Adapt] = {
     t.IntegerType: partial(_whole, bits=32),
     t.LongType: partial(_whole, bits=64),
     t.FloatType: _single,
+    t.DateType: _day,
     t.TimestampType: _dated,
     t.TimestamptzType: _zoned,
     t.TimestampNanoType: partial(_read_nanoseconds, zoned=False),

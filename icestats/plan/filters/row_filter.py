@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
@@ -180,6 +181,8 @@ def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) ->
 def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: int) -> RowFilter:
     """Return a filter, and of a column of its own all that another filter demands of one of its columns.
 
+    What the column's type has no values for, such as fractions, is left out.
+
     Parameters
     ----------
     row_filter, other : RowFilter
@@ -189,10 +192,14 @@ def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: i
     field_id : int
         The column of the second, whose values are compared in the same type.
     """
-    bound = [part for part in _split(other.bound) if _find_columns(part) == {field_id}]
-    if not bound:
+    parts = []
+    for part in _split(other.bound):
+        if _find_columns(part) == {field_id}:
+            with suppress(FilterError):
+                parts.append(parse_row_filter(_say_of(column, part), row_filter.schema))
+    if not parts:
         return row_filter
-    expression = reduce(e.And, [_say_of(column, part) for part in bound], row_filter.expression)
+    expression = reduce(e.And, parts, row_filter.expression)
     return replace(row_filter, expression=expression, condition=build_condition(expression, row_filter.schema))
 
 
