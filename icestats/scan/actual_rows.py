@@ -21,6 +21,7 @@ from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
+from icestats.plan.filters.predicates import find_predicates
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.position_deletes import read_position_deletes
 from icestats.scan.scan_job import gather
@@ -308,13 +309,14 @@ def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
 def _is_misplanned(row_filter: RowFilter) -> bool:
     """Say whether PyIceberg's planning may leave out files that have matching rows.
 
-    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); and where the filter is on a uuid: writers
-    disagree in their order, and PyIceberg trusts their bounds. See https://github.com/apache/iceberg/issues/14216.
+    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); where the filter is on a uuid: writers disagree
+    in their order, and PyIceberg trusts their bounds (https://github.com/apache/iceberg/issues/14216); and where it is
+    on nulls of a struct's field, whose counts may leave out rows with a null struct.
     """
-    from pyiceberg.expressions.visitors import extract_field_ids
-
+    top_level = {field.field_id for field in row_filter.schema.fields}
     return row_filter.may_be_misplaced or any(
-        _is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound)
+        one.type == "uuid" or (one.operator == "is null" and one.field_id not in top_level)
+        for one in find_predicates(row_filter.condition)
     )
 
 
