@@ -382,7 +382,7 @@ def test_zero_with_a_minus_is_zero_when_rows_are_counted(
     [
         ("i in (3000000000, 0)", 1),
         ("i not in (3000000000, 1, 0)", 3),
-        ("i not in (-3000000000, 4000000000)", 5),
+        ("i not in (-3000000000, 4000000000)", 4),
         ("i < 3000000000", 4),
         ("not i = -3000000000", 4),
         ("l >= -9300000000000000000", 4),
@@ -397,7 +397,7 @@ def test_zero_with_a_minus_is_zero_when_rows_are_counted(
 def test_a_number_beyond_a_type_is_no_value_of_it_and_no_null(
     catalog: SqlCatalog, load: Callable[..., icestats.Table], row_filter: str | BooleanExpression, count: int
 ) -> None:
-    """Neither the greatest nor the least value, in partitions of their own; a scan keeps a null for `not in`."""
+    """Neither the greatest nor the least value, in partitions of their own; a scan keeps a null for some `not in`."""
     schema = Schema(
         NestedField(1, "i", IntegerType()), NestedField(2, "l", LongType()), NestedField(3, "f", FloatType())
     )

@@ -31,6 +31,7 @@ from pyiceberg.expressions import (
     LiteralPredicate,
     Not,
     NotEqualTo,
+    NotIn,
     NotNull,
     Or,
     SetPredicate,
@@ -247,7 +248,11 @@ def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpre
         return type(expression)(expression.term, value)
     if adapt is not None and isinstance(expression, SetPredicate):
         values = {adapt(_given(literal)) for literal in expression.literals}
-        return type(expression)(expression.term, {value for value in values if not isinstance(value, _Beyond)})
+        possible = {value for value in values if not isinstance(value, _Beyond)}
+        if isinstance(expression, NotIn) and not possible:
+            # Not true: as of `!=`, no null is another value.
+            return NotNull(term=expression.term)
+        return type(expression)(expression.term, possible)
     return expression
 
 
