@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
+from icestats.plan.filters.predicates import find_predicates
 from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.position_deletes import read_position_deletes
 from icestats.scan.scan_job import gather
@@ -192,7 +194,7 @@ def count_join_rows(left: JoinInput, right: JoinInput) -> int:
 def count_groups(
     source: Source, snapshot: Snapshot | None, schema: Schema, row_filter: RowFilter, fields: Sequence[Field]
 ) -> int:
-    """Count the groups that the rows of a filter have by some columns; nulls are a group.
+    """Count the groups that the rows of a filter have by some columns; nulls are a group, as are NaN, and zeros.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def count_groups(
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    return pa.table([unify(rows[name]) for name in names], names).group_by(list(names)).aggregate([])
+    return pa.table([_as_engines_group(unify(rows[name])) for name in names], names).group_by(list(names)).aggregate([])
 
 
 def _key_counts(
@@ -231,9 +233,15 @@ def _key_counts(
         keys = to_doubles(counted.field("values")) if kind == pa.float64() else counted.field("values").cast(kind)
     except pa.ArrowException as error:
         raise UnsupportedError(f"a key {key.name!r} of {source.name} is no {kind}: {one_line(error)}") from error
-    # -0.0 becomes 0.0.
-    keys = pc.add(keys, 0.0) if kind == pa.float64() else keys
-    return pa.table({"key": keys, "count": counted.field("counts")})
+    return pa.table({"key": _as_engines_group(keys), "count": counted.field("counts")})
+
+
+def _as_engines_group(values: pa.Array) -> pa.Array:
+    """Give zeros, and NaN, the same bits each: these make one key of a join and one group, in Arrow as in engines."""
+    if not pa.types.is_floating(values.type):
+        return values
+    plain = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(plain), pa.scalar(math.nan, values.type), plain)
 
 
 def _count(scan: Any, row_filter: RowFilter) -> int:
@@ -301,13 +309,14 @@ def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
 def _is_misplanned(row_filter: RowFilter) -> bool:
     """Say whether PyIceberg's planning may leave out files that have matching rows.
 
-    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); and where the filter is on a uuid: writers
-    disagree in their order, and PyIceberg trusts their bounds. See https://github.com/apache/iceberg/issues/14216.
+    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); where the filter is on a uuid: writers disagree
+    in their order, and PyIceberg trusts their bounds (https://github.com/apache/iceberg/issues/14216); and where it is
+    on nulls of a struct's field, whose counts may leave out rows with a null struct.
     """
-    from pyiceberg.expressions.visitors import extract_field_ids
-
+    top_level = {field.field_id for field in row_filter.schema.fields}
     return row_filter.may_be_misplaced or any(
-        _is_uuid(row_filter.schema.find_field(one)) for one in extract_field_ids(row_filter.bound)
+        one.type == "uuid" or (one.operator == "is null" and one.field_id not in top_level)
+        for one in find_predicates(row_filter.condition)
     )
 
 

@@ -138,7 +138,7 @@ def _count_rows(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, i
         judged = funnel.by_file[-1].judgements[0]
         sure = judged.evaluation.find_sure()[np.isin(judged.rows, funnel.kept_files)]
         has_deletes = pc.any(pc.equal(reader.manifest_files["content"], "deletes")).as_py()
-        kept = total if sure.all() and not has_deletes and not row_filter.is_folded else None
+        kept = total if sure.all() and not has_deletes else None
         note = "the metadata proves that every row matches"
     if kept is None:
         return None

@@ -471,6 +471,7 @@ def build_column_table(
         rollups.table_cells,
         schema.columns,
         pc.sum(live_file_counts.filter(is_data)).as_py() or 0,
+        pc.sum(rollups.manifests["record_count"].filter(is_data)).as_py() or 0,
         has_deletes=bool(pc.sum(live_file_counts.filter(pc.invert(is_data))).as_py()),
         committed=committed,
     )

@@ -112,7 +112,8 @@ def count_with_spark(
         _settings(session, {"spark.sql.session.timeZone": "UTC"}),
     ):
         counts = ", ".join(f"count_if({condition})" for condition in conditions)
-        some = version.restrict(" or ".join(f"({condition})" for condition in conditions))
+        # Not in parentheses: to Spark, `where (true)` behind a table is an alias with the name of a column.
+        some = version.restrict(" or ".join(conditions))
         query = f"select {counts} from {version.select_all(name)} where {some}"  # noqa: S608 - names and literals are quoted
         return [int(count) for count in session.sql(query).collect()[0]]
 

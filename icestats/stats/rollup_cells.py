@@ -109,7 +109,13 @@ NO_LENGTH = "not applicable: only strings and binaries have lengths"
 
 
 def build_columns(
-    cells: pa.Table, columns: Sequence[Field], live_file_count: int, *, has_deletes: bool, committed: CommittedFigures
+    cells: pa.Table,
+    columns: Sequence[Field],
+    live_file_count: int,
+    record_count: int,
+    *,
+    has_deletes: bool,
+    committed: CommittedFigures,
 ) -> pa.Table:
     """Build the table of columns from their roll-up.
 
@@ -121,6 +127,8 @@ def build_columns(
         The columns, in the order of `cells`.
     live_file_count : int
         Live data files.
+    record_count : int
+        Their rows.
     has_deletes : bool
         Whether there are live delete files: the sums and bounds of data files do not reflect them.
     committed : mapping
@@ -155,6 +163,7 @@ def build_columns(
             )
             if figure is not None:
                 provenance[statistic] += f"; {figure.provenance}"
+        _count_null_structs(row, field, record_count, provenance)
         for name in ("ndv", "avg_length", "max_length", "common_values"):
             figure = figures.get(name)
             row[name] = None if figure is None else figure.value
@@ -165,6 +174,17 @@ def build_columns(
             row["ndv"], provenance["ndv"] = _limit_ndv(row, provenance["ndv"])
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, COLUMNS)
+
+
+def _count_null_structs(row: dict[str, Any], field: Field, record_count: int, provenance: dict[str, str]) -> None:
+    """Add to the values and nulls of a struct's field the rows whose struct is null: counts of ORC files lack them."""
+    if field.top_level or field.repeated or row["value_count"] is None:
+        return
+    uncounted = max(record_count - row["value_count"], 0)
+    for statistic in ("value_count", "null_value_count") if uncounted else ():
+        if row[statistic] is not None:
+            row[statistic] += uncounted
+            provenance[statistic] += f", and {counted(uncounted, 'row')} whose struct is null"
 
 
 def _limit_ndv(row: Mapping[str, Any], provenance: str) -> tuple[int, str]:

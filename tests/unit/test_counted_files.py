@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
@@ -123,3 +124,26 @@ def test_a_default_that_pyiceberg_does_not_read_is_in_no_way_of_other_columns(
     with pytest.raises(icestats.IcestatsError) as caught:
         table.estimate_groups(["late"], actual=True)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_whose_struct_is_null_are_null_where_a_file_does_not_count_them(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """As in ORC files: of two rows with a null struct and one with a price, they count one price and no null."""
+    rows = pa.table({"item": pa.array([{"price": 1.5}, None, None], pa.struct([("price", pa.float64())]))})
+    made = catalog.create_table("db.orders", rows.schema)
+    price = made.schema().find_field("item.price").field_id
+    with made.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        for file in _dataframe_to_data_files(table_metadata=made.metadata, df=rows, io=made.io):
+            file.value_counts[price], file.null_value_counts[price] = 1, 0
+            append.append_data_file(file)
+    table = load("db.orders")
+    for row_filter, count in (("item.price is null", 2), ("item.price is not null", 1), ("item.price < 2", 1)):
+        estimates = table.estimate(row_filter, actual=True)
+        assert estimates.actual == count
+        assert estimates["table"].rows_lower <= count <= estimates["table"].rows_upper
+        assert table.plan(row_filter, rows=True).steps[-1].kept == count
+    assert table.estimate_workload(["item.price is null"]).answers[0].actual == 2
+    found = next(row for row in table.columns().to_pylist() if row["name"] == "item.price")
+    assert (found["value_count"], found["null_value_count"]) == (3, 2)
+    assert "and 2 rows whose struct is null" in dict(found["provenance"])["null_value_count"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import BooleanExpression, EqualTo, GreaterThan, In, LessThan, Not, NotEqualTo
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -27,6 +28,7 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import (
     DateType,
+    FloatType,
     IntegerType,
     LongType,
     NestedField,
@@ -373,6 +375,43 @@ def test_zero_with_a_minus_is_zero_when_rows_are_counted(
     assert table.estimate(row_filter, actual=True).actual == count
     assert table.estimate_workload([row_filter]).answers[0].actual == count
     assert table.plan(row_filter, rows=True).steps[-1].kept == count
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "count"),
+    [
+        ("i in (3000000000, 0)", 1),
+        ("i not in (3000000000, 1, 0)", 3),
+        ("i not in (-3000000000, 4000000000)", 4),
+        ("i < 3000000000", 4),
+        ("not i = -3000000000", 4),
+        ("l >= -9300000000000000000", 4),
+        ("l in (9300000000000000000, 9400000000000000000)", 0),
+        (GreaterThan("f", 1e39), 1),
+        (LessThan("f", 1e39), 2),
+        (EqualTo("f", -1e39), 0),
+        (NotEqualTo("f", 1e39), 4),
+        (Not(In("f", [1e39, 1.0, 2.0])), 4),
+    ],
+)
+def test_a_number_beyond_a_type_is_no_value_of_it_and_no_null(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], row_filter: str | BooleanExpression, count: int
+) -> None:
+    """Neither the greatest nor the least value, in partitions of their own; a scan keeps a null for some `not in`."""
+    schema = Schema(
+        NestedField(1, "i", IntegerType()), NestedField(2, "l", LongType()), NestedField(3, "f", FloatType())
+    )
+    by_number = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "i"))
+    made = catalog.create_table("db.ends", schema, partition_spec=by_number)
+    whole = [[2 ** (bits - 1) - 1, -(2 ** (bits - 1)), 0, 1, None] for bits in (32, 64)]
+    made.append(pa.table([*whole, [float("inf"), float("-inf"), 1.0, float("nan"), None]], schema_to_pyarrow(schema)))
+    table = load("db.ends")
+    estimates = table.estimate(row_filter, actual=True)
+    assert estimates.actual == count
+    assert estimates["combined"].rows_lower <= count <= estimates["combined"].rows_upper
+    plan = table.plan(row_filter)
+    assert len(plan.kept_file_paths()) >= count
+    assert all(step.kept == count for step in plan.steps if step.unit == "row")
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,10 @@ from typing import Any
 from pydantic import model_serializer
 from pyiceberg import types as t
 from pyiceberg.expressions import (
+    AlwaysFalse,
     And,
     BooleanExpression,
+    EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
     LessThan,
@@ -29,12 +31,14 @@ from pyiceberg.expressions import (
     LiteralPredicate,
     Not,
     NotEqualTo,
+    NotIn,
+    NotNull,
     Or,
     SetPredicate,
     parser,
 )
 from pyiceberg.expressions.literals import FloatLiteral, Literal, TimestampLiteral
-from pyiceberg.expressions.visitors import bind
+from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.schema import Schema as IcebergSchema
 from pyparsing import ParseException
 
@@ -139,7 +143,7 @@ def parse_row_filter(
         _check_size(expression, type(expression).__name__)
         text = str(expression)
     try:
-        expression = _adapt(expression, schema)
+        expression = _adapt(rewrite_not(expression), schema)
         bind(schema, expression, case_sensitive=True)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise FilterError(_explain(text, error, schema, unreadable), text) from error
@@ -236,8 +240,6 @@ def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpre
         return And(_adapt(expression.left, schema), _adapt(expression.right, schema))
     if isinstance(expression, Or):
         return Or(_adapt(expression.left, schema), _adapt(expression.right, schema))
-    if isinstance(expression, Not):
-        return Not(_adapt(expression.child, schema))
     adapt = _adapter(expression, schema)
     if adapt is not None and isinstance(expression, LiteralPredicate):
         value = adapt(_given(expression.literal))
@@ -246,20 +248,30 @@ def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpre
         return type(expression)(expression.term, value)
     if adapt is not None and isinstance(expression, SetPredicate):
         values = {adapt(_given(literal)) for literal in expression.literals}
-        return type(expression)(expression.term, {value for value in values if not isinstance(value, _Beyond)})
+        possible = {value for value in values if not isinstance(value, _Beyond)}
+        if isinstance(expression, NotIn) and not possible:
+            # Not true: as of `!=`, no null is another value.
+            return NotNull(term=expression.term)
+        return type(expression)(expression.term, possible)
     return expression
 
 
 @dataclass(frozen=True, slots=True)
 class _Beyond:
-    """A number beyond all that a decimal column can hold, above or below."""
+    """A number beyond all finite ones that a column can hold, above or below.
+
+    PyIceberg takes such a literal of a list for the nearest possible value, and one of a comparison for true of nulls.
+    """
 
     is_above: bool
-    nearest: Decimal
-    """The column's greatest or least possible value."""
+    nearest: Decimal | int | float
+    """The column's greatest or least possible value, infinities left out."""
 
     def compare(self, expression: LiteralPredicate) -> BooleanExpression:
         """Return what a comparison with the number says as one with the nearest possible value: of all, or of none."""
+        if isinstance(self.nearest, float) and isinstance(expression, EqualTo | NotEqualTo):
+            # Beyond the nearest one there is an infinity.
+            return AlwaysFalse() if isinstance(expression, EqualTo) else NotNull(term=expression.term)
         kinds: tuple[type[LiteralPredicate], ...] = (LessThan, LessThanOrEqual, GreaterThan)
         if not self.is_above:
             kinds = (GreaterThan, GreaterThanOrEqual, LessThan)
@@ -293,11 +305,14 @@ def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> _Adapt | N
     return explained
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: Any, bits: int) -> Any:
     number = _number(value)
-    if number is not None and number != number.to_integral_value():
+    if number is None:
+        return value
+    if number != number.to_integral_value():
         raise ValueError(f"{value} is no whole number")
-    return value
+    least = -(1 << (bits - 1))
+    return value if least <= number <= ~least else _Beyond(number > 0, ~least if number > 0 else least)
 
 
 def _scaled(value: Any, kind: t.DecimalType) -> Any:
@@ -323,9 +338,23 @@ def _number(value: Any) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _infinite(value: Any) -> Any:
+def _single(value: Any) -> Any:
     # Infinities are values of a float column; PyIceberg takes them for numbers beyond all of its values.
-    return FloatLiteral(value) if isinstance(value, float) and math.isinf(value) else value
+    if isinstance(value, float) and math.isinf(value):
+        return FloatLiteral(value)
+    number = _number(value)
+    if number is None or abs(number) <= Decimal(t.FloatType.max):
+        return value
+    return _Beyond(number > 0, t.FloatType.max if number > 0 else t.FloatType.min)
+
+
+_DAY_US = 86_400_000_000
+
+
+def _day(value: Any) -> Any:
+    if isinstance(value, TimestampLiteral) and value.value % _DAY_US:
+        raise ValueError(f"{value.value:,} microseconds since 1970 are no whole day")
+    return _whole(value, 32) if isinstance(value, int) else value
 
 
 def _dated(value: Any) -> Any:
@@ -427,9 +456,10 @@ def _read_text(value: Any, *, zoned: bool) -> int:
 
 
 _ADAPTERS: dict[type, _Adapt] = {
-    t.IntegerType: _whole,
-    t.LongType: _whole,
-    t.FloatType: _infinite,
+    t.IntegerType: partial(_whole, bits=32),
+    t.LongType: partial(_whole, bits=64),
+    t.FloatType: _single,
+    t.DateType: _day,
     t.TimestampType: _dated,
     t.TimestamptzType: _zoned,
     t.TimestampNanoType: partial(_read_nanoseconds, zoned=False),

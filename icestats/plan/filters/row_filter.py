@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
 
 from pyiceberg import expressions as e
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.literals import AboveMax, BelowMin
 from pyiceberg.expressions.visitors import bind, inclusive_projection, rewrite_not
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema as IcebergSchema
@@ -89,11 +89,6 @@ class RowFilter:
         """For each spec the predicates that its partitions say nothing about, and why."""
         predicates = tuple(find_predicates(self.condition))
         return {spec_id: _find_unprojected(predicates, spec) for spec_id, spec in self.bound_to.specs.items()}
-
-    @cached_property
-    def is_folded(self) -> bool:
-        """Whether a comparison with a literal beyond its column's type has become `true`, which nulls do not meet."""
-        return _is_folded(rewrite_not(self.expression), self.schema)
 
     @cached_property
     def without_nulls(self) -> Condition:
@@ -186,6 +181,8 @@ def bind_row_filter(row_filter: str | BooleanExpression, known: FilterSchema) ->
 def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: int) -> RowFilter:
     """Return a filter, and of a column of its own all that another filter demands of one of its columns.
 
+    What the column's type has no values for, such as fractions, is left out.
+
     Parameters
     ----------
     row_filter, other : RowFilter
@@ -195,10 +192,14 @@ def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: i
     field_id : int
         The column of the second, whose values are compared in the same type.
     """
-    bound = [part for part in _split(other.bound) if _find_columns(part) == {field_id}]
-    if not bound:
+    parts = []
+    for part in _split(other.bound):
+        if _find_columns(part) == {field_id}:
+            with suppress(FilterError):
+                parts.append(parse_row_filter(_say_of(column, part), row_filter.schema))
+    if not parts:
         return row_filter
-    expression = reduce(e.And, [_say_of(column, part) for part in bound], row_filter.expression)
+    expression = reduce(e.And, parts, row_filter.expression)
     return replace(row_filter, expression=expression, condition=build_condition(expression, row_filter.schema))
 
 
@@ -262,10 +263,7 @@ def _build_predicate(expression: Any, schema: IcebergSchema) -> Condition:
         raise UnsupportedError(f"{type(expression).__name__} is no predicate of the filter language")
     literals: tuple[Any, ...] = ()
     if operator in ("in", "not in"):
-        # A literal that the type cannot hold equals no value.
-        literals = tuple(sorted(one.value for one in expression.literals if not isinstance(one, AboveMax | BelowMin)))
-        if not literals:
-            return Constant(operator == "not in")
+        literals = tuple(sorted(one.value for one in expression.literals))
     elif hasattr(expression, "literal"):
         literals = (expression.literal.value,)
     name = schema.find_column_name(field.field_id) or field.name
@@ -307,14 +305,6 @@ def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
     if isinstance(expression, e.NotIn | e.NotEqualTo | e.NotStartsWith):
         return e.And(expression, e.NotNull(term=expression.term))
     return expression
-
-
-def _is_folded(expression: BooleanExpression, schema: IcebergSchema) -> bool:
-    if isinstance(expression, e.And | e.Or):
-        return _is_folded(expression.left, schema) or _is_folded(expression.right, schema)
-    if not isinstance(expression, e.LiteralPredicate | e.SetPredicate):
-        return False
-    return isinstance(bind(schema, expression, case_sensitive=True), e.AlwaysTrue)
 
 
 def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema:

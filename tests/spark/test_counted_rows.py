@@ -1,0 +1,39 @@
+"""What Spark counts of a filter is what is true of the rows, whatever Iceberg's own planning makes of the filter."""
+
+from __future__ import annotations
+
+import pytest
+
+import icestats
+from icestats.estimation.sql_text import build_sql
+from icestats.spark.optimizer import count_with_spark
+
+pytestmark = pytest.mark.spark
+NAMESPACE = "icestats.counted"
+ROWS = "(1, named_struct('price', 1.5D)), (2, null), (3, named_struct('price', 2.5D)), (4, null)"
+
+
+@pytest.fixture(scope="module")
+def orders(spark, namespace):
+    """Four rows in an ORC file, whose counts leave out the rows with a null struct."""
+    spark.sql(
+        f"create table {namespace}.orders (id int, item struct<price: double>) using iceberg "
+        "tblproperties ('write.format.default' = 'orc')"
+    )
+    spark.sql(f"insert into {namespace}.orders select /*+ coalesce(1) */ * from values {ROWS}")
+    return icestats.load(f"{namespace}.orders")
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "count"),
+    [
+        ("true", 4),
+        ("id > 3 and id < 3", 0),
+        ("item.price is null", 2),
+        ("item.price not in (1.5, 9.5)", 3),
+        ("item.price is not null", 2),
+    ],
+)
+def test_rows_are_counted(spark, orders, row_filter, count):
+    condition = build_sql(orders._ask(row_filter).predicate, "spark", exact=True)
+    assert count_with_spark(spark, orders._source, orders.snapshot, orders.schema, [condition]) == [count]
