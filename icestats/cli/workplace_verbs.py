@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -14,9 +15,9 @@ from pathlib import Path
 
 import click
 
-from icestats.answers.text import render_count
+from icestats.answers.text import one_line, render_count
 from icestats.cli.output import Report, plain_value, with_report
-from icestats.errors import StatisticsMissingError, UnsupportedError
+from icestats.errors import CallError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.catalog import demo_home
 from icestats.table.table import DEMO_TABLES, Table, demo
 
@@ -102,7 +103,9 @@ def build_demo_statistics() -> Report:
 @click.argument("source", default="demo.events")
 def open_lab(source: str) -> None:
     """Open JupyterLab on a notebook about SOURCE; create it in this folder if there is none."""
-    jupyter = shutil.which("jupyter", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    jupyter = shutil.which(
+        "jupyter", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    )
     if jupyter is None:
         raise UnsupportedError("JupyterLab is not installed: pip install 'icestats[lab]'")
     notebook = _write_notebook(source, Path.cwd())
@@ -110,9 +113,8 @@ def open_lab(source: str) -> None:
 
 
 def _write_notebook(source: str, folder: Path) -> Path:
-    """Write a notebook that opens a table in the explorer; one that exists is left as it is."""
-    name = re.sub(r"[^A-Za-z0-9]+", "_", source.rsplit("/metadata/", 1)[0].rsplit("/", 1)[-1]).strip("_") or "table"
-    path = folder / f"icestats_{name}.ipynb"
+    """Write a notebook that opens a table in the explorer; one of the same source that exists is left as it is."""
+    path = folder / f"icestats_{_file_name(source)}.ipynb"
     if path.exists():
         return path
     sources = [f"import icestats\n\ntable = icestats.load({source!r})\ntable", "table.explore()"]
@@ -125,5 +127,20 @@ def _write_notebook(source: str, folder: Path) -> Path:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    path.write_text(json.dumps(notebook, indent=1) + "\n")
+    try:
+        path.write_text(json.dumps(notebook, indent=1) + "\n")
+    except OSError as error:
+        raise CallError(
+            f"no notebook can be written to {path}: {one_line(error)}; call it in a folder of yours"
+        ) from error
     return path
+
+
+def _file_name(source: str) -> str:
+    """Return a name for files about a table, another one for each source."""
+    if re.fullmatch(r"[A-Za-z0-9_.]{1,100}", source):
+        return source
+    last = source.rsplit("/metadata/", 1)[0].rstrip("/").rsplit("/", 1)[-1]
+    readable = re.sub(r"[^A-Za-z0-9]+", "_", last).strip("_")[:100]
+    digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return f"{readable}_{digest}".strip("_")

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_secrets
 from icestats.answers.text import one_line
@@ -24,7 +25,7 @@ from icestats.errors import SparkUnavailableError
 from icestats.spark.java import find_java
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
@@ -115,7 +116,6 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
         Spark does not start; the message names the log file.
     """
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     properties = _new_properties(asked, on_aws)
@@ -129,7 +129,7 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
     with os.fdopen(descriptor, "wb") as output, _environment(environment):
         try:
-            gateway = launch_gateway(settings, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+            gateway = _launch(settings, output, Path(log))
             if gateway.proc is not None:
                 _started.append(Jvm(gateway._gateway_client, gateway.proc, Path(log)))
             _check_jars(str(gateway.jvm.java.lang.System.getProperty("spark.jars") or ""))
@@ -148,6 +148,24 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
             raise SparkUnavailableError(said) from error
     atexit.register(Path(log).unlink, missing_ok=True)
     return session
+
+
+def _launch(settings: SparkConf, output: BinaryIO, log: Path) -> Any:
+    """Start a JVM; where that is interrupted, end it and remove its log.
+
+    PySpark then drops it, with the folder that the JVM is about to write to: it fails, and waits for calls for ever.
+    """
+    from pyspark.java_gateway import launch_gateway
+
+    try:
+        return launch_gateway(settings, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+    except KeyboardInterrupt as error:
+        found = (local for frame, _ in walk_tb(error.__traceback__) for local in frame.f_locals.values())
+        for process in {one for one in found if isinstance(one, subprocess.Popen)}:
+            process.kill()
+            process.wait()
+        log.unlink(missing_ok=True)
+        raise
 
 
 def clear_context(context: SparkContext) -> None:

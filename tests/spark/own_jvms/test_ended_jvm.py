@@ -133,3 +133,33 @@ def test_a_dead_session_of_somebody_else_is_refused_until_it_is_cleared_away():
     done = run(THEIRS)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
+
+
+INTERRUPTED = """
+import sys, time
+import psutil
+from icestats.spark.session import get_session
+
+sleep = time.sleep
+
+def interrupt(seconds):
+    # PySpark alone waits so long, for its JVM.
+    if seconds == 0.1:
+        raise KeyboardInterrupt
+    sleep(seconds)
+
+time.sleep = interrupt
+try:
+    get_session()
+except KeyboardInterrupt:
+    print("interrupted", [process.name() for process in psutil.Process().children(recursive=True)])
+"""
+
+
+def test_an_interrupted_start_leaves_no_jvm_and_no_log(tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert found.stdout == "interrupted []\n", found.stderr
+    assert list(tmp_path.glob("icestats-spark-*")) == []
