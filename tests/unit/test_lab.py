@@ -39,5 +39,5 @@ def test_a_notebook_that_exists_is_left_as_it_is(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path):
-    with pytest.raises(CallError, match="no notebook can be written to .*; call it in a folder of yours"):
+    with pytest.raises(CallError, match=r"no notebook can be written to .*; call it in a folder of yours"):
         _written("demo.events", tmp_path / "missing")
