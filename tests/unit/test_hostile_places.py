@@ -20,7 +20,7 @@ from pyiceberg.manifest import write_manifest_list
 import icestats
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
-from icestats.iceberg.storage import Storage, local_path
+from icestats.iceberg.storage import Storage, check_local, local_path
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.manifests import group_store
 from icestats.read.manifests.row_store import RowStore
@@ -239,6 +239,15 @@ def test_a_whole_file_has_a_limit(tmp_path):
         refused(lambda at=location: Storage().read(at), "268,435,457 bytes to read, expected 268,435,456 at most")
         assert Storage().read(location, 10, 3) == bytes(3)
     refused(lambda: icestats.load(str(path)), "at most")
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + "%20b", "%61" + "b" * 255])
+def test_a_percent_encoded_name_that_is_too_long_is_refused(name, document, changed):
+    document["snapshots"][-1]["manifest-list"] = f"file:///{name}"
+    table = icestats.load(changed())
+    refused(table.manifest_files, "cannot be read", "too long")
+    refused(lambda: Storage().size(f"file:///{name}"), "cannot be read", "too long")
+    check_local(f"file:///{name}")
 
 
 def test_a_manifest_that_is_longer_than_its_list_says_is_not_read(small_table, load):
