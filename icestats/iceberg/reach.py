@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote
 
 from icestats.errors import MetadataError
 
@@ -92,12 +91,11 @@ def is_below(location: str, folder: str) -> bool:
 
 
 def _plain(location: str) -> str:
+    # As it is written: what writes and deletes takes `a%2Fb` for one folder, and a host for a folder of a local path.
     found, store = _LOCATION.match(location), store_of(location)
-    if store == LOCAL:
-        path = location if found is None else unquote(found[3])
-        return f"{LOCAL}:{posixpath.abspath(path)}"
     authority, path = (found[2] or "", found[3]) if found is not None else ("", location)
-    return f"{store}:{authority}{posixpath.normpath('/' + path.lstrip('/'))}"
+    normal = posixpath.abspath(path) if store == LOCAL else posixpath.normpath("/" + path.lstrip("/"))
+    return f"{store}:{authority}{normal}"
 
 
 def _is_known_host(store: str, authority: str, home: str, properties: Mapping[str, str]) -> bool:

@@ -137,7 +137,7 @@ def check_regular(found: os.stat_result, location: str) -> os.stat_result:
 def check_local(location: str) -> None:
     """Raise MetadataError if there is something at a local location that is no regular file."""
     path = local_path(location)
-    if path is not None and path.exists():
+    if path is not None and os.path.exists(path):  # noqa: PTH110 - as in local_path
         check_regular(path.stat(), location)
 
 
@@ -220,7 +220,8 @@ def local_path(location: str) -> Path | None:
         # Java writes blanks, `#`, `?` and the like as they are, other writers percent-encode them.
         text = "/" + text[2:].partition("/")[2] if text.startswith("//") else text
         path = Path(text)
-        return path if "%" not in text or path.exists() else Path(unquote(text))
+        # Path.exists() raises where a name is too long, or a folder closed.
+        return path if "%" not in text or os.path.exists(path) else Path(unquote(text))  # noqa: PTH110
     return None if "://" in location and _SCHEME.fullmatch(scheme) else Path(location)
 
 

@@ -64,8 +64,20 @@ def is_private(folder: Path, files: str) -> bool:
     trusted = {("user", 0), ("user", os.getuid())}
     if folder.name == "__pycache__":
         return _find_writers(folder, *found) <= trusted | _find_writers(folder.parent)
-    whole, real = folder.absolute(), folder.resolve()
-    return _find_writers(whole, *whole.parents, real, *real.parents, *found) <= trusted
+    return _find_writers(*_find_steps(folder), *found) <= trusted
+
+
+def _find_steps(folder: Path) -> set[Path]:
+    """Return what a path leads through: its parents, and where each link on the way leads, one behind the other."""
+    folder.stat()  # An error where links lead in a circle.
+    steps: set[Path] = set()
+    left = [folder.absolute()]
+    while left:
+        step = left.pop()
+        if step not in steps:
+            steps.add(step)
+            left += [step.parent, step.parent / step.readlink()] if step.is_symlink() else [step.parent]
+    return steps
 
 
 def _find_writers(*paths: Path) -> set[_Writer]:

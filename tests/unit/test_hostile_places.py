@@ -20,7 +20,7 @@ from pyiceberg.manifest import write_manifest_list
 import icestats
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
-from icestats.iceberg.storage import Storage, local_path
+from icestats.iceberg.storage import Storage, check_local, local_path
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.manifests import group_store
 from icestats.read.manifests.row_store import RowStore
@@ -241,6 +241,15 @@ def test_a_whole_file_has_a_limit(tmp_path):
     refused(lambda: icestats.load(str(path)), "at most")
 
 
+@pytest.mark.parametrize("name", ["a" * 300 + "%20b", "%61" + "b" * 255])
+def test_a_percent_encoded_name_that_is_too_long_is_refused(name, document, changed):
+    document["snapshots"][-1]["manifest-list"] = f"file:///{name}"
+    table = icestats.load(changed())
+    refused(table.manifest_files, "cannot be read", "too long")
+    refused(lambda: Storage().size(f"file:///{name}"), "cannot be read", "too long")
+    check_local(f"file:///{name}")
+
+
 def test_a_manifest_that_is_longer_than_its_list_says_is_not_read(small_table, load):
     manifest = local_path(load().manifest_files()["manifest_path"][0].as_py())
     with manifest.open("r+b") as file:
@@ -415,6 +424,35 @@ def test_avro_lists_of_items_without_bytes_are_refused(items):
         with pytest.raises(MetadataError, match="a list of items that take no bytes"):
             read_records(container(record("r", kind), b"\xfe\xff\xff\xff\x0f\0", 1), "x.avro")
     assert read_records(container(record("r", items), b"\0", 1), "x.avro")[1]
+
+
+def test_avro_lists_are_of_no_bytes_under_their_full_name_too():
+    hidden = {**record("e", "null"), "namespace": "n"}
+    schema = record("r", ["null", hidden, {"type": "array", "items": "n.e"}])
+    with pytest.raises(MetadataError, match="a list of items that take no bytes"):
+        read_records(container(schema, b"\x04\xfe\xff\xff\xff\x0f\0", 1), "x.avro")
+
+
+def test_avro_records_of_a_million_values_without_bytes_are_refused():
+    """Each of 20 types has the one before it twice: forty of them would take years."""
+    fields = [{"name": "a0", "type": record("t0", "null")}]
+    for i in range(1, 20):
+        twice = [{"name": name, "type": f"t{i - 1}"} for name in "bc"]
+        fields.append({"name": f"a{i}", "type": {"type": "record", "name": f"t{i}", "fields": twice}})
+    wide = [{"name": f"a{i}", "type": "null"} for i in range(101)]
+    for chosen in (fields, wide, [{"name": "u", "type": ["null", {"type": "record", "name": "w", "fields": wide}]}]):
+        schema = {"type": "record", "name": "r", "fields": chosen}
+        with pytest.raises(MetadataError, match="more than 100 values that take no bytes"):
+            read_records(container(schema, b"\0", 1), "x.avro")
+    assert read_records(container({"type": "record", "name": "r", "fields": wide[:99]}, b"\0", 1), "x.avro")[1]
+
+
+@pytest.mark.parametrize("kind", [{"type": "bytes"}, {"type": "fixed", "name": "f", "size": 17}])
+def test_avro_decimals_of_any_length_are_refused(kind):
+    """A megabyte takes minutes, four of them an hour."""
+    decimal = {**kind, "logicalType": "decimal", "precision": 38, "scale": 0}
+    with pytest.raises(MetadataError, match="a decimal that is no fixed of 16 bytes at most"):
+        read_records(container(record("r", decimal), b"\x22" + bytes(17), 1), "x.avro")
 
 
 def test_avro_files_of_a_million_records_are_refused():

@@ -13,11 +13,13 @@ import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 import icestats
 from icestats import writers
 from icestats.cli.command_line import cli
 from icestats.iceberg.catalog import load_iceberg_table, open_source
+from icestats.iceberg.confined_io import ConfinedFileIO
 from icestats.iceberg.reach import check_reach
 from icestats.iceberg.storage import local_path
 from icestats.spark.session import spark_catalog_properties
@@ -286,6 +288,33 @@ def test_statistics_are_written_below_the_table_alone(rewrite, load, tmp_path):
     with pytest.raises(icestats.CommitError, match=r"write\.metadata\.path at .*, which is neither below"):
         load().compute(manifests=True).commit()
     assert list(elsewhere.iterdir()) == []
+
+
+def test_an_encoded_slash_leads_nowhere_else(small_table, rewrite, load):
+    """FileIO takes `a%2fb` for one folder; as two, the way back from it ended in the table."""
+    base = local_path(small_table.location())
+    (base / "a%2fb").mkdir()
+    elsewhere = base.parent / "elsewhere"
+    elsewhere.mkdir()
+    theirs = elsewhere / "old.stats"
+    theirs.write_bytes(b"another table's")
+    rewrite({"write.metadata.path": f"file://{base}/a%2fb/../../elsewhere"})
+    assert load().orphans().num_rows == 0
+    with pytest.raises(icestats.CommitError, match=r"write\.metadata\.path at .*, which is neither below"):
+        load().compute(manifests=True).commit()
+    assert list(elsewhere.iterdir()) == [theirs]
+
+
+def test_a_file_beside_the_metadata_is_so_as_it_is_named(small_table):
+    home = small_table.metadata_location
+    folder = local_path(home).parent
+    treasure = folder.parent / "treasure.stats"
+    treasure.write_bytes(b"")
+    (folder / "a%2fb").mkdir()
+    for named in (f"file://{folder}/a%2fb/../../treasure.stats", f"file://..{folder}/treasure.stats"):
+        with pytest.raises(PermissionError, match="is not deleted"):
+            ConfinedFileIO(PyArrowFileIO(), home).delete(named)
+    assert treasure.exists()
 
 
 def test_a_commit_deletes_no_file_that_a_metadata_log_names_elsewhere(rewrite, load, tmp_path):

@@ -88,3 +88,28 @@ def test_two_users_of_one_folder_have_caches_of_their_own(tmp_path):
     assert make_private(shared / "mine", "*")
     assert is_private(shared / "mine", "*")
     assert not make_private(theirs / "below", "*")
+
+
+@is_root
+def test_a_link_in_another_users_folder_is_not_followed(tmp_path):
+    """Wherever it leads now: they may let it lead elsewhere once it was looked at."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for folder in (mine, theirs):
+        folder.mkdir(0o700)
+    (theirs / "link").symlink_to(mine)
+    (tmp_path / "first").symlink_to("theirs/link")
+    (tmp_path / "good").symlink_to("mine")
+    (tmp_path / "better").symlink_to(tmp_path / "good" / ".." / "good")
+    assert all(make_private(tmp_path / name, "*") for name in ("first", "good", "better"))
+    os.chown(theirs, NOBODY, NOBODY)
+    assert not make_private(tmp_path / "first", "*")
+    assert not make_private(tmp_path / "first" / "below", "*")
+    assert make_private(tmp_path / "better" / "below", "*")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other links")
+def test_links_in_a_circle_are_no_cache(tmp_path):
+    (tmp_path / "one").symlink_to("two/../one")
+    (tmp_path / "two").symlink_to("one")
+    assert not make_private(tmp_path / "one", "*")
+    assert not make_private(tmp_path / "two" / "below", "*")

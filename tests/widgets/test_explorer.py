@@ -20,6 +20,7 @@ from icestats_widgets.state import TABS
 from .blocks_of_parts import find_blocks, find_rows, find_texts
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+HALF = "\ud83d"
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,32 @@ def test_acts_that_make_no_sense_change_nothing(hostile_table: icestats.Table, m
     before = (explorer.tab, explorer.state.column, explorer.state.selection, dict(explorer.state.clauses))
     explorer._receive(message)
     assert (explorer.tab, explorer.state.column, explorer.state.selection, dict(explorer.state.clauses)) == before
+
+
+@pytest.mark.parametrize(
+    ("action", "value"),
+    [
+        ("columns.list.search", {"text": f"a{HALF}"}),
+        ("query.type", {"text": f"{HALF} = '{HALF}'"}),
+        ("histogram.column", HALF),
+        ("partitions.list.search", {"text": HALF, HALF: [HALF]}),
+        (HALF, HALF),
+    ],
+)
+def test_half_a_character_is_a_mark_from_the_start(hostile_table: icestats.Table, action: str, value: Any) -> None:
+    """As a browser sends it of an emoji that was cut: no part fails over it, and what is sent is text."""
+    explorer = hostile_table.explore()
+    explorer.wait()
+    for tab in TABS:
+        act(explorer, "page.tab", {"name": tab})
+        act(explorer, action, value)
+        for part in explorer.parts.values():
+            shown = json.dumps(part.document(), ensure_ascii=False).encode()
+            assert b"unexpected" not in shown
+    json.dumps([explorer.query, explorer.head, explorer.code()], ensure_ascii=False).encode()
+    explorer._receive({"kind": "act", "action": "columns.list.search", "value": {}, "view": HALF, "number": 7})
+    assert explorer.heard == {"view": "\ufffd", "number": 7}
+    explorer.to_html().encode()
 
 
 @pytest.mark.spark

@@ -152,6 +152,7 @@ class Explorer(anywidget.AnyWidget):
         self._coordinator.read_rollups()
 
     def _receive(self, message: Any) -> None:
+        message = _mend_text(message)
         if not isinstance(message, dict) or message.get("kind") != "act":
             return
         name, _, verb = str(message.get("action")).partition(".")
@@ -322,6 +323,15 @@ class Explorer(anywidget.AnyWidget):
             self.query = self.bar.document()
         else:
             self.set_trait(f"part_{name}", self.parts[name].document())
+
+
+def _mend_text(value: Any) -> Any:
+    """Return a message with a mark in place of half characters, which nothing can send, write or ask of a table."""
+    if isinstance(value, str):
+        return value if value.isascii() else "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in value)
+    if isinstance(value, list):
+        return [_mend_text(one) for one in value]
+    return {_mend_text(k): _mend_text(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 _open: weakref.WeakSet[Explorer] = weakref.WeakSet()

@@ -22,6 +22,10 @@ from icestats.read.avro.avro_file import (
 
 MAX_RECORDS = 1_000_000
 """Most records of a file that is read."""
+_MAX_FREE = 100
+_MAX_DECIMAL_SIZE = 16
+"""To turn longer bytes into a decimal takes the square of their number."""
+_OF_BYTES = (0, False)
 
 
 def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
@@ -44,8 +48,8 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
     Raises
     ------
     MetadataError
-        The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS` or lists whose items take
-        no bytes, or inflates beyond the limits of `avro_file`.
+        The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS`, lists whose items take
+        no bytes, records of many such values or decimals of any length, or inflates beyond the limits of `avro_file`.
     """
     import fastavro
 
@@ -55,11 +59,9 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
         raise MetadataError("its Avro schema is not a record", path)
     try:
         schema = fastavro.parse_schema(document)
-        endless = _has_endless_list(document, {})
+        _count_free(schema, {})
     except Exception as error:
         raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
-    if endless:
-        raise MetadataError("its Avro schema has a list of items that take no bytes", path)
     records: list[Mapping[str, Any]] = []
     for offset, count, block in _read_blocks(data, header):
         stream = io.BytesIO(block)
@@ -82,28 +84,39 @@ def _is_record(document: Any) -> bool:
     return isinstance(fields, list) and all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in fields)
 
 
-def _has_endless_list(kind: Any, named: dict[str, Any]) -> bool:
-    """Return whether a schema has an array whose items take no bytes: it may have any number of them."""
-    if isinstance(kind, list):
-        return any(_has_endless_list(one, named) for one in kind)
-    if not isinstance(kind, dict):
-        return False
-    if "name" in kind:
-        named[kind["name"]] = kind
-    inside = [kind.get("items"), kind.get("values"), *(field["type"] for field in kind.get("fields", ()))]
-    inside += [kind["type"]] if isinstance(kind["type"], dict | list) else []
-    is_endless = kind["type"] == "array" and _is_empty(kind["items"], named)
-    return is_endless or any(_has_endless_list(one, named) for one in inside)
-
-
-def _is_empty(kind: Any, named: Mapping[str, Any]) -> bool:
+def _count_free(kind: Any, named: dict[str, tuple[int, bool]]) -> tuple[int, bool]:
+    """Return how many of a value's own parts take no bytes, those in its lists and unions left out; whether all do."""
     if isinstance(kind, str):
-        return kind == "null" or (kind in named and _is_empty(named[kind], named))
+        return (1, True) if kind == "null" else named.get(kind, _OF_BYTES)
     if isinstance(kind, list):
-        return False
-    if kind["type"] == "record":
-        return all(_is_empty(field["type"], named) for field in kind["fields"])
-    return kind["size"] == 0 if kind["type"] == "fixed" else _is_empty(kind["type"], named)
+        for one in kind:
+            _count_free(one, named)
+        return _OF_BYTES
+    if "fields" in kind:
+        return _count_free_of_record(kind, named)
+    name = kind["type"]
+    if kind.get("logicalType") == "decimal" and not (name == "fixed" and kind["size"] <= _MAX_DECIMAL_SIZE):
+        raise ValueError(f"it has a decimal that is no fixed of {_MAX_DECIMAL_SIZE} bytes at most")
+    if name == "array" and _count_free(kind["items"], named)[1]:
+        raise ValueError("it has a list of items that take no bytes")
+    if name == "map":
+        _count_free(kind["values"], named)
+    if name == "fixed":
+        named[kind["name"]] = (1, True) if kind["size"] == 0 else _OF_BYTES
+        return named[kind["name"]]
+    return _OF_BYTES if name in ("array", "map", "enum") else _count_free(name, named)
+
+
+def _count_free_of_record(kind: Any, named: dict[str, tuple[int, bool]]) -> tuple[int, bool]:
+    # Where it is inside of itself, it is so behind a byte.
+    named[kind["name"]] = _OF_BYTES
+    inside = [_count_free(field["type"], named) for field in kind["fields"]]
+    is_empty = all(empty for _, empty in inside)
+    free = sum(count for count, _ in inside) + is_empty
+    if free > _MAX_FREE:
+        raise ValueError(f"it has a record of more than {_MAX_FREE} values that take no bytes")
+    named[kind["name"]] = free, is_empty
+    return free, is_empty
 
 
 def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:
