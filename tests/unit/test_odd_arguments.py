@@ -169,6 +169,19 @@ def test_a_call_with_another_type_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("as_given", [int, str, np.int64, pa.scalar])
+def test_a_snapshot_is_named_by_any_whole_number_and_by_the_text_of_json(
+    load: Callable[..., icestats.Table], as_given: Callable[[int], Any]
+) -> None:
+    snapshot_id = load().snapshot.snapshot_id
+    named = load(snapshot=as_given(snapshot_id))
+    assert named.pin == {"snapshot": snapshot_id}
+    named.compute(manifests=True).commit()
+    load().remove_statistics(as_given(snapshot_id))
+    with pytest.raises(icestats.CallError, match=r"snapshot 1\.0 is no snapshot id: expected a whole number"):
+        load().remove_statistics(1.0)
+
+
 @pytest.mark.parametrize(
     ("row_filter", "count"), [("id in (3, 9999999999)", 1), ("id not in (3, 9999999999)", 2), ("id in (9999999999)", 0)]
 )
