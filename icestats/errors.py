@@ -186,8 +186,11 @@ def check_names(name: str, value: object, *, or_none: bool = False) -> None:
     """Raise CallError where an argument is no collection of names; a text alone is one name, and no collection."""
     if value is None and or_none:
         return
-    if isinstance(value, Collection) and not isinstance(value, str) and all(isinstance(one, str) for one in value):
-        return
+    if isinstance(value, Collection) and not isinstance(value, str):
+        # NumPy's arrays without a dimension look like collections.
+        with suppress(TypeError):
+            if all(isinstance(one, str) for one in value):
+                return
     raise CallError(f"{name} is {value!r:.80}: expected names in a list")
 
 

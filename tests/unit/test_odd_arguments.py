@@ -86,15 +86,23 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         (lambda table: table.compute(max_size_bytes="1MB"), "max_size_bytes is '1MB': expected a whole number from 0"),
         *(
             (ask, "columns is .*: expected names in a list")
-            for odd in ("id", 3, True, ["id", 3])
+            for odd in ("id", 3, True, ["id", 3], np.array("id"))
             for ask in (
                 lambda table, odd=odd: table.files(columns=odd),
                 lambda table, odd=odd: table.row_groups(table.files(), columns=odd),
                 lambda table, odd=odd: table.layout(columns=odd),
                 lambda table, odd=odd: table.coverage(columns=odd),
                 lambda table, odd=odd: table.compute(columns=odd),
+                lambda table, odd=odd: table.compute(manifests=True, columns=odd),
                 lambda table, odd=odd: table.estimate("id = 1", columns=odd),
             )
+        ),
+        *(
+            (
+                lambda table, odd=odd: table.compute(manifests=True).commit(list_ndv=odd, dry_run=True),
+                "list_ndv is .*: expected names in a list",
+            )
+            for odd in ("id", 3, [1])
         ),
         (lambda table: table.files(columns=None), "columns is None: expected names in a list"),
         (lambda table: table.files(manifest_paths="m.avro"), r"manifest_paths is 'm\.avro': expected names in a list"),
