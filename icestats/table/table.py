@@ -74,6 +74,12 @@ class Table(StatisticsFiles, Estimating):
         return render_html(self.overview())
 
 
+def check_table(table: object) -> None:
+    """Raise CallError where an argument is no table that is open."""
+    if not isinstance(table, Table):
+        raise CallError(f"table is {table!r:.80}: expected a table, such as icestats.load('demo.flights')")
+
+
 def load(
     name_or_location: str,
     *,

@@ -166,6 +166,31 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         ),
         (lambda table: table.plan("id = 1").step("nope"), "no step 'nope': the plan has manifests by"),
         (lambda table: table.plan("id = 1").explain_file(None), "row is None: expected a whole number from 0"),
+        *(
+            (lambda table, ask=ask, odd=odd: ask(odd), "table is .*: expected a table, such as icestats.load")
+            for odd in (None, "db.t", pa.table({"id": [1]}))
+            for ask in (
+                lambda odd: icestats.writers.append(odd, pa.table({"id": [1]})),
+                lambda odd: icestats.writers.delete(odd, "id = 1"),
+                lambda odd: icestats.writers.append_dataframe(odd, None),
+                lambda odd: icestats.preview.build_content_stats(odd),
+                lambda odd: icestats.preview.read_preview_manifest_list(odd),
+                lambda odd: icestats.preview.write_preview_manifest_list(odd, "new", i_know_this_breaks_pyiceberg=True),
+            )
+        ),
+        *(
+            (
+                lambda table, odd=odd: icestats.preview.write_preview_manifest_list(
+                    table, odd, i_know_this_breaks_pyiceberg=True
+                ),
+                "folder is .*: expected the path of a new local folder",
+            )
+            for odd in (None, 3, b"new", "a" * 5_000)
+        ),
+        (
+            lambda table: icestats.writers.append_dataframe(table, pa.table({"id": [1]})),
+            "frame is of type Table: expected a DataFrame of Spark's",
+        ),
         (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
     ],
 )
