@@ -20,6 +20,7 @@ Each message is one line: what failed, the value, what was expected, what to do.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import SupportsIndex
@@ -171,12 +172,25 @@ def check_whole(name: str, value: object, least: int, most: int | None = None) -
     raise CallError(f"{name} is {value!r:.80}: expected a whole number from {least}{upto}")
 
 
+def read_snapshot_id(snapshot: object) -> int:
+    """Return a snapshot's id, which JSON has as text; raise CallError where an argument is none."""
+    if isinstance(snapshot, SupportsIndex) and not isinstance(snapshot, bool | type):
+        with suppress(TypeError):
+            return operator.index(snapshot)
+    if isinstance(snapshot, str) and re.fullmatch(r"-?\d{1,20}", snapshot):
+        return int(snapshot)
+    raise CallError(f"snapshot {snapshot!r:.80} is no snapshot id: expected a whole number; branches and tags are refs")
+
+
 def check_names(name: str, value: object, *, or_none: bool = False) -> None:
     """Raise CallError where an argument is no collection of names; a text alone is one name, and no collection."""
     if value is None and or_none:
         return
-    if isinstance(value, Collection) and not isinstance(value, str) and all(isinstance(one, str) for one in value):
-        return
+    if isinstance(value, Collection) and not isinstance(value, str):
+        # NumPy's arrays without a dimension look like collections.
+        with suppress(TypeError):
+            if all(isinstance(one, str) for one in value):
+                return
     raise CallError(f"{name} is {value!r:.80}: expected names in a list")
 
 

@@ -26,6 +26,7 @@ import pyarrow as pa
 from icestats.answers.arrays import to_rows
 from icestats.answers.schemas import PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
 from icestats.answers.text import align, one_line, printable, printable_lines
+from icestats.answers.whole_file import write_whole
 from icestats.errors import CallError
 from icestats.iceberg.metadata import PartitionSpec, Schema
 from icestats.iceberg.types import decode_json, json_value
@@ -147,7 +148,7 @@ def _write(data: bytes, path: Path | None) -> None:
         click.echo(data, nl=False)
         return
     try:
-        path.write_bytes(data)
+        write_whole(path, data)
     except OSError as error:
         said = f"the answer cannot be written to {path}: {error.strerror or type(error).__name__}"
         raise CallError(f"{said}; name a file in a folder of yours") from error

@@ -131,8 +131,10 @@ def prepare_expired_removal(table: Table) -> RemovalPlan:
     return RemovalPlan(None, removals, (), fresh)
 
 
-def _find_entries(table: Table, snapshot_id: int, *, partitions: bool) -> tuple[Entry | None, Entry | None]:
-    return find_statistics(table, snapshot_id), find_partition_statistics(table, snapshot_id) if partitions else None
+def _find_entries(table: Table, snapshot_id: int, *, partitions: bool) -> tuple[Entry | None, ...]:
+    """Return the entries that a removal is about: the Puffin file's, and the partition statistics' unless they stay."""
+    finders = (find_statistics, find_partition_statistics) if partitions else (find_statistics,)
+    return tuple(find(table, snapshot_id) for find in finders)
 
 
 def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) -> tuple[list[EntryRemoval], list[str]]:
@@ -143,7 +145,7 @@ def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) ->
     except MetadataError as error:
         version, notes = None, [f"note: what these statistics have replaced cannot be put back: {error}"]
     removals = []
-    for entry, old in zip(present, _entries_of(version, snapshot_id), strict=True):
+    for entry, old in zip(present, _entries_of(version, snapshot_id), strict=False):
         if entry is None or old is None or entry.statistics_path != old.statistics_path:
             after = None if old is None else _check_restorable(table, old, notes)
             if entry is not None or after is not None:

@@ -59,7 +59,13 @@ def demo_home() -> Path:
     """Return the folder of the embedded demo warehouse: ICESTATS_HOME, or the user's data folder."""
     home = os.environ.get("ICESTATS_HOME")
     if home:
-        return expand_home(home, "ICESTATS_HOME").absolute()
+        folder = expand_home(home, "ICESTATS_HOME").absolute()
+        # A URL ends the path of an SQLite file at `?`, and SQLAlchemy 2.1 decodes `%20` in it.
+        if wrong := re.search(r"\?|%[0-9A-Fa-f]{2}", str(folder)):
+            raise CallError(
+                f"ICESTATS_HOME is '{folder}': the catalog there cannot have {wrong[0]!r} in its path, name another"
+            )
+        return folder
     from platformdirs import user_data_path
 
     return user_data_path("icestats", appauthor=False)

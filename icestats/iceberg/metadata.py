@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from icestats.answers.text import one_line, render_time
-from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError
+from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError, check_names
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.types import TIMESTAMPS, to_arrow_type
 
@@ -88,12 +88,12 @@ class Schema:
         return [known[field_id] for field_id in field_ids if field_id in known]
 
 
-def match_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
+def match_names(asked: Collection[str], names: Sequence[str]) -> list[str]:
     """Return the columns that names and patterns ask for, in the order of the columns.
 
     Parameters
     ----------
-    asked : iterable of str
+    asked : collection of str
         Names, or patterns with `*`, `?` and `[...]` (as `fnmatch` has them). What is a column's name stands for this
         column alone, whatever is in it.
     names : sequence of str
@@ -101,14 +101,15 @@ def match_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
 
     Raises
     ------
-    ColumnNotFoundError
-        A name is none of them, or a pattern matches none.
+    ColumnNotFoundError, CallError
+        A name is none of them, a pattern matches none, or these are no names.
 
     Examples
     --------
     >>> match_names(["measure_*", "a*"], ["id", "a*", "ab", "measure_1", "measure_2"])
     ['a*', 'measure_1', 'measure_2']
     """
+    check_names("columns", asked)
     found: set[str] = set()
     for one in asked:
         own = {one} if one in names else {name for name in names if fnmatchcase(name, one)}

@@ -20,7 +20,6 @@ from icestats.errors import (
     MetadataError,
     SnapshotNotFoundError,
     UnsupportedError,
-    check_names,
 )
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs
@@ -117,7 +116,6 @@ def select_columns(fields: Sequence[Field], columns: Sequence[str] | None) -> tu
     ColumnNotFoundError
         A name is not among the fields, or a pattern matches none of them.
     """
-    check_names("columns", columns, or_none=True)
     names = None if columns is None else match_names(columns, [field.name for field in fields])
     asked = [field for field in fields if names is None or field.name in names]
     skipped = {field.name: reason for field in asked if (reason := can_sketch(field)) is not None}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from icestats.answers.text import quote_name
-from icestats.errors import CommitError, IcestatsError, UnsupportedError
+from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.spark.jobs import explain_failure, explained_errors
 from icestats.spark.session import get_session, spark_catalog_properties
@@ -35,6 +35,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
 
     Raises
     ------
+    CallError
+        It is no DataFrame of Spark's.
     UnsupportedError
         The session does not know the table's catalog.
     CommitError
@@ -42,6 +44,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     SparkUnavailableError
         The session's JVM has ended: whether the rows were committed is not known.
     """
+    if not hasattr(frame, "sparkSession"):
+        raise CallError(f"frame is of type {type(frame).__name__}: expected a DataFrame of Spark's")
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")

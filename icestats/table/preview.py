@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 
 from icestats.errors import CallError, CommitError, StatisticsMissingError
 from icestats.iceberg.metadata import Snapshot
-from icestats.table.table import Table
+from icestats.table.table import Table, check_table
 
 __all__ = ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"]
 
@@ -36,7 +37,9 @@ def write_preview_manifest_list(
     Raises
     ------
     CallError
-        It was not said; the folder exists.
+        It was not said; the folder exists, or is none.
+    CommitError
+        The folder cannot be written; nothing of it is left.
     StatisticsMissingError
         The table has no snapshot.
     UnsupportedError
@@ -52,8 +55,12 @@ def write_preview_manifest_list(
     if not i_know_this_breaks_pyiceberg:
         raise CallError("PyIceberg cannot read what this writes: say i_know_this_breaks_pyiceberg=True")
     snapshot = _snapshot(table)
-    folder = Path(folder).absolute()
-    if folder.exists():
+    try:
+        folder = Path(folder).absolute()
+        exists = folder.exists()
+    except (TypeError, OSError) as error:
+        raise CallError(f"folder is {folder!r:.80}: expected the path of a new local folder") from error
+    if exists:
         raise CallError(f"{folder} exists: the copy needs a folder of its own")
     storage = table._source.storage
     data = build_preview_manifest_list(storage, snapshot, table.manifests())
@@ -65,7 +72,8 @@ def write_preview_manifest_list(
         manifest_list.write_bytes(data)
         metadata.write_bytes(build_preview_metadata(document, snapshot.snapshot_id, str(folder), str(manifest_list)))
         (folder / "metadata" / "version-hint.text").write_text("1")
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise CommitError(f"{folder} cannot be written: {error}") from error
     return metadata
 
@@ -96,6 +104,7 @@ def build_content_stats(table: Table) -> bytes:
     """
     from icestats.read.rollups.manifest_statistics import write_manifest_statistics
 
+    check_table(table)
     reader = table._reader
     return write_manifest_statistics(
         reader.manifest_files, reader.manifest_rollups, table.schema.columns, compression="zstd"
@@ -103,6 +112,7 @@ def build_content_stats(table: Table) -> bytes:
 
 
 def _snapshot(table: Table) -> Snapshot:
+    check_table(table)
     if table.snapshot is None:
         raise StatisticsMissingError(f"{table.name} has no snapshot yet: there is no manifest list")
     return table.snapshot

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icestats.answers.schemas import COMPUTED
 from icestats.answers.text import counted, one_line, printable_lines, render_bytes
-from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError
+from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_names
 from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
@@ -185,10 +185,13 @@ class Statistics:
 
         Raises
         ------
+        ColumnNotFoundError, CallError
+            `list_ndv` names what is no column, or one without a Theta sketch here.
         CommitError
             The table is read-only, its snapshot has expired meanwhile, the catalog refused, or the storage failed; what
             was written has been removed, or is named.
         """
+        check_names("list_ndv", list_ndv, or_none=True)
         try:
             table = (load_iceberg_table if dry_run else load_writable_table)(self._source)
             plan, partitions = self._plan(table, list_ndv, keep_earlier=keep_earlier)

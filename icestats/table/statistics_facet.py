@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError, IcestatsError, StatisticsMissingError, check_names, check_whole
+from icestats.errors import CallError, IcestatsError, StatisticsMissingError, check_names, check_whole, read_snapshot_id
 from icestats.iceberg.catalog import find_configured_name, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import Snapshot, match_names, parse_count
 from icestats.table.contents_facet import Contents
@@ -482,7 +482,6 @@ class StatisticsFiles(Contents):
             check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         fields, blobs = self.schema.top_level, self._reader.blobs
-        check_names("columns", columns, or_none=True)
         asked = find_sketched_fields(blobs, fields)
         if columns is not None:
             names = match_names(columns, [field.name for field in fields])
@@ -502,7 +501,7 @@ class StatisticsFiles(Contents):
 
     def remove_statistics(
         self,
-        snapshot: int | None = None,
+        snapshot: int | str | None = None,
         *,
         restore: bool = False,
         partitions: bool = True,
@@ -513,8 +512,8 @@ class StatisticsFiles(Contents):
 
         Parameters
         ----------
-        snapshot : int, optional
-            Whose statistics; by default this table's snapshot.
+        snapshot : int or str, optional
+            A snapshot's id: whose statistics; by default this table's snapshot.
         restore : bool
             Whether to go back to the entries before the last commit, if they can be found.
         partitions : bool
@@ -531,6 +530,8 @@ class StatisticsFiles(Contents):
 
         Raises
         ------
+        CallError
+            `snapshot` is no id.
         StatisticsMissingError
             The snapshot has no statistics, or no expired one has.
         CommitError
@@ -544,14 +545,15 @@ class StatisticsFiles(Contents):
         from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
         from icestats.table.statistics import build_removal_report, refresh_running_spark
 
-        if snapshot is None:
-            snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
+        own = None if self.snapshot is None else self.snapshot.snapshot_id
+        snapshot_id = own if snapshot is None else read_snapshot_id(snapshot)
         if expired:
             plan = prepare_expired_removal(load_writable_table(self._source))
-        elif snapshot is None:
+        elif snapshot_id is None:
             raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
         else:
-            plan = prepare_removal(load_writable_table(self._source), snapshot, restore=restore, partitions=partitions)
+            table = load_writable_table(self._source)
+            plan = prepare_removal(table, snapshot_id, restore=restore, partitions=partitions)
         note = ""
         if not dry_run:
             commit_removal(plan)

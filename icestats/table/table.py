@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from icestats.errors import CallError, UnsupportedError
+from icestats.errors import CallError, UnsupportedError, read_snapshot_id
 from icestats.iceberg.catalog import DEMO_NAMESPACE, Source, demo_home, open_source, reopen_source
 from icestats.table.estimates_facet import Estimating
 from icestats.table.overview import Overview, build_overview, render_html, render_text
@@ -75,6 +74,12 @@ class Table(StatisticsFiles, Estimating):
         return render_html(self.overview())
 
 
+def check_table(table: object) -> None:
+    """Raise CallError where an argument is no table that is open."""
+    if not isinstance(table, Table):
+        raise CallError(f"table is {table!r:.80}: expected a table, such as icestats.load('demo.flights')")
+
+
 def load(
     name_or_location: str,
     *,
@@ -131,7 +136,7 @@ def load(
         raise CallError(f"{' and '.join(given)} were given: give one of them")
     if ref is not None and not isinstance(ref, str):
         raise CallError(f"ref {ref!r:.80} is no name of a branch or tag: expected text")
-    snapshot_id = None if snapshot is None else _read_snapshot_id(snapshot)
+    snapshot_id = None if snapshot is None else read_snapshot_id(snapshot)
     timestamp_ms = None if as_of is None else _milliseconds(as_of)
     source = _open(name_or_location, catalog, spark)
     if timestamp_ms is not None:
@@ -179,14 +184,6 @@ def demo(table: str = "events", *, progress: Callable[[str], None] | None = None
 
     build_demo(demo_home(), progress=progress)
     return load(f"{DEMO_NAMESPACE}.{table}")
-
-
-def _read_snapshot_id(snapshot: object) -> int:
-    if isinstance(snapshot, int) and not isinstance(snapshot, bool):
-        return snapshot
-    if isinstance(snapshot, str) and re.fullmatch(r"-?\d{1,20}", snapshot):
-        return int(snapshot)
-    raise CallError(f"snapshot {snapshot!r:.80} is no snapshot id: expected a whole number; branches and tags are refs")
 
 
 def _milliseconds(moment: str | dt.datetime) -> int:

@@ -17,7 +17,7 @@ from icestats.answers.text import one_line
 from icestats.errors import CallError, CommitError, IcestatsError
 from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
-from icestats.table.table import Table
+from icestats.table.table import Table, check_table
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -148,6 +148,7 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
 
 
 def _refuse_pin(table: Table) -> None:
+    check_table(table)
     if table.pin not in ({}, {"ref": "main"}):
         given = ", ".join(f"{name}={value!r}" for name, value in table.pin.items())
         raise CallError(f"{table.name} was loaded with {given}, and rows are written to main: load it without")

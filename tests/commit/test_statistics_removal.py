@@ -129,6 +129,16 @@ def test_partition_statistics_go_with_the_rest_in_one_commit_unless_they_are_to_
     assert partition_entries(table) == []
 
 
+def test_partition_statistics_that_are_to_stay_are_not_in_the_way_of_what_is_put_back(table):
+    commit(table, theta(table, 1))
+    before = entries(table)
+    registered = register_partitions(table).file.statistics_path
+    commit(table, theta(table, 2))
+    plan = remove(table, restore=True, partitions=False)
+    assert registered not in plan.describe()
+    assert (entries(table), partition_entries(table)) == (before, [registered])
+
+
 def test_what_others_replace_while_a_removal_is_committed_is_not_taken_for_removed(table, tmp_path):
     commit(table, theta(table, 1))
     registered = register_partitions(table).file.statistics_path

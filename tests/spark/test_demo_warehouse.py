@@ -19,6 +19,7 @@ from icestats.errors import CallError, CatalogError
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.demo.demo_events import DAY_COUNT, build_commit
 from icestats.spark.demo.demo_warehouse import RECIPES, build_demo, is_finished
+from tests.full_disk import files_of_at_most
 
 pytestmark = pytest.mark.spark
 
@@ -175,6 +176,16 @@ def test_a_home_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CatalogError, match=r"cannot be written in .*file/home: .*; set ICESTATS_HOME$"):
         build_demo(tmp_path / "file" / "home")
+
+
+def test_a_lock_that_cannot_be_had_is_no_other_process_to_wait_for(tmp_path: Path):
+    said: list[str] = []
+    with files_of_at_most(0), pytest.raises(CatalogError, match=r"cannot be written in .*; set ICESTATS_HOME$"):
+        build_demo(tmp_path, progress=said.append)
+    (tmp_path / "build.lock").write_text("no database" * 100)
+    with pytest.raises(CatalogError, match=r"cannot be written in .*: file is not a database; set ICESTATS_HOME$"):
+        build_demo(tmp_path, progress=said.append)
+    assert said == []
 
 
 def test_a_killed_build_is_built_anew_and_only_once_by_two_processes(spark, tmp_path: Path):

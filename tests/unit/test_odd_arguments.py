@@ -86,15 +86,23 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         (lambda table: table.compute(max_size_bytes="1MB"), "max_size_bytes is '1MB': expected a whole number from 0"),
         *(
             (ask, "columns is .*: expected names in a list")
-            for odd in ("id", 3, True, ["id", 3])
+            for odd in ("id", 3, True, ["id", 3], np.array("id"))
             for ask in (
                 lambda table, odd=odd: table.files(columns=odd),
                 lambda table, odd=odd: table.row_groups(table.files(), columns=odd),
                 lambda table, odd=odd: table.layout(columns=odd),
                 lambda table, odd=odd: table.coverage(columns=odd),
                 lambda table, odd=odd: table.compute(columns=odd),
+                lambda table, odd=odd: table.compute(manifests=True, columns=odd),
                 lambda table, odd=odd: table.estimate("id = 1", columns=odd),
             )
+        ),
+        *(
+            (
+                lambda table, odd=odd: table.compute(manifests=True).commit(list_ndv=odd, dry_run=True),
+                "list_ndv is .*: expected names in a list",
+            )
+            for odd in ("id", 3, [1])
         ),
         (lambda table: table.files(columns=None), "columns is None: expected names in a list"),
         (lambda table: table.files(manifest_paths="m.avro"), r"manifest_paths is 'm\.avro': expected names in a list"),
@@ -158,6 +166,31 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         ),
         (lambda table: table.plan("id = 1").step("nope"), "no step 'nope': the plan has manifests by"),
         (lambda table: table.plan("id = 1").explain_file(None), "row is None: expected a whole number from 0"),
+        *(
+            (lambda table, ask=ask, odd=odd: ask(odd), "table is .*: expected a table, such as icestats.load")
+            for odd in (None, "db.t", pa.table({"id": [1]}))
+            for ask in (
+                lambda odd: icestats.writers.append(odd, pa.table({"id": [1]})),
+                lambda odd: icestats.writers.delete(odd, "id = 1"),
+                lambda odd: icestats.writers.append_dataframe(odd, None),
+                lambda odd: icestats.preview.build_content_stats(odd),
+                lambda odd: icestats.preview.read_preview_manifest_list(odd),
+                lambda odd: icestats.preview.write_preview_manifest_list(odd, "new", i_know_this_breaks_pyiceberg=True),
+            )
+        ),
+        *(
+            (
+                lambda table, odd=odd: icestats.preview.write_preview_manifest_list(
+                    table, odd, i_know_this_breaks_pyiceberg=True
+                ),
+                "folder is .*: expected the path of a new local folder",
+            )
+            for odd in (None, 3, b"new", "a" * 5_000)
+        ),
+        (
+            lambda table: icestats.writers.append_dataframe(table, pa.table({"id": [1]})),
+            "frame is of type Table: expected a DataFrame of Spark's",
+        ),
         (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
     ],
 )
@@ -167,6 +200,19 @@ def test_a_call_with_another_type_is_refused_in_one_line(
     with pytest.raises(icestats.CallError, match=expected) as caught:
         ask(load())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("as_given", [int, str, np.int64, pa.scalar])
+def test_a_snapshot_is_named_by_any_whole_number_and_by_the_text_of_json(
+    load: Callable[..., icestats.Table], as_given: Callable[[int], Any]
+) -> None:
+    snapshot_id = load().snapshot.snapshot_id
+    named = load(snapshot=as_given(snapshot_id))
+    assert named.pin == {"snapshot": snapshot_id}
+    named.compute(manifests=True).commit()
+    load().remove_statistics(as_given(snapshot_id))
+    with pytest.raises(icestats.CallError, match=r"snapshot 1\.0 is no snapshot id: expected a whole number"):
+        load().remove_statistics(1.0)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 from pyiceberg.table import StaticTable
 
 import icestats
-from icestats.errors import CallError
+from icestats.errors import CallError, CommitError
 from icestats.table import preview
+from tests.full_disk import files_of_at_most
 
 
 def known(entries):
@@ -48,6 +49,13 @@ def test_it_must_be_said(small_table, load, tmp_path):
 def test_an_existing_folder_is_not_written_into(small_table, load, tmp_path):
     with pytest.raises(CallError, match="exists"):
         preview.write_preview_manifest_list(load(), tmp_path, i_know_this_breaks_pyiceberg=True)
+
+
+def test_a_copy_that_cannot_be_written_leaves_no_folder(small_table, load, tmp_path):
+    table = load().read()
+    with files_of_at_most(100), pytest.raises(CommitError, match=r"cannot be written: .*File too large"):
+        preview.write_preview_manifest_list(table, tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    assert not (tmp_path / "copy").exists()
 
 
 def test_a_list_without_the_fields_has_none(small_table, load):

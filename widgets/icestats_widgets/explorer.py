@@ -17,6 +17,7 @@ import anywidget
 from traitlets import Dict, List, Unicode
 
 from icestats.answers.text import printable
+from icestats.answers.whole_file import write_whole
 from icestats.errors import CallError
 from icestats.table.table import Table
 from icestats_widgets.page.filter_bar import FilterBar
@@ -223,7 +224,7 @@ class Explorer(anywidget.AnyWidget):
         if path is None:
             return text
         try:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(Path(path), text.encode())
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise CallError(

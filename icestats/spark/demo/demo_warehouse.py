@@ -195,12 +195,14 @@ def _lock(home: Path, say: Progress) -> Iterator[None]:
         with closing(sqlite3.connect(home / "build.lock", timeout=0, isolation_level=None)) as connection:
             try:
                 connection.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
                 say("waiting for another process that builds the demo warehouse")
                 connection.execute(f"PRAGMA busy_timeout = {round(LOCK_TIMEOUT_S * 1000)}")
                 connection.execute("BEGIN EXCLUSIVE")
             yield
-    except (OSError, sqlite3.OperationalError) as error:
+    except (OSError, sqlite3.DatabaseError) as error:
         raise CatalogError(f"the demo warehouse cannot be written in {home}: {error}; set ICESTATS_HOME") from error
 
 
