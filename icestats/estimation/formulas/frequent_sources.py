@@ -84,6 +84,13 @@ class FrequentGroup:
         pairs = zip(self.values.sample.values, self.sampled, strict=True)
         return sorted(one for stored, one in pairs if one is not None and one == one and stored not in common)
 
+    @cached_property
+    def samples_are_whole(self) -> bool:
+        """Whether no value of the sampled rows may be the beginning of a longer one."""
+        values = () if self.values.sample is None else self.values.sample.values
+        # A text is cut between characters: of one of 4 bytes, 3 are cut off too.
+        return all(one is None or len(one) < SAMPLED_LENGTH - 3 for one in values)
+
     @property
     def sample_key(self) -> tuple[int, int]:
         """What samples of the same rows have in common."""
