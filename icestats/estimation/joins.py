@@ -55,7 +55,7 @@ class JoinSide:
     share_of_keys: float = 1.0
     """How many of the distinct keys are left by what the filter says of the key itself."""
     sampled: SampledKeys | None = None
-    """The keys of sampled rows; None: there are none, or the filter is about columns that were not sampled with it."""
+    """The keys of sampled rows; None: there are none, they are cut, or the filter's columns were not sampled too."""
 
     @property
     def every_key(self) -> float:
@@ -131,12 +131,12 @@ def _thin(evidence: Evidence, question: Question, key: Field, counts: KeyCounts)
 
 
 def _sample_keys(evidence: Evidence, question: Question, key: Field) -> SampledKeys | None:
-    """Return the keys of the sampled rows that a filter leaves; None: its columns were not sampled together."""
+    """Return the keys of sampled rows that a filter leaves; None: they are cut, or not sampled with its columns."""
     every = Leaf(key.field_id, key.name, key.type, NUMBERS, f"{key.name} is not null")
     leaves = [every, *_list_all(question)]
     columns = {leaf: evidence.spare(evidence.read_frequent, _find(evidence, leaf)) for leaf in leaves}
     meets, column = read_sampled(columns), columns[every]
-    if column is None or len(meets) < len(leaves) or set(question.leaves) - set(leaves):
+    if column is None or not column.samples_are_whole or len(meets) < len(leaves) or set(question.leaves) - set(leaves):
         return None
     kept = np.flatnonzero(np.logical_and.reduce([*meets.values()])).tolist()
     return SampledKeys(column.sampled[: len(meets[every])], kept, column.sample_key)

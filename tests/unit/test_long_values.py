@@ -127,3 +127,24 @@ def test_values_that_begin_alike_say_nothing_of_one_another_nor_of_others(make: 
         for source in ("frequent-items", "combined"):
             assert found[source].rows_lower <= rows <= found[source].rows_upper <= upper
             assert found[source].rows == pytest.approx(rows, rel=0.1)
+
+
+@pytest.mark.parametrize("beginning", ["", "z" * 256], ids=["beginnings differ", "one beginning"])
+def test_long_values_are_groups_and_keys_of_joins(make: Make, beginning: str) -> None:
+    """50 long values of 10 rows each: none of them is counted by itself, and Theta knows each."""
+    table = make(StringType(), pa.array([f"{beginning}{n:02d}" + "x" * 300 for n in range(50) for _ in range(10)]))
+    groups = table.estimate_groups(["v"], actual=True)
+    assert groups.actual == 50
+    assert groups["groups-independent"].rows == pytest.approx(50)
+    joined = table.estimate_join(table, "v", actual=True)
+    assert joined.actual == 5_000
+    for one in joined:
+        assert one.rows == pytest.approx(5_000), one.source
+
+
+def test_keys_that_begin_with_64_bytes_alike_are_not_joined_by_their_beginnings(make: Make) -> None:
+    """Sampled rows keep 64 bytes: by these alone, each row of 500 would meet each."""
+    table = make(StringType(), pa.array(["s3://bucket/" + "folder/" * 10 + f"{n % 50:02d}" for n in range(500)]))
+    joined = table.estimate_join(table, "v", actual=True)
+    assert joined.actual == 5_000
+    assert joined["join-frequent-items"].rows == pytest.approx(5_000)

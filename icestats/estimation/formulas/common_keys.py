@@ -27,7 +27,7 @@ class KeyCounts:
     counted: Mapping[Any, float]
     """Common ones, with the rows of each."""
     rest: float
-    """Rows of the others."""
+    """Rows of the others, and of those that are too long to be counted one by one."""
     rest_distinct: float
     """How many others there are."""
 
@@ -39,7 +39,7 @@ class KeyCounts:
     @property
     def share_of_rest(self) -> float:
         """The share of the column's values beside the common ones that is left."""
-        return self.rest_distinct / max(self.column.ndv - len(self.column.values.items), self.rest_distinct, 1.0)
+        return self.rest_distinct / max(self.column.unnamed_distinct, self.rest_distinct, 1.0)
 
     @property
     def rows_of_another(self) -> float:
@@ -84,18 +84,20 @@ def count_key(column: FrequentColumn, values: ValueSet | None) -> KeyCounts:
     """Return the rows of a column's values that a filter leaves of them; None: all."""
     items = column.by_value.items()
     every = {value: (item.lower + item.upper) / 2.0 for value, item in items}
-    distinct = max(column.ndv - len(column.values.items), 0.0)
+    rest, distinct = column.unnamed, column.unnamed_distinct
     if values is None:
-        return KeyCounts(column, every, float(column.rest), distinct)
+        return KeyCounts(column, every, rest, distinct)
     kept = {value: rows for value, rows in every.items() if find_interval(values.intervals, value) is not None}
     if not values.ranges:
-        others = min(float(len(values.points) - len(kept)), distinct)
-        return KeyCounts(column, kept, column.rows_of_another * others, others)
+        left = [value for point in values.points if (value := point.low[1]) not in kept]
+        others = min(float(len(left)), distinct)
+        mean = sum(column.rows_of_long if column.is_cut(one) else column.rows_of_another for one in left)
+        return KeyCounts(column, kept, mean / max(len(left), 1) * others, others)
     rows = count_values_in(values, column)[0] - sum(kept.values())
-    share = min(max(rows / column.rest, 0.0), 1.0) if column.rest else 0.0
+    share = min(max(rows / rest, 0.0), 1.0) if rest else 0.0
     if math.isnan(share):
         share = len(kept) / len(every) if every else 1.0
-    return KeyCounts(column, kept, column.rest * share, distinct * share)
+    return KeyCounts(column, kept, rest * share, distinct * share)
 
 
 def _hash(column: FrequentColumn, values: list[Any], type_text: str) -> Hashes:

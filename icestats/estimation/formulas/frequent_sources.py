@@ -84,6 +84,13 @@ class FrequentGroup:
         pairs = zip(self.values.sample.values, self.sampled, strict=True)
         return sorted(one for stored, one in pairs if one is not None and one == one and stored not in common)
 
+    @cached_property
+    def samples_are_whole(self) -> bool:
+        """Whether no value of the sampled rows may be the beginning of a longer one."""
+        values = () if self.values.sample is None else self.values.sample.values
+        # A text is cut between characters: of one of 4 bytes, 3 are cut off too.
+        return all(one is None or len(one) < SAMPLED_LENGTH - 3 for one in values)
+
     @property
     def sample_key(self) -> tuple[int, int]:
         """What samples of the same rows have in common."""
@@ -125,8 +132,17 @@ class FrequentGroup:
     @property
     def rows_of_long(self) -> float:
         """Rows that a value has whose beginning alone is kept: an estimate; NaN: unknown."""
-        rows = self.rest + sum((item.lower + item.upper) / 2.0 for _, item in self.cut)
-        return rows / max(self.ndv - len(self.by_value), 1.0)
+        return self.unnamed / max(self.unnamed_distinct, 1.0)
+
+    @property
+    def unnamed(self) -> float:
+        """Values that no item names: those that are not among the common ones, and those whose beginning alone is."""
+        return self.rest + sum((item.lower + item.upper) / 2.0 for _, item in self.cut)
+
+    @property
+    def unnamed_distinct(self) -> float:
+        """How many of them differ: an estimate; NaN: unknown."""
+        return max(self.ndv - len(self.by_value), 0.0)
 
     def count_others(self, values: Sequence[Any]) -> tuple[float, int]:
         """Return how many rows some values have together, none of which is a common one: an estimate, and at most."""
