@@ -59,4 +59,5 @@ export interface Completions { kind: "completions"; number: number; start: numbe
 export interface RowsMessage { kind: "rows"; grid: string; offset: number; row_count: number; rows: Row[]; number: number }
 export interface FileMessage { kind: "file"; name: string; type: string; text: string }
 export interface SaidMessage { kind: "code" | "problem"; text: string }
-export type Message = Completions | RowsMessage | FileMessage | SaidMessage;
+export interface PartMessage { kind: "part"; part: string }
+export type Message = PartMessage | Completions | RowsMessage | FileMessage | SaidMessage;

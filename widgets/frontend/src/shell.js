@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Code, Facts } from "./blocks.js";
 import { FilterBar } from "./filter_bar.js";
 import { Form } from "./form.js";
-import { useDebounced, useLink, useMessages, useOwned, useTrait, useTraits, useWidth, WidthContext } from "./hooks.js";
+import { useDebounced, useLink, useMessages, useOwned, useRedraw, useTrait, useTraits, useWidth, WidthContext } from "./hooks.js";
 import { Part, partForm } from "./part.js";
 import { save } from "./saving.js";
 
@@ -85,12 +85,25 @@ export function Shell() {
     if (before.current !== open && current && current.getBoundingClientRect().top < bottom) current.scrollIntoView({ block: "start" });
     before.current = open;
   }, [open]);
+  // Where a button leads: a part of a tab that may not be drawn yet.
+  const wanted = useRef("");
+  const redraw = useRedraw();
+  useEffect(() => {
+    const place = shown.some(({ name }) => name === wanted.current) && root.current?.querySelector(`[data-part="${wanted.current}"]`);
+    if (!place) return;
+    wanted.current = "";
+    place.scrollIntoView({ block: "start" });
+  });
   useReportedWidths(root);
   useEffect(() => {
     requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown", {})));
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
+    if (message.kind === "part") {
+      wanted.current = message.part;
+      redraw();
+    }
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
   });
 

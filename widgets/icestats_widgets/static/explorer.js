@@ -2171,12 +2171,24 @@ function Shell() {
     if (before.current !== open && current && current.getBoundingClientRect().top < bottom) current.scrollIntoView({ block: "start" });
     before.current = open;
   }, [open]);
+  const wanted = T2("");
+  const redraw = useRedraw();
+  A2(() => {
+    const place = shown.some(({ name }) => name === wanted.current) && root.current?.querySelector(`[data-part="${wanted.current}"]`);
+    if (!place) return;
+    wanted.current = "";
+    place.scrollIntoView({ block: "start" });
+  });
   useReportedWidths(root);
   A2(() => {
     requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown", {})));
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
+    if (message.kind === "part") {
+      wanted.current = message.part;
+      redraw();
+    }
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
   });
   return m2`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
