@@ -103,7 +103,10 @@ class Explorer(anywidget.AnyWidget):
         super().__init__(picture_id=uuid.uuid4().hex)
         self.add_traits(**{f"part_{name}": Dict().tag(sync=True) for name in self.parts})
         self.tabs = [{"name": tab, "title": tab.capitalize()} for tab in TABS]
-        self.index = {name: {"tab": part.tab, "title": part.title} for name, part in self.parts.items()}
+        self.index = {
+            name: {"tab": part.tab, "title": part.title, "is_beside": part.is_beside}
+            for name, part in self.parts.items()
+        }
         self.bar.send = self.send
         for part in self.parts.values():
             part.send = self.send

@@ -19,7 +19,7 @@ export interface Query {
   code?: string; tip?: { text: string; filter: string } | null;
 }
 export interface Tab { name: string; title: string }
-export interface PartPlace { tab: string; title: string }
+export interface PartPlace { tab: string; title: string; is_beside?: boolean }
 export interface PartContent {
   name: string; caption?: string; is_busy?: boolean; blocks: Block[]; code?: string;
 }

@@ -2045,7 +2045,7 @@ function partForm(content) {
   if (content.blocks.length || content.is_busy) return "blocks";
   return content.caption ? "line" : "";
 }
-function Part({ name, place, content, isCollapsed, isWide, fills }) {
+function Part({ name, place, content, isCollapsed, isWide, fills, isBeside }) {
   const link = useLink();
   const [collapsed, setCollapsed] = useOwned(isCollapsed);
   const [wide, setWide] = useOwned(isWide);
@@ -2061,7 +2061,7 @@ function Part({ name, place, content, isCollapsed, isWide, fills }) {
       <h3>${title}</h3><span class="icestats-quiet">${content.caption}</span>
     </section>`;
   }
-  const look = `icestats-part${fills ? " is-wide" : ""}${isShown ? "" : " is-collapsed"}`;
+  const look = `icestats-part${fills ? " is-wide" : ""}${isBeside ? " is-beside" : ""}${isShown ? "" : " is-collapsed"}`;
   return m2`<section class=${look} data-part=${name} aria-labelledby=${headId}
     aria-busy=${String(Boolean(content.is_busy))}>
     <header>
@@ -2156,9 +2156,10 @@ function Shell() {
     null
   );
   const id = `icestats-${link.view}`;
-  const shown = Object.keys(places).filter((name) => places[name].tab === open && partForm(contentOf(name)) !== "").map((name) => ({ name, isWide: arrangement.wide.includes(name) || partForm(contentOf(name)) === "line" }));
+  const shown = Object.keys(places).filter((name) => places[name].tab === open && partForm(contentOf(name)) !== "").map((name) => ({ name, isBeside: places[name].is_beside === true, isWide: arrangement.wide.includes(name) || partForm(contentOf(name)) === "line" }));
   const hasColumns = width >= TWO_COLUMNS_PIXELS;
-  const filling = fillingParts(shown, hasColumns);
+  const filling = fillingParts(shown.filter(({ isBeside }) => !isBeside), hasColumns);
+  shown.forEach(({ name, isBeside }, place) => isBeside && place && filling.has(shown[place - 1].name) && filling.add(name));
   const choose = (name) => name !== open && setOpen(name, link.act("page.tab", { name }));
   const panel = T2(
     /** @type {HTMLElement | null} */
@@ -2199,8 +2200,8 @@ function Shell() {
     <div class="icestats-bar-sticky"><${FilterBar} /><${Tabs} tabs=${tabs} open=${open} choose=${choose} id=${id} /></div>
     <div ref=${panel} class=${`icestats-panel${hasColumns ? " has-columns" : ""}`} role="tabpanel" id=${`${id}-panel`}
       aria-labelledby=${`${id}-tab-${open}`}>
-      ${shown.map(({ name, isWide }) => m2`<${Part} key=${name} name=${name} place=${places[name]} content=${contentOf(name)}
-        isWide=${isWide} isCollapsed=${arrangement.collapsed.includes(name)} fills=${filling.has(name)} />`)}
+      ${shown.map(({ name, isWide, isBeside }) => m2`<${Part} key=${name} name=${name} place=${places[name]} content=${contentOf(name)}
+        isWide=${isWide} isCollapsed=${arrangement.collapsed.includes(name)} fills=${filling.has(name)} isBeside=${isBeside} />`)}
     </div><//></div>`;
 }
 function useReportedWidths(root) {
