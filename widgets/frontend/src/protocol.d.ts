@@ -33,7 +33,7 @@ export interface FigureBlock {
   zoomed?: boolean; typed?: { lower: string; upper: string } | null; log?: boolean | null; name?: string;
 }
 export interface Column {
-  name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean; roomy?: boolean; name_pixels?: number;
+  name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean; roomy?: boolean; wraps?: boolean; name_pixels?: number;
 }
 export interface Cell { t?: string; h?: string; s?: string; k?: string; b?: number; a?: string; do?: string; svg?: string }
 export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[] }
