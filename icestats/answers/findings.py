@@ -9,6 +9,7 @@ from typing import Literal
 from icestats.answers.text import printable_lines
 
 _Severity = Literal["error", "warning", "note"]
+_Subject = Literal["statistics", "manifests", "files", "sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class Finding:
     """What the statement reads and writes, in words; None if that is not known."""
     is_lasting: bool = False
     """Whether the statement sets a property of the table, which stays until somebody takes it back."""
+    subject: _Subject = "statistics"
+    """What it is about: where to look further."""
+    fields: tuple[str, ...] = ()
+    """The columns or partition fields that it is about, if it is about some."""
 
     def __str__(self) -> str:
         fix = [f"  fix: {self.fix}"] if self.fix else []
@@ -34,7 +39,7 @@ class Finding:
 
     def to_json(self) -> dict[str, str | bool | None]:
         """Return the finding as a JSON object."""
-        return asdict(self)
+        return {name: told for name, told in asdict(self).items() if name not in ("subject", "fields")}
 
 
 _SEVERITIES = ("error", "warning", "note")

@@ -46,6 +46,9 @@ class RemovalPlan:
     """The snapshot whose statistics are removed; None for all that have expired."""
     removals: tuple[EntryRemoval, ...]
     notes: tuple[str, ...]
+    """What is not put back, and why."""
+    effects: tuple[str, ...]
+    """What engines will do differently."""
     table: Table = field(repr=False, compare=False)
 
     def describe(self, *, done: bool = False) -> str:
@@ -61,15 +64,24 @@ class RemovalPlan:
         for removal in self.removals:
             lines += [f"  before: {entry_text(removal.before)}", f"  after:  {entry_text(removal.after)}"]
         lines += [f"  {entry.statistics_path} {stay} on storage as an orphan" for entry in gone]
-        return printable_lines([*lines, *self.notes])
+        lines += [f"note: {note}" for note in self.notes]
+        lines += [f"effect: {effect}" for effect in self.effects]
+        return printable_lines(lines)
+
+    def find_blobs(self, entry: StatisticsFile) -> list[tuple[str, tuple[str, ...]]] | None:
+        """Return the type and the columns of each blob of a file, hidden ones too; None: the file cannot be read."""
+        columns = current_columns(self.table)
+        try:
+            blobs = read_puffin_footer(TableFiles(self.table.io), entry.statistics_path).blobs
+        except MetadataError:
+            return None
+        return [(blob.type, tuple(columns[one].name for one in blob.field_ids if one in columns)) for blob in blobs]
 
     def _explain_content(self, entry: Entry) -> str:
         if not isinstance(entry, StatisticsFile):
             return "statistics of partitions"
-        try:
-            return counted(len(read_puffin_footer(TableFiles(self.table.io), entry.statistics_path).blobs), "blob")
-        except MetadataError:
-            return "a file that cannot be read"
+        blobs = self.find_blobs(entry)
+        return "a file that cannot be read" if blobs is None else counted(len(blobs), "blob")
 
 
 def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, partitions: bool = True) -> RemovalPlan:
@@ -107,7 +119,7 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, pa
         removals, notes = _restore(fresh, snapshot_id, present)
     else:
         removals, notes = [EntryRemoval(entry, None) for entry in present if entry is not None], []
-    return RemovalPlan(snapshot_id, tuple(removals), (*notes, *_effects(fresh, removals)), fresh)
+    return RemovalPlan(snapshot_id, tuple(removals), tuple(notes), _effects(fresh, removals), fresh)
 
 
 def prepare_expired_removal(table: Table) -> RemovalPlan:
@@ -128,7 +140,7 @@ def prepare_expired_removal(table: Table) -> RemovalPlan:
     if not expired:
         raise StatisticsMissingError(f"{table_name(fresh)} has no statistics of expired snapshots")
     removals = tuple(EntryRemoval(entry, None) for entry in found if entry is not None)
-    return RemovalPlan(None, removals, (), fresh)
+    return RemovalPlan(None, removals, (), (), fresh)
 
 
 def _find_entries(table: Table, snapshot_id: int, *, partitions: bool) -> tuple[Entry | None, ...]:
@@ -143,7 +155,7 @@ def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) ->
     try:
         version = find_predecessor(table, [entry for entry in present if entry is not None])
     except MetadataError as error:
-        version, notes = None, [f"note: what these statistics have replaced cannot be put back: {error}"]
+        version, notes = None, [f"what these statistics have replaced cannot be put back: {error}"]
     removals = []
     for entry, old in zip(present, _entries_of(version, snapshot_id), strict=False):
         if entry is None or old is None or entry.statistics_path != old.statistics_path:
@@ -151,7 +163,7 @@ def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) ->
             if entry is not None or after is not None:
                 removals.append(EntryRemoval(entry, after))
     if not notes and not any(removal.after for removal in removals):
-        notes.append("note: these statistics have replaced none that the metadata log knows")
+        notes.append("these statistics have replaced none that the metadata log knows")
     return removals, notes
 
 
@@ -164,7 +176,7 @@ def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | Non
     try:
         TableFiles(table.io).size(old.statistics_path)
     except MetadataError as error:
-        notes.append(f"note: what these statistics have replaced cannot be put back: {error}")
+        notes.append(f"what these statistics have replaced cannot be put back: {error}")
         return None
     if not isinstance(old, StatisticsFile):
         return old
@@ -172,11 +184,11 @@ def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | Non
     blobs = tuple(blob for blob in old.blobs if blob.field_ids and set(blob.field_ids) <= known.keys())
     if len(blobs) < len(old.blobs):
         dropped = counted(len(old.blobs) - len(blobs), "entry", "entries")
-        notes.append(f"note: left out, as Spark would fail: {dropped} of columns dropped since")
+        notes.append(f"left out, as Spark would fail: {dropped} of columns dropped since")
     return replace(old, blobs=blobs)
 
 
-def _effects(table: Table, removals: Sequence[EntryRemoval]) -> list[str]:
+def _effects(table: Table, removals: Sequence[EntryRemoval]) -> tuple[str, ...]:
     columns = current_columns(table)
     before = [removal.before for removal in removals if isinstance(removal.before, StatisticsFile)]
     after = [removal.after for removal in removals if isinstance(removal.after, StatisticsFile)]
@@ -184,13 +196,13 @@ def _effects(table: Table, removals: Sequence[EntryRemoval]) -> list[str]:
     gone = [blob for entry in before for blob in entry.blobs if blob.type == THETA and blob_key(blob) not in kept]
     lost = [blob.field_ids for blob in gone]
     if not lost:
-        return ["effect: no engine loses an NDV"]
+        return ("no engine loses an NDV",)
     names = ", ".join(columns[ids[0]].name if ids and ids[0] in columns else f"fields {list(ids)}" for ids in lost)
-    return [
-        f"effect: Spark plans this snapshot without the NDV of {names}",
-        "effect: Trino plans it with the nearest ancestor's statistics, Presto and Impala with another snapshot's, if "
-        "one has any",
-    ]
+    return (
+        f"Spark plans this snapshot without the NDV of {names}",
+        "Trino plans it with the nearest ancestor's statistics, Presto and Impala with another snapshot's, if one has "
+        "any",
+    )
 
 
 def commit_removal(plan: RemovalPlan) -> None:

@@ -27,6 +27,7 @@ from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
+    from icestats.commit.entries import Entry
     from icestats.commit.partition_statistics_commit import PartitionPlan
     from icestats.commit.puffin_writer import NewBlob
     from icestats.commit.statistics_plan import CommitPlan
@@ -76,6 +77,15 @@ class RemovalReport:
     """One or more entries of metadata.json, each with its `snapshot_id`; the `path` of the file that the table no
     longer refers to, and that stays on storage; the `restored_path` of the entry that was put back. None for none."""
     text: str = field(repr=False)
+    taken_files: tuple[dict[str, Any], ...] = ()
+    """Each file that the table no longer refers to: its path, its length in bytes, its blobs with `type` and `columns`;
+    of one that cannot be read none are known, and `is_read` is False."""
+    restored_files: tuple[dict[str, Any], ...] = ()
+    """Each file that it refers to again, in the same form."""
+    effects: tuple[str, ...] = ()
+    """What engines do differently."""
+    notes: tuple[str, ...] = ()
+    """What is not put back, and why."""
 
     def __str__(self) -> str:
         return self.text
@@ -525,7 +535,20 @@ def build_removal_report(plan: RemovalPlan, *, removed: bool) -> RemovalReport:
         for removal in plan.removals
         if (entry := removal.before or removal.after) is not None
     )
-    return RemovalReport(removed, entries, plan.describe(done=removed))
+    befores, afters = ([getattr(one, name) for one in plan.removals] for name in ("before", "after"))
+    taken, restored = (
+        tuple(_file_document(plan, entry) for entry in some if entry is not None) for some in (befores, afters)
+    )
+    return RemovalReport(removed, entries, plan.describe(done=removed), taken, restored, plan.effects, plan.notes)
+
+
+def _file_document(plan: RemovalPlan, entry: Entry) -> dict[str, Any]:
+    document = {"path": entry.statistics_path, "bytes": entry.file_size_in_bytes, "blobs": [], "is_read": True}
+    if not isinstance(entry, StatisticsFile):
+        return {**document, "type": "partition-statistics"}
+    blobs = plan.find_blobs(entry)
+    named = [{"type": type_, "columns": list(columns)} for type_, columns in blobs or ()]
+    return {**document, "blobs": named, "is_read": blobs is not None}
 
 
 def _join_reports(reports: Sequence[CommitReport]) -> CommitReport:

@@ -64,7 +64,7 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
     assert sum(explorer.state.histogram.histogram.counts) == 100
     assert next(r for r in explorer.state.columns.to_pylist() if r["name"] == "id")["ndv"] == 120
     matrix = {row["column"]: row for row in find_rows(explorer.parts["statistics"], "matrix")}
-    assert {row["ndv"] for row in matrix.values()} == {"fresh 3/6"}
+    assert {row["ndv"] for row in matrix.values()} == {"fresh"}
     assert {row["frequent_items"] for row in matrix.values()} == {"fresh"}
     assert len(hostile_table.refresh().metadata.statistics) == 1
     columns = explorer.state.columns
@@ -144,6 +144,15 @@ def test_statistics_of_metadata_are_committed_and_undone(explorer: Explorer, hos
     press(panel, "undo")
     assert explorer.wait()
     assert (state.phase, len(hostile_table.refresh().metadata.statistics)) == ("checked", 1)
+    card = next(one for one in find_blocks(panel, "card") if one["id"] == "removal")
+    figures = {one["label"]: one["value"] for one in card["blocks"][0]["facts"]}
+    assert (figures["taken away"], figures["statistics afterwards"]) == ("1 file", "none")
+    assert [one["text"] for one in card["blocks"][1:]] == [
+        "Takes away: manifest statistics.",
+        "Brings back nothing.",
+        "• no engine loses an NDV",
+        "Note: these statistics have replaced none that the metadata log knows",
+    ]
     assert "would take" in find_texts(panel)
     press(panel, "keep")
     assert state.phase == "previewed"
@@ -156,6 +165,35 @@ def test_statistics_of_metadata_are_committed_and_undone(explorer: Explorer, hos
     assert (state.phase, state.table.metadata.statistics) == ("undone", ())
     assert hostile_table.refresh().metadata.statistics == ()
     assert is_disabled(panel, "preview", "undo") == (False, True)
+
+
+def test_undoing_says_what_comes_back(catalog: SqlCatalog, hostile_table: icestats.Table) -> None:
+    """Kinds and columns of what goes and of what returns, in words; other snapshots' files stay."""
+    table = catalog.load_table("db.hostile")
+    first = table.snapshots()[0]
+    commit(table, blob(table, THETA, 1, b"theta", snapshot=first, ndv="7"), snapshot_id=first.snapshot_id)
+    commit(catalog.load_table("db.hostile"), blob(table, THETA, 3, b"theta", ndv="7"), keep_earlier=False)
+    explorer = hostile_table.refresh().explore()
+    assert explorer.wait()
+    panel = explorer.parts["compute"]
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    press(panel, "commit")
+    assert explorer.wait()
+    press(panel, "undo")
+    assert explorer.wait()
+    card = next(one for one in find_blocks(panel, "card") if one["id"] == "removal")
+    figures = {one["label"]: one["value"] for one in card["blocks"][0]["facts"]}
+    assert figures["statistics afterwards"] == "1 file from before, 1 file of other snapshots"
+    said = [one["text"] for one in card["blocks"][1:]]
+    assert said[1] == "Brings back: distinct values (Theta) of price."
+    assert "manifest statistics" in said[0]
+    press(panel, "undo_now")
+    assert explorer.wait()
+    card = next(one for one in find_blocks(panel, "card") if one["id"] == "removal")
+    assert (card["title"], card["actions"]) == ("What undoing has brought", [])
+    assert card["blocks"][0]["facts"][2]["value"] == "1 file from before, 1 file of other snapshots"
 
 
 def test_what_others_committed_meanwhile_is_not_undone(

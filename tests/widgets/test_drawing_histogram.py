@@ -217,3 +217,19 @@ def test_a_picture_of_a_cell_is_small_and_well_formed() -> None:
     assert [one.tag for one in elements] == ["svg", "path", "rect", "rect"]
     assert len(build_spark([0.5] * 18, label="")) < 1_500
     assert parse_svg(build_spark([], label=""))[1:] == []
+
+
+@pytest.mark.parametrize("width", range(380, 1400, 60))
+def test_no_dotted_line_touches_a_note(width: int) -> None:
+    """What lies outside is said in the plot; the lines of quantiles begin below it."""
+    values = pa.array([*(i**2 / 100 for i in range(1_000)), *([1e6] * 4), *([-1e6] * 4)], pa.float64())
+    part = part_of(sketch("double", values), "double", whole=False)
+    assert part.above
+    elements = check_picture(build_histogram_figure(part, width=width))
+    notes = [find_box(one) for one in elements if one.tag == "text" and "halo" in one.attrib["class"]]
+    lines = [find_box(one) for one in elements if one.tag == "line" and "dotted" in one.attrib["class"]]
+    assert notes
+    assert len(lines) == 5
+    for line in lines:
+        for note in notes:
+            assert line[2] < note[0] or line[0] > note[2] or line[1] >= note[3], (line, note)  # type: ignore[index]

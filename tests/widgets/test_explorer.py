@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -213,9 +214,17 @@ def test_a_step_of_the_overlap_selects_the_manifests_that_overlap_there(explorer
     part = explorer.parts["manifests"]
     key = next(str(mark.get("data-key")) for mark in marks(part) if str(mark.get("data-key")).startswith("over "))
     act(explorer, "manifests.ranges.choose", {"key": key})
-    assert len(explorer.state.selection.manifest_paths) > 1
+    paths = explorer.state.selection.manifest_paths
+    assert len(paths) > 1
+    listed = find_rows(part, "selected")
+    assert {row["path"] for row in listed} == {path.rsplit("/", 1)[-1] for path in paths}
+    files = explorer.state.table.manifest_files().filter(pc.field("manifest_path").isin(paths))
+    assert sum(row["cells"][2]["v"] for row in part.grids["selected"].first_rows(99)) == sum(
+        pc.sum(files[name]).as_py() for name in ("added_files_count", "existing_files_count")
+    )
     act(explorer, "manifests.ranges.clear", {})
     assert explorer.state.selection is None
+    assert list(find_blocks(part, "grid")) == []
 
 
 @pytest.mark.spark

@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, NestedField
 import icestats
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
-from tests.widgets.blocks_of_parts import find_blocks
+from tests.widgets.blocks_of_parts import find_blocks, find_button
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_each_opens_to_its_evidence_its_fix_and_its_cost(explorer: Explorer, par
     assert "not known" in cost["text"]
     assert "stays set" in texts(find_card(part, "without bounds"))[2]
     manifests = explorer.state.manifests
-    assert f"rewrites {manifests.num_rows} manifests" in texts(find_card(part, "Manifests overlap in part"))[2]
+    assert f"rewrites {manifests.num_rows} manifests" in texts(find_card(part, "Manifests overlap in part"))[3]
     part.act(f"{small['id']}.open", {"open": False})
     assert find_card(part, "Small files")["is_open"] is False
 
@@ -95,7 +95,8 @@ def test_missing_statistics_lead_to_where_they_are_computed(part: Part) -> None:
     card = find_card(part, "No statistics have been committed")
     assert texts(card)[1] == "table.compute().commit()"
     assert texts(card)[2].startswith("Reads 2 columns (")
-    assert [(one["action"], one["value"]) for one in card["actions"]] == [("page.tab", {"name": "statistics"})]
+    place = {"name": "statistics", "part": "statistics", "column": ""}
+    assert [(one["action"], one["value"]) for one in card["actions"]] == [("page.tab", place)]
 
 
 def test_no_findings_are_one_line(part: Part, explorer: Explorer) -> None:
@@ -116,7 +117,7 @@ def test_a_table_of_many_columns_shows_the_first_findings(part: Part, explorer: 
     explorer.state.overview = replace(explorer.state.overview, findings=many)
     assert len(list(find_blocks(part, "card"))) == 8
     count = part.to_arrow().num_rows
-    assert next(find_blocks(part, "button"))["label"] == f"Show all {count}"
+    assert find_button(part, "findings.all")["label"] == f"Show all {count}"
     part.act("all", {})
     assert len(list(find_blocks(part, "card"))) == count
 
@@ -127,3 +128,24 @@ def test_a_table_of_many_columns_shows_the_first_findings(part: Part, explorer: 
 def test_what_a_page_may_not_say_opens_nothing(part: Part, verb: str, value: object) -> None:
     part.act(verb, value)
     assert not any(block["is_open"] for block in find_blocks(part, "card"))
+
+
+def test_a_finding_leads_to_what_it_is_about(explorer: Explorer, part: Part) -> None:
+    """A button opens the tab and the part, unfolded; manifests that overlap most are named, as far as they are keys."""
+    sent: list[dict] = []
+    explorer.send = lambda message, *_: sent.append(message)  # type: ignore[method-assign]
+    explorer.state.collapsed = frozenset({"sizes", "outline"})
+    for words, tab, name in (("Small files", "layout", "sizes"), ("bounds of part", "layout", "outline")):
+        show = find_card(part, words)["actions"][0]
+        name_of_act, value = show["action"], show["value"]
+        explorer._receive({"kind": "act", "action": name_of_act, "value": value, "view": "v", "number": 1})
+        assert (explorer.state.tab, sent[-1]) == (tab, {"kind": "part", "part": name})
+        assert name not in explorer.state.collapsed
+    assert explorer.state.column == "part"
+    overlap = find_card(part, "Manifests overlap in part")
+    assert overlap["actions"][0]["value"]["part"] == "manifests"
+    named = next(text for text in texts(overlap) if "share one key" in text)
+    paths = explorer.state.table.manifest_files()["manifest_path"].to_pylist()
+    assert named.startswith(f"{len(paths)} manifests share one key: ")
+    assert sum(path.rsplit("/", 1)[-1] in named for path in paths) == 6
+    assert "and 6 more" in named

@@ -51,34 +51,40 @@ def pick(part: Part, column: str, kind: str) -> None:
     part.act("matrix.cell", {"key": key, "column": kind})
 
 
-def test_the_matrix_says_of_each_column_what_there_is(part: Part) -> None:
+def test_the_matrix_says_of_each_column_what_there_is(explorer: Explorer, part: Part) -> None:
     """Columns are text; words filter the rows; a cell shows engines, commands and evidence."""
+    details = explorer.parts["details"]
+    assert (details.document()["blocks"], details.document()["caption"]) == ([], "")
     rows = {row["column"]: row for row in find_rows(part, "matrix")}
     assert list(rows) == ["id", "at", "price", HOSTILE]
     assert [rows["price"][kind] for kind in ("ndv", "histogram", "columns", "frequent_items", "by_partition")] == [
         "missing +"
     ] * 5
     assert {row["statistic"]: row["state"] for row in find_rows(part, "own")} == {
-        "row counts": "fresh 4/6",
+        "row counts": "fresh",
         "partition statistics file": "missing +",
         "manifest statistics": "missing +",
         "statistics files": "0 files, 0 B",
     }
     own = next(block for block in find_blocks(part, "grid") if block["id"] == "own")
+    assert own["rows"][0]["cells"][1]["s"] == "4/6 engines"
     assert "ignored by Spark, Presto" in own["rows"][0]["cells"][1]["h"]
     assert "22 missing" in part.document()["caption"]
     pick(part, "price", "columns")
-    states = {(row["engine"], row["statistic"]): row["state"] for row in find_rows(part, "engines")}
+    assert details.document()["caption"] == "column statistics of price"
+    states = {(row["engine"], row["statistic"]): row["state"] for row in find_rows(details, "engines")}
     assert {engine: states.get((engine, "min value")) for engine in ("Spark", "Trino", "Presto", "DuckDB")} == {
         "Spark": "ignored", "Trino": "fresh", "Presto": "ignored", "DuckDB": "ignored",
     }  # fmt: skip
     pick(part, HOSTILE, "ndv")
-    assert find_rows(part, "blobs") == []
-    codes = [one["text"].splitlines() for one in find_blocks(part, "code")]
+    assert find_rows(details, "blobs") == []
+    codes = [one["text"].splitlines() for one in find_blocks(details, "code")]
     call = "icestats.load('db.hostile', catalog=catalog).compute(table=True).commit()"
     assert ['catalog = {"type": ..., "uri": ...}  # put the properties of the table\'s catalog here', call] in codes
-    evidence = next(row["evidence"] for row in find_rows(part, "engines") if row["engine"] == "Spark")
+    evidence = next(row["evidence"] for row in find_rows(details, "engines") if row["engine"] == "Spark")
     assert ".java" in evidence
+    click(part, find_button(details, "statistics.close"))
+    assert details.document()["blocks"] == []
     part.act("matrix.search", {"text": "pri missing"})
     assert [row["column"] for row in find_rows(part, "matrix")] == ["price"]
     assert part.to_arrow().schema == icestats.schemas.COVERAGE
@@ -89,7 +95,7 @@ def test_what_is_stale_for_an_engine_takes_two_clicks(stale_table: icestats.Tabl
     """The engine, then gaps alone: the columns that it plans for with what is behind or missing."""
     explorer = stale_table.explore()
     assert explorer.wait()
-    part = explorer.parts["statistics"]
+    part, details = explorer.parts["statistics"], explorer.parts["details"]
     part.act("engine", "Trino")
     part.act("gaps", True)
     rows = {row["column"]: row for row in find_rows(part, "matrix")}
@@ -102,8 +108,8 @@ def test_what_is_stale_for_an_engine_takes_two_clicks(stale_table: icestats.Tabl
     part.act("engine", "Spark")
     assert next(row for row in find_rows(part, "matrix") if row["column"] == "price")["ndv"] == "ignored"
     pick(part, "price", "ndv")
-    assert [row["age"] for row in find_rows(part, "blobs")] == ["1 commit, 6 files, 60 rows behind"]
-    assert {row["engine"] for row in find_rows(part, "engines")} == {"Spark"}
+    assert [row["age"] for row in find_rows(details, "blobs")] == ["1 commit, 6 files, 60 rows behind"]
+    assert {row["engine"] for row in find_rows(details, "engines")} == {"Spark"}
 
 
 def test_a_gap_fills_what_is_to_be_computed(explorer: Explorer, part: Part) -> None:

@@ -13,6 +13,8 @@ const LIMIT_BYTES = 300_000;
 
 const { outputFiles } = await build({
   absWorkingDir: HERE,
+  // Paths of modules stand in the bundle: the same where node_modules is a link.
+  preserveSymlinks: true,
   entryPoints: ["src/explorer.js", "src/explorer.css"],
   outdir: STATIC,
   bundle: true,

@@ -104,7 +104,10 @@ class Explorer(anywidget.AnyWidget):
         super().__init__(picture_id=uuid.uuid4().hex)
         self.add_traits(**{f"part_{name}": Dict().tag(sync=True) for name in self.parts})
         self.tabs = [{"name": tab, "title": tab.capitalize()} for tab in TABS]
-        self.index = {name: {"tab": part.tab, "title": part.title} for name, part in self.parts.items()}
+        self.index = {
+            name: {"tab": part.tab, "title": part.title, "is_beside": part.is_beside}
+            for name, part in self.parts.items()
+        }
         self.bar.send = self.send
         for part in self.parts.values():
             part.send = self.send
@@ -179,6 +182,8 @@ class Explorer(anywidget.AnyWidget):
             self._read()
         elif verb == "tab" and value.get("name") in TABS:
             state.tab = value["name"]
+            if value.get("part") in self.parts:
+                self._show_part(str(value["part"]), str(value.get("column", "")))
         elif verb == "width" and isinstance(value.get("figures"), dict):
             self._fit(value["figures"])
         elif verb in ("collapse", "widen") and value.get("part") in self.parts:
@@ -189,6 +194,12 @@ class Explorer(anywidget.AnyWidget):
             self.send({"kind": "code", "text": self.code()})
         elif verb == "report":
             self._background.run("report", self._send_report, self.send, lambda _: None)
+
+    def _show_part(self, part: str, column: str) -> None:
+        if any(field.name == column for field in self.state.table.schema.top_level):
+            self.state.column = column
+        self._arrange("collapse", part, False)
+        self.send({"kind": "part", "part": part})
 
     def _arrange(self, verb: str, part: str, is_on: bool) -> None:
         name = "collapsed" if verb == "collapse" else "wide"

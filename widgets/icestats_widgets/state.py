@@ -358,6 +358,12 @@ class ExplorerState(HasTraits):
     Type: str, of `list_engines`. Default: empty, all of them.
     """
 
+    picked = Any(None)
+    """The row of the matrix of statistics, and the kind of statistics, whose details are shown.
+
+    Type: tuple of two str, or None. Default: None; of a whole row the kind is empty.
+    """
+
     compared = Tuple()
     """The snapshots that are chosen, in that order: one, or two to compare.
 

@@ -176,6 +176,8 @@ def _find_mixed_manifests(files: FileSet, fields: Sequence[FieldLayout], mainten
                 maintenance.rewrite_manifests(field.name, size),
                 _cost_of_manifests(files),
                 is_lasting=size != maintenance.manifest_size_bytes,
+                subject="manifests",
+                fields=(field.name,),
             )
             break
 
@@ -198,6 +200,8 @@ def _find_unsorted_columns(
             ),
             maintenance.sort_files(names),
             f"rewrites all {counted(spread.file_count, 'data file')} ({render_bytes(spread.size_bytes)})",
+            subject="files",
+            fields=tuple(names),
         )
 
 
@@ -212,6 +216,8 @@ def _find_missing_bounds(fields: Sequence[FieldLayout], maintenance: Maintenance
                 maintenance.set_property(f"write.metadata.metrics.column.{field.name}", "truncate(16)"),
                 "rewrites nothing: files written from then on have bounds, those that are there stay without",
                 is_lasting=True,
+                subject="files",
+                fields=(field.name,),
             )
 
 
@@ -225,6 +231,7 @@ def _find_small_files(spread: Spread, maintenance: Maintenance) -> Iterator[Find
             f"{spread.crowded_partition_count:,} of {spread.partition_count:,} partitions have five or more",
             maintenance.compact_files(),
             f"rewrites up to {spread.small_file_count:,} small files ({render_bytes(spread.small_file_bytes)})",
+            subject="sizes",
         )
 
 
@@ -237,6 +244,7 @@ def _find_late(files: FileSet, late: LateData | None, maintenance: Maintenance) 
             f"on average and {late.max_units:,} at most, in units of {late.field}",
             maintenance.rewrite_manifests(late.field),
             _cost_of_manifests(files),
+            subject="manifests",
         )
 
 
@@ -248,4 +256,5 @@ def _find_deletes(count: int, spread: Spread, maintenance: Maintenance) -> Itera
             f"{counted(count, 'delete file')} beside {counted(spread.file_count, 'data file')}",
             maintenance.apply_deletes(),
             "rewrites the data files that deletes apply to; how many is not known",
+            subject="files",
         )

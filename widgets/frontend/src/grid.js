@@ -17,6 +17,8 @@ import { buildTsv } from "./tsv.js";
 
 const ROW_PIXELS = 26;
 const TWO_LINES_PIXELS = 40;
+const LINE_PIXELS = 16;
+const PADDING_PIXELS = 8;
 const CARD_LINE_PIXELS = 20;
 const CARD_HEAD_PIXELS = 34;
 const LEAST_CARDS = 3;
@@ -38,7 +40,7 @@ export function Grid({ block }) {
   const [opened, setOpened] = useState(/** @type {Opened | null} */ (null));
   const isNarrow = useContext(WidthContext) < NARROW_PIXELS;
   const isCard = isNarrow && columns.least > width && columns.seen.length > 2;
-  const extent = findExtent(block, store.row_count, isCard ? columns.seen.length : 0);
+  const extent = findExtent(block, store.row_count, isCard ? columns.seen.length : 0, columns.lines);
   const [first, last] = seenRows(extent, top);
   useWindow(store, first, last, act);
 
@@ -81,8 +83,8 @@ export function Grid({ block }) {
   const stop = numbers.includes(cursor.row) ? cursor.row : first;
   const isScrolling = store.row_count > extent.fits;
   const [cut, watchCut] = useCut();
-  return html`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : extent.row_height >= TWO_LINES_PIXELS ? " is-tall" : ""}`}
-    style=${{ "--columns": isCard ? "none" : columns.template, "--least": isCard ? "0px" : `${columns.least}px` }}>
+  return html`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : extent.row_height >= TWO_LINES_PIXELS && !columns.lines ? " is-tall" : ""}`}
+    style=${{ "--columns": isCard ? "none" : columns.template, "--least": isCard ? "0px" : `${columns.least}px`, "--lines": columns.lines }}>
     <${GridBar} block=${block} act=${act} seen=${columns.seen} isCard=${isCard} sortBy=${sortBy} />
     <div ref=${scroller} class="icestats-scroll" role=${isTree ? "treegrid" : "grid"} aria-label=${block.label}
       aria-rowcount=${store.row_count + 1}
@@ -146,13 +148,15 @@ function useWindow(store, first, last, act) {
  * @param {GridBlock} block
  * @param {number} rowCount
  * @param {number} cardColumns columns of a card; 0: rows are no cards
+ * @param {number} lines of a text that wraps; 0: none does
  * @returns {Extent}
  */
-function findExtent({ row_height = ROW_PIXELS, most_rows = 14, rows }, rowCount, cardColumns) {
+function findExtent({ row_height = ROW_PIXELS, most_rows = 14, rows }, rowCount, cardColumns, lines) {
   const isTwo = rows.some((row) => row.cells.some((cell) => cell.s));
   const cardPixels = CARD_HEAD_PIXELS + Math.ceil((cardColumns - 1) / 2) * CARD_LINE_PIXELS;
-  const height = cardColumns ? cardPixels : Math.max(row_height, isTwo ? TWO_LINES_PIXELS : 0);
-  const most = cardColumns ? Math.max(LEAST_CARDS, Math.floor((most_rows * ROW_PIXELS) / cardPixels)) : most_rows;
+  const height = cardColumns ? cardPixels : Math.max(row_height, isTwo ? TWO_LINES_PIXELS : 0, lines * LINE_PIXELS + PADDING_PIXELS);
+  const isHigh = cardColumns || lines > 1;
+  const most = isHigh ? Math.max(LEAST_CARDS, Math.floor((most_rows * ROW_PIXELS) / height)) : most_rows;
   return { row_count: rowCount, row_height: height, fits: Math.max(1, Math.min(most, rowCount)) };
 }
 

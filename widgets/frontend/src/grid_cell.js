@@ -4,15 +4,16 @@ import { html } from "htm/preact";
 
 import { splitMiddle } from "./middle.js";
 import { Picture } from "./picture.js";
+import { unbroken } from "./unbroken.js";
 
 /** @param {string | undefined} kind */
 const kindClass = (kind = "") => (kind.match(/\w+/g) ?? []).map((word) => ` k-${word}`).join("");
 
-/** @param {{ text: string, isName: boolean }} props */
-function CellText({ text, isName }) {
+/** @param {{ text: string, isName: boolean, wraps: boolean }} props */
+function CellText({ text, isName, wraps }) {
   const [start, end] = isName ? splitMiddle(text) : [text, ""];
   return html`<span class="icestats-cell-text">
-    <span class="icestats-cut">${start}</span>
+    <span class="icestats-cut">${wraps ? unbroken(start) : start}</span>
     ${end && html`<span class="icestats-tail">${end}</span>`}
   </span>`;
 }
@@ -27,10 +28,10 @@ export function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard 
   const text = `${cell.t ?? ""}${cell.do ? " +" : ""}`;
   const about = [cell.h ?? text, cell.do].filter(Boolean).join("\n");
   const twisty = { true: "▾", false: "▸", undefined: "" }[String(tree?.open)];
-  const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${kindClass(cell.k)}`;
+  const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${column.wraps && !isCard ? " is-wrapped" : ""}${kindClass(cell.k)}`;
   const content = html`${cell.svg && html`<${Picture} svg=${cell.svg} label=${cell.h ?? ""} />`}
     ${cell.b !== undefined && html`<i class="icestats-bar" style=${{ width: `${100 * cell.b}%` }}></i>`}
-    ${(text || !cell.svg) && html`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} />`}
+    ${(text || !cell.svg) && html`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} wraps=${column.wraps === true} />`}
     ${cell.s && html`<small>${cell.s}</small>`}`;
   return html`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${about}
     style=${tree && { paddingInlineStart: `${6 + 16 * tree.depth}px` }}>

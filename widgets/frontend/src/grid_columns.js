@@ -5,6 +5,8 @@ import { useOwned } from "./hooks.js";
 
 const SIGN_PIXELS = 7.3;
 const NAME_SIGN_PIXELS = 7.8;
+const WRAPPED_SIGN_PIXELS = 7.6;
+const MOST_LINES = 8;
 const PADDING_PIXELS = 16;
 const LEAST_TEXT_PIXELS = 84;
 const LEAST_TEXT_SHARE = 2 / 3;
@@ -77,6 +79,24 @@ export function fitColumns(seen, rows, room, isChosen) {
 }
 
 /**
+ * How many lines the longest text of a column that wraps takes; 0: none of them does.
+ * @param {SeenColumn[]} seen
+ * @param {string[]} widths
+ * @param {Row[]} rows
+ * @param {number} room
+ */
+export function countLines(seen, widths, rows, room) {
+  const place = seen.findIndex(({ column }) => column.wraps);
+  if (place < 0) return 0;
+  const shares = widths.map((width) => parseFloat(/([\d.]+)fr/.exec(width)?.[1] ?? "0"));
+  const all = shares.reduce((sum, one) => sum + one, 0) || 1;
+  const others = sumLeast(widths) - leastPixels(widths[place]);
+  const pixels = Math.min(room - others, Math.max(leastPixels(widths[place]), (room * shares[place]) / all));
+  const needed = neededPixels(seen[place], rows, WRAPPED_SIGN_PIXELS) - PADDING_PIXELS;
+  return Math.max(1, Math.min(MOST_LINES, Math.ceil(needed / Math.max(1, pixels - PADDING_PIXELS))));
+}
+
+/**
  * The columns that a person wants to see, as wide as they want them.
  * @param {GridBlock} block
  * @param {(verb: string, value: unknown) => number} act
@@ -96,6 +116,7 @@ export function useColumns({ columns, rows }, act, room) {
     shown: seen.map(({ column }) => column.name),
     template: template.join(" "),
     least: sumLeast(template),
+    lines: countLines(seen, template, rows, room),
     choose: (/** @type {string[]} */ names) => (setChosen(true), setShown(names, act("columns", { names }))),
     resize: (/** @type {string} */ name, /** @type {number} */ pixels) => setWidths({ ...widths, [name]: pixels }),
   };

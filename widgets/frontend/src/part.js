@@ -18,9 +18,9 @@ export function partForm(content) {
 }
 
 /**
- * @param {{ name: string, place: PartPlace, content: PartContent, isCollapsed: boolean, isWide: boolean, fills: boolean }} props
+ * @param {{ name: string, place: PartPlace, content: PartContent, isCollapsed: boolean, isWide: boolean, fills: boolean, isBeside: boolean }} props
  */
-export function Part({ name, place, content, isCollapsed, isWide, fills }) {
+export function Part({ name, place, content, isCollapsed, isWide, fills, isBeside }) {
   const link = useLink();
   const [collapsed, setCollapsed] = useOwned(isCollapsed);
   const [wide, setWide] = useOwned(isWide);
@@ -36,7 +36,7 @@ export function Part({ name, place, content, isCollapsed, isWide, fills }) {
       <h3>${title}</h3><span class="icestats-quiet">${content.caption}</span>
     </section>`;
   }
-  const look = `icestats-part${fills ? " is-wide" : ""}${isShown ? "" : " is-collapsed"}`;
+  const look = `icestats-part${fills ? " is-wide" : ""}${isBeside ? " is-beside" : ""}${isShown ? "" : " is-collapsed"}`;
   return html`<section class=${look} data-part=${name} aria-labelledby=${headId}
     aria-busy=${String(Boolean(content.is_busy))}>
     <header>

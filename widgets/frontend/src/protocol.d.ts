@@ -19,7 +19,7 @@ export interface Query {
   code?: string; tip?: { text: string; filter: string } | null;
 }
 export interface Tab { name: string; title: string }
-export interface PartPlace { tab: string; title: string }
+export interface PartPlace { tab: string; title: string; is_beside?: boolean }
 export interface PartContent {
   name: string; caption?: string; is_busy?: boolean; blocks: Block[]; code?: string;
 }
@@ -33,7 +33,7 @@ export interface FigureBlock {
   zoomed?: boolean; typed?: { lower: string; upper: string } | null; log?: boolean | null; name?: string;
 }
 export interface Column {
-  name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean; roomy?: boolean; name_pixels?: number;
+  name: string; title: string; width: string; align?: "start" | "end"; sortable?: boolean; about?: string; hidden?: boolean; roomy?: boolean; wraps?: boolean; name_pixels?: number;
 }
 export interface Cell { t?: string; h?: string; s?: string; k?: string; b?: number; a?: string; do?: string; svg?: string }
 export interface Row { key: string; depth?: number; open?: boolean; cells: Cell[] }
@@ -59,4 +59,5 @@ export interface Completions { kind: "completions"; number: number; start: numbe
 export interface RowsMessage { kind: "rows"; grid: string; offset: number; row_count: number; rows: Row[]; number: number }
 export interface FileMessage { kind: "file"; name: string; type: string; text: string }
 export interface SaidMessage { kind: "code" | "problem"; text: string }
-export type Message = Completions | RowsMessage | FileMessage | SaidMessage;
+export interface PartMessage { kind: "part"; part: string }
+export type Message = PartMessage | Completions | RowsMessage | FileMessage | SaidMessage;

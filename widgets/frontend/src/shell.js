@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Code, Facts } from "./blocks.js";
 import { FilterBar } from "./filter_bar.js";
 import { Form } from "./form.js";
-import { useDebounced, useLink, useMessages, useOwned, useTrait, useTraits, useWidth, WidthContext } from "./hooks.js";
+import { useDebounced, useLink, useMessages, useOwned, useRedraw, useTrait, useTraits, useWidth, WidthContext } from "./hooks.js";
 import { Part, partForm } from "./part.js";
 import { save } from "./saving.js";
 
@@ -71,9 +71,11 @@ export function Shell() {
 
   const shown = Object.keys(places)
     .filter((name) => places[name].tab === open && partForm(contentOf(name)) !== "")
-    .map((name) => ({ name, isWide: arrangement.wide.includes(name) || partForm(contentOf(name)) === "line" }));
+    .map((name) => ({ name, isBeside: places[name].is_beside === true, isWide: arrangement.wide.includes(name) || partForm(contentOf(name)) === "line" }));
   const hasColumns = width >= TWO_COLUMNS_PIXELS;
-  const filling = fillingParts(shown, hasColumns);
+  const filling = fillingParts(shown.filter(({ isBeside }) => !isBeside), hasColumns);
+  // What stands on top of its neighbour is beside the part before both, or has no neighbours.
+  shown.forEach(({ name, isBeside }, place) => isBeside && place && filling.has(shown[place - 1].name) && filling.add(name));
   const choose = (/** @type {string} */ name) => name !== open && setOpen(name, link.act("page.tab", { name }));
 
   const panel = useRef(/** @type {HTMLElement | null} */ (null));
@@ -85,12 +87,25 @@ export function Shell() {
     if (before.current !== open && current && current.getBoundingClientRect().top < bottom) current.scrollIntoView({ block: "start" });
     before.current = open;
   }, [open]);
+  // Where a button leads: a part of a tab that may not be drawn yet.
+  const wanted = useRef("");
+  const redraw = useRedraw();
+  useEffect(() => {
+    const place = shown.some(({ name }) => name === wanted.current) && root.current?.querySelector(`[data-part="${wanted.current}"]`);
+    if (!place) return;
+    wanted.current = "";
+    place.scrollIntoView({ block: "start" });
+  });
   useReportedWidths(root);
   useEffect(() => {
     requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown", {})));
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
+    if (message.kind === "part") {
+      wanted.current = message.part;
+      redraw();
+    }
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
   });
 
@@ -102,8 +117,8 @@ export function Shell() {
     <div class="icestats-bar-sticky"><${FilterBar} /><${Tabs} tabs=${tabs} open=${open} choose=${choose} id=${id} /></div>
     <div ref=${panel} class=${`icestats-panel${hasColumns ? " has-columns" : ""}`} role="tabpanel" id=${`${id}-panel`}
       aria-labelledby=${`${id}-tab-${open}`}>
-      ${shown.map(({ name, isWide }) => html`<${Part} key=${name} name=${name} place=${places[name]} content=${contentOf(name)}
-        isWide=${isWide} isCollapsed=${arrangement.collapsed.includes(name)} fills=${filling.has(name)} />`)}
+      ${shown.map(({ name, isWide, isBeside }) => html`<${Part} key=${name} name=${name} place=${places[name]} content=${contentOf(name)}
+        isWide=${isWide} isCollapsed=${arrangement.collapsed.includes(name)} fills=${filling.has(name)} isBeside=${isBeside} />`)}
     </div><//></div>`;
 }
 

@@ -61,6 +61,19 @@ test("a part is collapsed at once, and as the kernel says once it has heard of i
   assert.ok(page.el.querySelector("[data-part=tree] .icestats-blocks"));
 });
 
+test("a button leads to a part of another tab once that is open", async () => {
+  /** @type {string[]} */
+  const seen = [];
+  const scroll = mock.method(window.HTMLElement.prototype, "scrollIntoView", /** @this {any} */ function () { seen.push(this.dataset.part ?? ""); });
+  await page.receive({ kind: "part", part: "histogram" });
+  assert.deepEqual(seen, []);
+  await page.set("tab", "columns");
+  assert.equal(seen.at(-1), "histogram");
+  await page.set("part_columns", { ...makeTraits(1400).part_columns, caption: "later" });
+  assert.equal(seen.filter((part) => part === "histogram").length, 1);
+  scroll.mock.restore();
+});
+
 test("two neighbours share a line, a lone one takes it", () => {
   const parts = [["a", false], ["b", false], ["c", false], ["d", true], ["e", false]].map(([name, is]) => ({ name: String(name), isWide: is === true }));
   assert.deepEqual([...fillingParts(parts, true)], ["c", "d", "e"]);

@@ -3,7 +3,7 @@ import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fitColumns, squeeze } from "../src/grid_columns.js";
+import { countLines, fitColumns, squeeze } from "../src/grid_columns.js";
 import { splitMiddle } from "../src/middle.js";
 import { fileName } from "../src/saving.js";
 import { buildTsv, quote } from "../src/tsv.js";
@@ -78,4 +78,12 @@ test("names are not cut where other texts can give way, or a column go", () => {
   assert.equal(fitted(330), "minmax(172px,1fr) 100px");
   // As the last they give way, too, rather than that the table is scrolled.
   assert.equal(fitted(220), "minmax(136px,1fr) 84px");
+});
+
+test("a text that decides takes the lines that it needs, and fewer where there is room", () => {
+  const seen = [{ column: { name: "a", title: "", width: "minmax(100px,1fr)" }, place: 0 }, { column: { name: "why", title: "", width: "minmax(260px,3fr)", wraps: true }, place: 1 }];
+  const rows = [{ key: "r", cells: [{ t: "name" }, { t: "x".repeat(200) }] }];
+  const widths = seen.map(({ column }) => column.width);
+  assert.deepEqual([400, 1000, 2400].map((room) => countLines(seen, widths, rows, room)), [6, 3, 1]);
+  assert.equal(countLines(seen.slice(0, 1), widths.slice(0, 1), rows, 400), 0);
 });

@@ -34,6 +34,23 @@ class _Bar:
     title: str
 
 
+@dataclass(frozen=True)
+class _Note:
+    text: str
+    x: float
+    y: float
+    anchor: str
+    """`start` or `end`."""
+
+    @property
+    def left(self) -> float:
+        return self.x - (text_width(self.text) if self.anchor == "end" else 0)
+
+    @property
+    def right(self) -> float:
+        return self.left + text_width(self.text)
+
+
 def build_histogram_figure(
     part: HistogramPart,
     *,
@@ -106,10 +123,11 @@ def _draw_numbers(
             _draw_bar(canvas, plot, number, bar)
     _draw_band(canvas, plot, shown)
     draw_x_axis(canvas, plot, f"{histogram.column}, log scale" if log_value else histogram.column)
-    _draw_quantiles(canvas, plot, histogram, ends)
-    _draw_outside(
-        canvas, plot, part, beyond=(bars[0].start < ends[0], bars[-1].end > ends[1]) if bars else (False, False)
-    )
+    beyond = (bars[0].start < ends[0], bars[-1].end > ends[1]) if bars else (False, False)
+    notes = _place_outside(plot, part, beyond)
+    _draw_quantiles(canvas, plot, histogram, ends, notes)
+    for note in notes:
+        canvas.text(note.x, note.y, note.text, "quiet halo", anchor=note.anchor)
 
 
 def _draw_head(canvas: Canvas, y: float, unit: str, histogram: Histogram) -> None:
@@ -194,7 +212,9 @@ def _steps(plot: Plot, bars: Sequence[_Bar], sign: int) -> list[tuple[float, flo
     return [(plot.x_at(at), y) for bar, y in zip(bars, heights, strict=True) for at in (bar.start, bar.end)]
 
 
-def _draw_quantiles(canvas: Canvas, plot: Plot, histogram: Histogram, ends: tuple[float, float]) -> None:
+def _draw_quantiles(
+    canvas: Canvas, plot: Plot, histogram: Histogram, ends: tuple[float, float], notes: Sequence[_Note]
+) -> None:
     taken: list[tuple[float, float]] = []
     for rank, name in MARKED_RANKS.items():
         value = histogram.quantiles.get(rank)
@@ -202,7 +222,9 @@ def _draw_quantiles(canvas: Canvas, plot: Plot, histogram: Histogram, ends: tupl
         if at is None or not ends[0] <= at <= ends[1]:
             continue
         x, text = plot.x_at(at), _brief(histogram.type, value)
-        canvas.line((x, plot.top), (x, plot.bottom), "dotted")
+        # The line begins below a note that it would touch.
+        top = max([plot.top, *(note.y + 5 for note in notes if note.left - 4 <= x <= note.right + 4)])
+        canvas.line((x, top), (x, plot.bottom), "dotted")
         mark = [(x - 4, plot.top - 6), (x + 4, plot.top - 6), (x, plot.top)]
         canvas.path(mark, "quiet", is_closed=True, title=f"{name}: {text}")
         for label in (f"{name} {shorten(text, 120)}", name):
@@ -214,8 +236,9 @@ def _draw_quantiles(canvas: Canvas, plot: Plot, histogram: Histogram, ends: tupl
                 break
 
 
-def _draw_outside(canvas: Canvas, plot: Plot, part: HistogramPart, beyond: tuple[bool, bool]) -> None:
-    quantiles, kind = part.histogram.quantiles, part.histogram.type
+def _place_outside(plot: Plot, part: HistogramPart, beyond: tuple[bool, bool]) -> list[_Note]:
+    """Return what is said of values that are not drawn."""
+    quantiles, kind, notes = part.histogram.quantiles, part.histogram.type, []
     for count, is_more, rank, anchor, x in (
         (part.below, beyond[0], 0.0, "start", plot.left + 4),
         (part.above, beyond[1], 1.0, "end", plot.right - 4),
@@ -225,7 +248,8 @@ def _draw_outside(canvas: Canvas, plot: Plot, part: HistogramPart, beyond: tuple
             end = f" to {shorten(_brief(kind, quantiles[rank]), 140)}" if rank in quantiles else ""
             text = f"◂ {many}below,{end}" if anchor == "start" else f"{many}above,{end} ▸"
             y = plot.top + (12 if anchor == "start" else 26)
-            canvas.text(x, y, shorten(text, plot.width - 8), "quiet halo", anchor=anchor)
+            notes.append(_Note(shorten(text, plot.width - 8), x, y, anchor))
+    return notes
 
 
 def _draw_labelled(

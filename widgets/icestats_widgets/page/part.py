@@ -32,6 +32,8 @@ class Part:
     title: ClassVar[str] = ""
     tab: ClassVar[str] = ""
     """The tab on which it stands."""
+    is_beside: ClassVar[bool] = False
+    """Whether it stands on top of the part that follows, both beside the part before."""
     follows: ClassVar[Sequence[str]] = ()
     """Traits of the state that the part shows."""
     hears: ClassVar[Sequence[str]] = ()

@@ -9,6 +9,7 @@ from icestats_widgets.page.part import Part
 from icestats_widgets.parts.columns import ColumnsPart
 from icestats_widgets.parts.compare import ComparePart
 from icestats_widgets.parts.compute import ComputePart
+from icestats_widgets.parts.details import DetailsPart
 from icestats_widgets.parts.estimates import EstimatePart
 from icestats_widgets.parts.findings import FindingsPart
 from icestats_widgets.parts.histogram import HistogramPanel
@@ -39,6 +40,7 @@ def build_parts(state: ExplorerState, background: Background, questions: Questio
         Plans and estimates what is asked.
     """
     computation = Computation(state, background)
+    statistics = StatisticsPart(state, computation)
     return [
         PartitionsPart(state),
         FindingsPart(state, questions),
@@ -52,6 +54,7 @@ def build_parts(state: ExplorerState, background: Background, questions: Questio
         SizesPart(state),
         TreePart(state),
         SnapshotsPart(state),
-        StatisticsPart(state, computation),
+        statistics,
+        DetailsPart(state, statistics),
         ComputePart(state, computation),
     ]

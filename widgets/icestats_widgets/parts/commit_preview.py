@@ -1,8 +1,8 @@
-"""What a commit would bring: bytes, accuracy before and after, and the values that were computed."""
+"""What a commit or its undoing would bring: bytes, kinds, engines, accuracy before and after, what was computed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +12,14 @@ from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.kll_layout import MAX_K
 from icestats.stats.theta import LEAVES_OUT_EMPTY
-from icestats.table.statistics import CommitReport, Statistics
+from icestats.table.statistics import CommitReport, RemovalReport, Statistics
 from icestats_widgets.drawing.scales import render_percent
-from icestats_widgets.page.blocks import Block, fact, facts_block
+from icestats_widgets.page.blocks import Block, card_block, code_block, fact, facts_block, text_block
 from icestats_widgets.page.cells import render_value, text_cell
 from icestats_widgets.page.grid import Row
+from icestats_widgets.parts.statistics_matrix import BLOBS
 
+_MOST_NAMED = 12
 ACCURACY = (
     {"name": "column", "title": "column", "width": "minmax(110px,1.2fr)"},
     {"name": "ndv_before", "title": "distinct before", "width": "minmax(110px,1fr)", "align": "end"},
@@ -35,6 +37,85 @@ FOUND = (
     {"name": "least", "title": "smallest", "width": "minmax(110px,1fr)"},
     {"name": "most", "title": "largest", "width": "minmax(110px,1fr)"},
 )
+
+
+def build_change_cards(
+    names: tuple[str, str],
+    titles: tuple[str, str],
+    report: CommitReport | RemovalReport,
+    *blocks: Block,
+    actions: Sequence[Block] = (),
+) -> list[Block]:
+    """Return what a change of the table's statistics brings as a card, with what engines make of it; and its text.
+
+    Parameters
+    ----------
+    names, titles : tuple of two str
+        Of the two cards.
+    report : CommitReport or RemovalReport
+        What changes.
+    *blocks : dict
+        Figures.
+    actions : sequence of dict
+        `button` fields of the first card.
+    """
+    engines = [text_block(f"• {effect}") for effect in report.effects]
+    if isinstance(report, CommitReport):
+        said = [text_block(f"Beware: {warning}", "bad") for warning in report.warnings]
+    else:
+        said = [text_block(f"Note: {note}") for note in report.notes]
+    return [
+        card_block(names[0], titles[0], *blocks, *engines, *said, actions=actions),
+        card_block(names[1], titles[1], code_block(report.text)),
+    ]
+
+
+def build_removed(report: RemovalReport, other_count: int) -> list[Block]:
+    """Return what undoing takes away, what the table has afterwards, and what is brought back.
+
+    Parameters
+    ----------
+    report : RemovalReport
+        What undoing changes.
+    other_count : int
+        Files that the table has for other snapshots.
+    """
+    taken, restored = report.taken_files, report.restored_files
+    size, others = sum(file["bytes"] for file in taken), "none"
+    if other_count:
+        others = f"{counted(other_count, 'file')} of other snapshots"
+    left = f"{counted(len(restored), 'file')} from before{f', {others}' if other_count else ''}" if restored else others
+    shown = [
+        fact("taken away", counted(len(taken), "file"), "\n".join(file["path"] for file in taken)),
+        fact("of", render_bytes(size), f"{counted(size, 'byte')}, which stay on storage until orphans are removed"),
+        fact("statistics afterwards", left),
+    ]
+    back = f"Brings back: {_name_contents(restored)}." if restored else "Brings back nothing."
+    gone = [text_block(f"Takes away: {_name_contents(taken)}.")] if taken else []
+    return [facts_block(*shown), *gone, text_block(back)]
+
+
+def _name_contents(files: Iterable[Mapping[str, Any]]) -> str:
+    """Return the kinds of statistics in some files, with the columns that each is of."""
+    kinds: dict[str, dict[str, None]] = {}
+    for file in files:
+        if "type" in file:
+            kinds.setdefault("partition statistics file", {})
+        elif not file["is_read"]:
+            kinds.setdefault("a file that cannot be read", {})
+        for blob in file["blobs"]:
+            kinds.setdefault(BLOBS.get(blob["type"], blob["type"]), {}).update(dict.fromkeys(blob["columns"]))
+    by_columns: dict[tuple[str, ...], list[str]] = {}
+    for kind, columns in kinds.items():
+        by_columns.setdefault(tuple(columns), []).append(kind)
+    return "; ".join(
+        f"{', '.join(some)}{f' of {_name_columns(columns)}' if columns else ''}" for columns, some in by_columns.items()
+    )
+
+
+def _name_columns(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - _MOST_NAMED:,} more columns" if len(columns) > _MOST_NAMED else ""
+    return f"{', '.join(columns[:_MOST_NAMED])}{more}"
 
 
 def build_costs(statistics: Statistics, report: CommitReport) -> Block:

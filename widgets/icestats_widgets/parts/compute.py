@@ -13,7 +13,6 @@ from icestats_widgets.page.blocks import (
     Block,
     button,
     card_block,
-    code_block,
     form_block,
     many,
     progress,
@@ -23,7 +22,15 @@ from icestats_widgets.page.blocks import (
 )
 from icestats_widgets.page.grid import Grid
 from icestats_widgets.page.part import Part
-from icestats_widgets.parts.commit_preview import ACCURACY, FOUND, build_accuracy_rows, build_costs, build_found_rows
+from icestats_widgets.parts.commit_preview import (
+    ACCURACY,
+    FOUND,
+    build_accuracy_rows,
+    build_change_cards,
+    build_costs,
+    build_found_rows,
+    build_removed,
+)
 from icestats_widgets.reading.computation import BUSY, Computation
 from icestats_widgets.reading.compute_request import (
     UNCHANGED,
@@ -226,15 +233,13 @@ class ComputePart(Part):
         self._show_values(statistics)
         blocks = []
         if report is not None:
-            engines = [text_block(f"• {effect}") for effect in report.effects]
-            warnings = [text_block(f"Beware: {warning}", "bad") for warning in report.warnings]
             has_accuracy = statistics.found.columns and not report.committed
             accuracy = [self.accuracy.block()] if has_accuracy else []
-            title = "What the commit has brought" if report.committed else "What the commit brings"
+            titles = ("What the commit brings", "What the commit writes")
+            if report.committed:
+                titles = ("What the commit has brought", "What was written")
             costs = build_costs(statistics, report)
-            blocks.append(card_block("preview", title, costs, *accuracy, *engines, *warnings))
-            title = "What was written" if report.committed else "What the commit writes"
-            blocks.append(card_block("report", title, code_block(report.text)))
+            blocks += build_change_cards(("preview", "report"), titles, report, costs, *accuracy)
         if statistics.found.columns:
             skipped = [text_block(f"{name} skipped: {why}") for name, why in statistics.found.skipped.items()]
             shown = [self.found.block(), *skipped] if self._is_found_open else []
@@ -260,5 +265,10 @@ class ComputePart(Part):
             button("compute.keep", "Keep them"),
         ]
         shown = actions if self.state.phase == "checked" else []
-        title = "What was undone" if removal.removed else "What undoing changes"
-        return [card_block("removal", title, code_block(removal.text), actions=shown)]
+        titles = ("What undoing brings", "What undoing writes")
+        if removal.removed:
+            titles = ("What undoing has brought", "What was written")
+        metadata, undone = self.state.table.metadata, {int(entry["snapshot_id"]) for entry in removal.entries}
+        entries = (*metadata.statistics, *metadata.partition_statistics)
+        blocks = build_removed(removal, sum(entry.snapshot_id not in undone for entry in entries))
+        return build_change_cards(("removal", "removal_report"), titles, removal, *blocks, actions=shown)

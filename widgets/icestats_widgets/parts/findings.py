@@ -11,13 +11,24 @@ import pyarrow as pa
 from icestats.answers.findings import Finding, order_findings
 from icestats.answers.text import counted
 from icestats.table.overview import Overview
+from icestats_widgets.drawing.manifest_figure import find_manifests, find_overlaps, sort_manifests
 from icestats_widgets.page.blocks import Block, button, card_block, code_block, form_block, text_block
 from icestats_widgets.page.part import AskingPart
+from icestats_widgets.parts.manifests import find_key
 from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
+from icestats_widgets.reading.filters.asked_filter import name_manifests
 from icestats_widgets.reading.question_coordinator import is_small
 
 _MOST_SHOWN = 8
 _TONES = {"error": "bad", "warning": "fair", "note": "quiet"}
+_MOST_NAMED = 6
+_PLACES = {
+    "statistics": ("Show the statistics", "statistics", "statistics"),
+    "manifests": ("Show where manifests overlap", "layout", "manifests"),
+    "files": ("Show the files", "layout", "outline"),
+    "sizes": ("Show the sizes", "layout", "sizes"),
+}
+"""What the button says that opens a place of the explorer, its tab and its part, by what a finding is about."""
 _UNKNOWN_TIME = "How long it takes is not known before it runs."
 
 
@@ -105,17 +116,37 @@ class FindingsPart(AskingPart):
 
     def _build_card(self, number: int, finding: Finding) -> Block:
         blocks = [text_block(finding.evidence)] if finding.evidence else []
-        actions = []
+        if deepest := self._name_deepest(finding):
+            blocks.append(text_block(deepest))
         if finding.fix is not None:
             live = UNCHANGED if finding.fix.startswith("table.") else ""
             blocks += [code_block(finding.fix), text_block(self._describe_cost(finding), "quiet", live=live)]
-            if finding.fix.startswith("table."):
-                actions.append({**button("page.tab", "Open the statistics"), "value": {"name": "statistics"}})
+        key = find_key(self.state.table)
+        is_drawn = not finding.fields or (key is not None and finding.fields == (key.field.name,))
+        label, tab, part = _PLACES[finding.subject]
+        if finding.subject == "manifests" and not is_drawn:
+            # The curve is of another field: the tree has the bounds of this one by manifest.
+            label, part = "Show the manifests", "outline"
+        column = next(iter(finding.fields), "") if part == "outline" else ""
+        show = {**button("page.tab", label), "value": {"name": tab, "part": part, "column": column}}
+        actions = [] if self.state.table.snapshot is None else [show]
         is_open = finding.title in self._opened
         title = f"{finding.severity}: {finding.title}"
         return card_block(
             str(number), title, *blocks, tone=_TONES[finding.severity], is_open=is_open, actions=actions,
         )  # fmt: skip
+
+    def _name_deepest(self, finding: Finding) -> str:
+        """Return which manifests overlap most, if that is what the finding is about; else nothing."""
+        overview, key = self.state.overview, find_key(self.state.table)
+        if finding.subject != "manifests" or key is None or overview is None or finding.fields != (key.field.name,):
+            return ""
+        rows = sort_manifests(self.state.table.manifest_files(), overview.key_ranges, key)
+        steps = find_overlaps([row.interval for row in rows if row.interval and row.content == "data"])
+        start, end, depth = max(steps, key=lambda step: step[2], default=(0.0, 0.0, 0))
+        paths = find_manifests(f"over {start!r} {end!r}", rows)
+        names = name_manifests(paths, _MOST_NAMED)
+        return f"{counted(depth, 'manifest')} share one key: {names}." if paths else ""
 
     def _describe_cost(self, finding: Finding) -> str:
         if finding.fix is not None and finding.fix.startswith("table."):
@@ -146,4 +177,5 @@ def overview_findings(overview: Overview) -> Iterator[Finding]:
             fix = "table.compute().commit()"
         elif text.startswith(("The statistics are", "The statistics of")) and is_old:
             fix = "table.refresh_statistics().commit()"
-        yield Finding("warning" if fix else "note", title, evidence, fix)
+        of_files = "delete record" in title
+        yield Finding("warning" if fix else "note", title, evidence, fix, subject="files" if of_files else "statistics")

@@ -12,18 +12,27 @@ from icestats.table.table import Table
 from icestats_widgets.drawing.manifest_figure import (
     Key,
     ManifestPicture,
+    ManifestRow,
     build_manifest_figure,
     find_manifests,
     manifests_between,
     sort_manifests,
 )
 from icestats_widgets.page.blocks import Block, figure_block, text_block
+from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
+from icestats_widgets.page.grid import Grid, Row
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.filters.asked_filter import asked_manifests, name_manifests
+from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.plan_outcomes import plan_of_manifests
 from icestats_widgets.reading.selection import Selection
 
-_MOST_NAMED = 24
+_COLUMNS = (
+    {"name": "path", "title": "selected manifest", "width": "minmax(160px,2fr)"},
+    {"name": "keys", "title": "keys", "width": "minmax(160px,1.6fr)"},
+    {"name": "files", "title": "files", "width": "minmax(64px,.5fr)", "align": "end"},
+    {"name": "records", "title": "records", "width": "minmax(76px,.6fr)", "align": "end"},
+    {"name": "bytes", "title": "size", "width": "minmax(76px,.6fr)", "align": "end"},
+)
 
 
 class ManifestsPart(Part):
@@ -36,7 +45,8 @@ class ManifestsPart(Part):
     hears = ("overview",)
 
     def build(self) -> None:
-        """Nothing is drawn yet."""
+        """Make the grid; nothing is drawn yet."""
+        self.selected = self.add_grid(Grid("selected", "Selected manifests", _COLUMNS, placeholder="", most_rows=8))
         self._picture: ManifestPicture | None = None
         self._rows: tuple[Any, Any] = (None, None)
         self._zoom: tuple[float, float] | None = None
@@ -64,13 +74,19 @@ class ManifestsPart(Part):
                 "ranges", picture.svg, label, marks="x" if has_keys else "", can_zoom=has_keys,
                 is_zoomed=self._zoom is not None, name="manifests",
             ),
-            *self._list_names(),
+            *self._list_selected(),
         ]  # fmt: skip
 
-    def _list_names(self) -> list[Block]:
-        """Return the names of the selected manifests."""
-        paths = asked_manifests(self.state) or ()
-        return [text_block(f"Selected: {name_manifests(paths, _MOST_NAMED)}", "quiet")] if paths else []
+    def _list_selected(self) -> list[Block]:
+        """Return the selected manifests."""
+        paths = set(asked_manifests(self.state) or ())
+        if not paths:
+            return []
+        sizes = self.state.table.manifest_files().select(["manifest_path", "manifest_length"])
+        lengths = dict(zip(*(sizes[name].to_pylist() for name in sizes.column_names), strict=True))
+        chosen = [row for row in self._sorted() if row.path in paths]
+        self.selected.show([_build_row(number, row, lengths[row.path]) for number, row in enumerate(chosen)])
+        return [self.selected.block()]
 
     def caption(self) -> str:
         """Return how far the manifests overlap."""
@@ -154,6 +170,17 @@ class ManifestsPart(Part):
     def _find_range(self, value: Any) -> tuple[float, float] | None:
         found = None if self._picture is None else self._picture.find_range(value)
         return None if found is None or value["plot"] == "records" else found
+
+
+def _build_row(number: int, row: ManifestRow, size_bytes: int) -> Row:
+    cells = [
+        text_cell(row.path.rsplit("/", 1)[-1], row.path),
+        text_cell(row.span),
+        count_cell(row.file_count),
+        count_cell(row.record_count),
+        bytes_cell(size_bytes),
+    ]
+    return {"key": f"m{number}", "depth": 0, "cells": cells}
 
 
 def find_key(table: Table) -> Key | None:

@@ -29,22 +29,22 @@ STEP_COLUMNS = (
 )
 _WHY = (
     {"name": "verdict", "title": "verdict", "width": "minmax(64px,.3fr)", "sortable": False},
-    {"name": "why", "title": "why, with the evidence", "width": "minmax(300px,4fr)", "sortable": False, "roomy": True},
+    {"name": "why", "title": "why, with the evidence", "width": "minmax(260px,4fr)", "sortable": False, "wraps": True},
 )
 _SIZES = (
-    {"name": "records", "title": "records", "width": "minmax(66px,.3fr)", "align": "end"},
-    {"name": "bytes", "title": "bytes", "width": "minmax(66px,.3fr)", "align": "end"},
+    {"name": "records", "title": "records", "width": "minmax(66px,.3fr)", "align": "end", "roomy": True},
+    {"name": "bytes", "title": "bytes", "width": "minmax(66px,.3fr)", "align": "end", "roomy": True},
 )
 MANIFEST_COLUMNS = ({"name": "path", "title": "manifest", "width": "minmax(160px,1.6fr)"}, *_SIZES, *_WHY)
 PARTITION_COLUMNS = (
     {"name": "partition", "title": "partition", "width": "minmax(160px,1.6fr)"},
-    {"name": "files", "title": "files", "width": "minmax(64px,.6fr)", "align": "end"},
+    {"name": "files", "title": "files", "width": "minmax(64px,.6fr)", "align": "end", "roomy": True},
     *_SIZES,
     *_WHY,
 )
 FILE_COLUMNS = (
     {"name": "path", "title": "file", "width": "minmax(110px,1.4fr)", "name_pixels": 160},
-    {"name": "partition", "title": "partition", "width": "minmax(100px,1fr)", "name_pixels": 160},
+    {"name": "partition", "title": "partition", "width": "minmax(100px,1fr)", "name_pixels": 160, "roomy": True},
     *_SIZES,
     *_WHY,
 )

@@ -13,24 +13,14 @@ from icestats.iceberg.metadata import Field
 from icestats_widgets.page.blocks import (
     Block,
     button,
-    card_block,
     choice,
-    code_block,
     form_block,
     text_block,
     toggle,
 )
 from icestats_widgets.page.cells import Cell, text_cell
-from icestats_widgets.page.given_names import define_given
 from icestats_widgets.page.grid import Grid, Row, Seen
 from icestats_widgets.page.part import Part
-from icestats_widgets.parts.statistics_details import (
-    COMMITTED,
-    ENGINES,
-    build_blob_row,
-    build_engine_row,
-    build_file_row,
-)
 from icestats_widgets.parts.statistics_matrix import KINDS, OF_COLUMNS, OF_TABLE, Matrix, Standing
 from icestats_widgets.reading.computation import BUSY, Computation
 from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
@@ -47,7 +37,8 @@ _OWN = (
     {"name": "statistic", "title": "of the table", "width": "minmax(130px,1.2fr)"},
     {"name": "state", "title": "state", "width": "minmax(110px,1fr)"},
 )
-_FILES = "files"
+ALL_FILES = "files"
+"""The key of the row of all files of statistics."""
 
 
 class StatisticsPart(Part):
@@ -56,7 +47,7 @@ class StatisticsPart(Part):
     name = "statistics"
     title = "Statistics"
     tab = "statistics"
-    follows = ("coverage", "sketches", "table", "engine", "request", "phase", "overview")
+    follows = ("coverage", "sketches", "table", "engine", "request", "phase", "overview", "picked")
     hears = ("coverage", "sketches")
 
     def __init__(self, state: ExplorerState, computation: Computation) -> None:
@@ -66,17 +57,12 @@ class StatisticsPart(Part):
     def build(self) -> None:
         """Make the grids."""
         self.matrix_grid = self.add_grid(
-            Grid("matrix", "Statistics by column", _MATRIX, most_rows=12, placeholder="search columns, missing, behind",
+            Grid("matrix", "Statistics by column", _MATRIX, most_rows=8, placeholder="search columns, missing, behind",
                  on_choose=self._choose, on_cell=self._pick)
         )  # fmt: skip
         self.own_grid = self.add_grid(
             Grid("own", "Statistics of the table", _OWN, placeholder="", on_choose=self._choose, on_cell=self._pick)
         )
-        self.engine_grid = self.add_grid(Grid("engines", "What engines have of it", ENGINES, most_rows=9))
-        self.blob_grid = self.add_grid(
-            Grid("blobs", "Blobs of statistics files", COMMITTED, most_rows=6, placeholder="")
-        )
-        self._picked: tuple[str, str] | None = None
         self._is_gaps_only = False
         self._read: tuple[Any, ...] = ()
         self._matrix: Matrix | None = None
@@ -84,9 +70,9 @@ class StatisticsPart(Part):
         self._missing: Counter[str] = Counter()
 
     def blocks(self) -> list[Block]:
-        """Return the matrix, and the details of what is chosen."""
+        """Return the matrix, and the statistics of the table below it."""
         state = self.state
-        matrix = self._find_matrix()
+        matrix = self.find_matrix()
         if matrix is None:
             return [] if self.note is None else [text_block(self.note, "bad")]
         self._counts, self._missing = Counter(), Counter()
@@ -95,11 +81,10 @@ class StatisticsPart(Part):
         shown = [row for row in rows if row.pop("is_gap") or not self._is_gaps_only]
         self.matrix_grid.show(shown, "" if shown else "No gaps: nothing is missing or behind.")
         self.own_grid.show([*(self._build_own_row(matrix, kind) for kind in OF_TABLE), self._build_file_row()])
-        if self._picked is not None:
-            self.matrix_grid.selected = self.own_grid.selected = [self._picked[0]]
+        picked = self.state.picked
+        self.matrix_grid.selected = self.own_grid.selected = [] if picked is None else [picked[0]]
         note = [] if state.notes.get("sketches") is None else [text_block(state.notes["sketches"], "bad")]
-        matrix_block, own_block = self.matrix_grid.block(), self.own_grid.block()
-        return [*note, *self._build_controls(), matrix_block, *self._build_details(matrix), own_block]
+        return [*note, *self._build_controls(), self.matrix_grid.block(), self.own_grid.block()]
 
     def caption(self) -> str:
         """Return how many statistics are fresh, behind, missing and ignored."""
@@ -108,9 +93,7 @@ class StatisticsPart(Part):
         whose = f"For {self.state.engine}" if self.state.engine else "In all"
         words = ("fresh", "behind", "missing", "ignored", "out of reach")
         counts = [f"{self._counts[word]:,} {word}" for word in words if self._counts[word]]
-        ignored = self._counts["ignored"] and not self.state.engine
-        shares = "; “3/6”: 3 of 6 engines read it" if ignored else ""
-        return f"{whose}: {', '.join(counts)}{shares}.\nClick a cell for its source, a gap to compute it."
+        return f"{whose}: {', '.join(counts)}.\nClick a cell for its source, a gap to compute it."
 
     def to_arrow(self) -> pa.Table | None:
         """Return what engines have, `schemas.COVERAGE`."""
@@ -139,15 +122,15 @@ class StatisticsPart(Part):
 
     def on_add(self, _: object) -> None:
         """Add what is chosen to what is to be computed."""
-        if self._picked is not None:
-            self._request(*self._picked)
+        if self.state.picked is not None:
+            self._request(*self.state.picked)
 
-    def on_details_open(self, _: object) -> None:
+    def on_close(self, _: object) -> None:
         """Close the details."""
-        self._picked, self.matrix_grid.selected, self.own_grid.selected = None, [], []
-        self.redraw()
+        self.state.picked = None
 
-    def _find_matrix(self) -> Matrix | None:
+    def find_matrix(self) -> Matrix | None:
+        """Return how statistics stand; None as long as that is not known."""
         state = self.state
         if state.coverage is None:
             return None
@@ -218,82 +201,47 @@ class StatisticsPart(Part):
         text = f"{counted(len(paths), 'file')}, {render_bytes(size)}"
         about = f"{text}; {counted(files, 'partition statistics file')}"
         shown = {**text_cell(text, about), "a": "statistics.own.cell"}
-        return {"key": _FILES, "depth": 0, "cells": [text_cell("statistics files", kind="strong"), shown]}
+        return {"key": ALL_FILES, "depth": 0, "cells": [text_cell("statistics files", kind="strong"), shown]}
 
     def _build_cell(self, grid: str, standing: Standing) -> Cell:
         self._counts[standing.word] += 1
-        about, text = [standing.text], standing.text
+        about = [standing.text]
         if standing.word == "out of reach":
             about = [f"{self.state.engine} would use it, and nothing writes it where {self.state.engine} reads it"]
         cell: Cell = {"v": standing.rank, **({"do": "click to add it to what is computed"} if standing.is_gap else {})}
         if standing.ignored_by:
             self._counts["ignored"] += 1
             readers = standing.user_count - len(standing.ignored_by)
-            text += f" {readers}/{standing.user_count}" if standing.word == "fresh" else ""
+            if standing.word == "fresh":
+                cell["s"] = f"{readers}/{standing.user_count} engines"
             about.append(
                 f"ignored by {', '.join(standing.ignored_by)}, of {counted(standing.user_count, 'engine')} that use it"
             )
-        cell |= text_cell(text, "\n".join(about), standing.tone)
+        cell |= text_cell(standing.text, "\n".join(about), standing.tone)
         return cell if standing.word == "not used" else {**cell, "a": f"statistics.{grid}.cell"}
 
-    def _build_details(self, matrix: Matrix) -> list[Block]:
-        if self._picked is None:
-            return []
-        key, kind = self._picked
-        field = self._find_field(key)
-        if field is None and key not in (*OF_TABLE, _FILES):
-            return []
-        rows = [] if key == _FILES else matrix.find_rows(field, kind, self.state.engine)
-        self.engine_grid.show([build_engine_row(number, row) for number, row in enumerate(rows)])
-        blobs = [*self._find_blobs("" if field is None else field.name, kind or key), *self._find_partition_files(key)]
-        self.blob_grid.show(blobs, "" if blobs else "Nothing of it is committed.")
-        title = field.name if field is not None else "the table"
-        what = "all files" if key == _FILES else KINDS[kind].title if kind else "all statistics"
-        commands = list(dict.fromkeys(row["command"] for row in rows if row["command"]))
-        actions = []
-        if kind and KINDS[kind].computed:
-            helps = matrix.find(kind, field, self.state.engine).word != "out of reach"
-            actions = [button("statistics.add", "Compute it")] if helps else []
-        shown = [self.blob_grid.block(), *([self.engine_grid.block()] if rows else [])]
-        shown += [code_block(define_given(one)) for one in commands[:4]]
-        return [card_block("details", f"{what} of {title}", *shown, is_open=True, actions=actions)]
-
-    def _find_field(self, key: str) -> Field | None:
+    def find_field(self, key: str) -> Field | None:
+        """Return the column of a row of the matrix; None: it is a row of the table's own."""
         return next((one for one in self.state.table.schema.top_level if f"c{one.field_id}" == key), None)
 
-    def _find_blobs(self, column: str, kind: str) -> list[Row]:
-        if self.state.sketches is None:
-            return []
-        wanted = KINDS[kind].blob if kind in KINDS else ""
-        return [
-            build_blob_row(number, row)
-            for number, row in enumerate(self.state.sketches.to_pylist())
-            if (kind == _FILES or column in row["columns"] or (not column and wanted))
-            and (not wanted or row["type"] == wanted)
-        ]
-
-    def _find_partition_files(self, key: str) -> list[Row]:
-        files = self.state.table.metadata.partition_statistics if key in ("partitions", _FILES) else ()
-        return [build_file_row(number, file) for number, file in enumerate(files)]
-
     def _choose(self, key: str, _: Seen) -> None:
-        field = self._find_field(key)
+        field = self.find_field(key)
         if field is not None:
             self.state.column = field.name
-        self._picked = (key, key if key in OF_TABLE else "")
+        self.state.picked = (key, key if key in OF_TABLE else "")
 
     def _pick(self, key: str, column: str) -> None:
-        matrix, field = self._find_matrix(), self._find_field(key)
+        matrix, field = self.find_matrix(), self.find_field(key)
         kind = key if key in OF_TABLE else column
-        if key == _FILES:
-            self._picked = (key, "")
+        if key == ALL_FILES:
+            self.state.picked = (key, "")
         elif matrix is not None and kind in KINDS and (field is not None or key in OF_TABLE):
-            self._picked = (key, kind)
+            self.state.picked = (key, kind)
             if matrix.find(kind, field, self.state.engine).is_gap:
                 self._request(key, kind)
 
     def _request(self, key: str, kind: str) -> None:
-        computed, field = KINDS[kind].computed if kind in KINDS else "", self._find_field(key)
+        computed, field = KINDS[kind].computed if kind in KINDS else "", self.find_field(key)
         if not computed:
             return
         # What is asked for first replaces the choice of everything.

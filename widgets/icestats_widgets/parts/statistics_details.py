@@ -22,7 +22,7 @@ ENGINES = (
 COMMITTED = (
     {"name": "columns", "title": "column", "width": "minmax(100px,1fr)"},
     {"name": "what", "title": "what", "width": "minmax(140px,1.3fr)"},
-    {"name": "age", "title": "age", "width": "minmax(150px,1.3fr)"},
+    {"name": "age", "title": "age", "width": "minmax(100px,1.3fr)"},
     {"name": "ndv", "title": "distinct", "width": "minmax(84px,.7fr)", "align": "end"},
     {"name": "used", "title": "used by", "width": "minmax(120px,1.2fr)"},
     {"name": "listed", "title": "listed in", "width": "minmax(100px,.8fr)", "hidden": True},
@@ -75,7 +75,7 @@ def _age(row: dict[str, Any]) -> Cell:
     if row["commits_behind"] is None:
         return text_cell("not of an ancestor", "it was made for a snapshot that is not an ancestor of this one", "bad")
     if row["commits_behind"] == 0:
-        return text_cell("fresh: of this snapshot", kind="good")
+        return text_cell("fresh", "of this snapshot", "good")
     known = [("commit", row["commits_behind"]), ("file", row["files_behind"]), ("row", row["rows_behind"])]
     parts = [counted(count, name) for name, count in known if count is not None]
     return text_cell(f"{', '.join(parts)} behind", kind="fair")

@@ -1318,12 +1318,19 @@ function splitMiddle(text) {
   return [signs.slice(0, -tail).join(""), signs.slice(-tail).join("")];
 }
 
+// src/unbroken.js
+var LITERALS = /(?<![^\s(=<>,])('[^'\n]{1,40}')/;
+function unbroken(text) {
+  if (!LITERALS.test(text)) return text;
+  return text.split(LITERALS).map((part, place) => place % 2 ? m2`<span class="icestats-unbroken">${part}</span>` : part);
+}
+
 // src/grid_cell.js
 var kindClass = (kind = "") => (kind.match(/\w+/g) ?? []).map((word) => ` k-${word}`).join("");
-function CellText({ text, isName }) {
+function CellText({ text, isName, wraps }) {
   const [start, end] = isName ? splitMiddle(text) : [text, ""];
   return m2`<span class="icestats-cell-text">
-    <span class="icestats-cut">${start}</span>
+    <span class="icestats-cut">${wraps ? unbroken(start) : start}</span>
     ${end && m2`<span class="icestats-tail">${end}</span>`}
   </span>`;
 }
@@ -1331,10 +1338,10 @@ function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
   const text = `${cell.t ?? ""}${cell.do ? " +" : ""}`;
   const about = [cell.h ?? text, cell.do].filter(Boolean).join("\n");
   const twisty = { true: "▾", false: "▸", undefined: "" }[String(tree?.open)];
-  const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${kindClass(cell.k)}`;
+  const name = `icestats-td${cell.s ? " has-two" : ""}${column.align === "end" ? " is-end" : ""}${column.wraps && !isCard ? " is-wrapped" : ""}${kindClass(cell.k)}`;
   const content = m2`${cell.svg && m2`<${Picture} svg=${cell.svg} label=${cell.h ?? ""} />`}
     ${cell.b !== void 0 && m2`<i class="icestats-bar" style=${{ width: `${100 * cell.b}%` }}></i>`}
-    ${(text || !cell.svg) && m2`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} />`}
+    ${(text || !cell.svg) && m2`<${CellText} text=${text} isName=${isFirst || cell.k === "code"} wraps=${column.wraps === true} />`}
     ${cell.s && m2`<small>${cell.s}</small>`}`;
   return m2`<div role=${isFirst ? "rowheader" : "gridcell"} class=${name} data-column=${column.name} title=${about}
     style=${tree && { paddingInlineStart: `${6 + 16 * tree.depth}px` }}>
@@ -1360,6 +1367,8 @@ function GridRow({ row, isPending, number, top, height, columns, isTree, isSelec
 // src/grid_columns.js
 var SIGN_PIXELS = 7.3;
 var NAME_SIGN_PIXELS = 7.8;
+var WRAPPED_SIGN_PIXELS = 7.6;
+var MOST_LINES = 8;
 var PADDING_PIXELS = 16;
 var LEAST_TEXT_PIXELS = 84;
 var LEAST_TEXT_SHARE = 2 / 3;
@@ -1392,6 +1401,16 @@ function fitColumns(seen, rows, room, isChosen) {
   const goes = !isChosen && (sumLeast(all) > room || cutsNames) && sumLeast(rest) <= room;
   return goes ? { seen: fewer, widths: rest } : { seen, widths: all };
 }
+function countLines(seen, widths, rows, room) {
+  const place = seen.findIndex(({ column }) => column.wraps);
+  if (place < 0) return 0;
+  const shares = widths.map((width) => parseFloat(/([\d.]+)fr/.exec(width)?.[1] ?? "0"));
+  const all = shares.reduce((sum, one) => sum + one, 0) || 1;
+  const others = sumLeast(widths) - leastPixels(widths[place]);
+  const pixels = Math.min(room - others, Math.max(leastPixels(widths[place]), room * shares[place] / all));
+  const needed = neededPixels(seen[place], rows, WRAPPED_SIGN_PIXELS) - PADDING_PIXELS;
+  return Math.max(1, Math.min(MOST_LINES, Math.ceil(needed / Math.max(1, pixels - PADDING_PIXELS))));
+}
 function useColumns({ columns, rows }, act, room) {
   const [shown, setShown] = useOwned(columns.filter((column) => !column.hidden).map((column) => column.name));
   const [widths, setWidths] = d2(
@@ -1409,6 +1428,7 @@ function useColumns({ columns, rows }, act, room) {
     shown: seen.map(({ column }) => column.name),
     template: template.join(" "),
     least: sumLeast(template),
+    lines: countLines(seen, template, rows, room),
     choose: (names) => (setChosen(true), setShown(names, act("columns", { names }))),
     resize: (name, pixels) => setWidths({ ...widths, [name]: pixels })
   };
@@ -1549,6 +1569,8 @@ function buildTsv(rows) {
 // src/grid.js
 var ROW_PIXELS = 26;
 var TWO_LINES_PIXELS = 40;
+var LINE_PIXELS = 16;
+var PADDING_PIXELS2 = 8;
 var CARD_LINE_PIXELS = 20;
 var CARD_HEAD_PIXELS = 34;
 var LEAST_CARDS = 3;
@@ -1577,7 +1599,7 @@ function Grid({ block }) {
   );
   const isNarrow = j2(WidthContext) < NARROW_PIXELS;
   const isCard = isNarrow && columns.least > width && columns.seen.length > 2;
-  const extent = findExtent(block, store.row_count, isCard ? columns.seen.length : 0);
+  const extent = findExtent(block, store.row_count, isCard ? columns.seen.length : 0, columns.lines);
   const [first, last] = seenRows(extent, top);
   useWindow(store, first, last, act);
   const { selected = [], is_tree: isTree = false } = block;
@@ -1630,8 +1652,8 @@ function Grid({ block }) {
   const stop = numbers.includes(cursor.row) ? cursor.row : first;
   const isScrolling = store.row_count > extent.fits;
   const [cut, watchCut] = useCut();
-  return m2`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : extent.row_height >= TWO_LINES_PIXELS ? " is-tall" : ""}`}
-    style=${{ "--columns": isCard ? "none" : columns.template, "--least": isCard ? "0px" : `${columns.least}px` }}>
+  return m2`<div ref=${frame} class=${`icestats-grid${isCard ? " is-cards" : extent.row_height >= TWO_LINES_PIXELS && !columns.lines ? " is-tall" : ""}`}
+    style=${{ "--columns": isCard ? "none" : columns.template, "--least": isCard ? "0px" : `${columns.least}px`, "--lines": columns.lines }}>
     <${GridBar} block=${block} act=${act} seen=${columns.seen} isCard=${isCard} sortBy=${sortBy} />
     <div ref=${scroller} class="icestats-scroll" role=${isTree ? "treegrid" : "grid"} aria-label=${block.label}
       aria-rowcount=${store.row_count + 1}
@@ -1681,11 +1703,12 @@ function useWindow(store, first, last, act) {
     retry.later();
   });
 }
-function findExtent({ row_height = ROW_PIXELS, most_rows = 14, rows }, rowCount, cardColumns) {
+function findExtent({ row_height = ROW_PIXELS, most_rows = 14, rows }, rowCount, cardColumns, lines) {
   const isTwo = rows.some((row) => row.cells.some((cell) => cell.s));
   const cardPixels = CARD_HEAD_PIXELS + Math.ceil((cardColumns - 1) / 2) * CARD_LINE_PIXELS;
-  const height = cardColumns ? cardPixels : Math.max(row_height, isTwo ? TWO_LINES_PIXELS : 0);
-  const most = cardColumns ? Math.max(LEAST_CARDS, Math.floor(most_rows * ROW_PIXELS / cardPixels)) : most_rows;
+  const height = cardColumns ? cardPixels : Math.max(row_height, isTwo ? TWO_LINES_PIXELS : 0, lines * LINE_PIXELS + PADDING_PIXELS2);
+  const isHigh = cardColumns || lines > 1;
+  const most = isHigh ? Math.max(LEAST_CARDS, Math.floor(most_rows * ROW_PIXELS / height)) : most_rows;
   return { row_count: rowCount, row_height: height, fits: Math.max(1, Math.min(most, rowCount)) };
 }
 function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow }) {
@@ -1785,13 +1808,6 @@ var rowNumber = (element) => Number(
   /** @type {HTMLElement | null} */
   element.closest("[data-row]")?.dataset.row ?? 0
 );
-
-// src/unbroken.js
-var LITERALS = /(?<![^\s(=<>,])('[^'\n]{1,40}')/;
-function unbroken(text) {
-  if (!LITERALS.test(text)) return text;
-  return text.split(LITERALS).map((part, place) => place % 2 ? m2`<span class="icestats-unbroken">${part}</span>` : part);
-}
 
 // src/blocks.js
 function Blocks({ blocks }) {
@@ -2045,7 +2061,7 @@ function partForm(content) {
   if (content.blocks.length || content.is_busy) return "blocks";
   return content.caption ? "line" : "";
 }
-function Part({ name, place, content, isCollapsed, isWide, fills }) {
+function Part({ name, place, content, isCollapsed, isWide, fills, isBeside }) {
   const link = useLink();
   const [collapsed, setCollapsed] = useOwned(isCollapsed);
   const [wide, setWide] = useOwned(isWide);
@@ -2061,7 +2077,7 @@ function Part({ name, place, content, isCollapsed, isWide, fills }) {
       <h3>${title}</h3><span class="icestats-quiet">${content.caption}</span>
     </section>`;
   }
-  const look = `icestats-part${fills ? " is-wide" : ""}${isShown ? "" : " is-collapsed"}`;
+  const look = `icestats-part${fills ? " is-wide" : ""}${isBeside ? " is-beside" : ""}${isShown ? "" : " is-collapsed"}`;
   return m2`<section class=${look} data-part=${name} aria-labelledby=${headId}
     aria-busy=${String(Boolean(content.is_busy))}>
     <header>
@@ -2156,9 +2172,10 @@ function Shell() {
     null
   );
   const id = `icestats-${link.view}`;
-  const shown = Object.keys(places).filter((name) => places[name].tab === open && partForm(contentOf(name)) !== "").map((name) => ({ name, isWide: arrangement.wide.includes(name) || partForm(contentOf(name)) === "line" }));
+  const shown = Object.keys(places).filter((name) => places[name].tab === open && partForm(contentOf(name)) !== "").map((name) => ({ name, isBeside: places[name].is_beside === true, isWide: arrangement.wide.includes(name) || partForm(contentOf(name)) === "line" }));
   const hasColumns = width >= TWO_COLUMNS_PIXELS;
-  const filling = fillingParts(shown, hasColumns);
+  const filling = fillingParts(shown.filter(({ isBeside }) => !isBeside), hasColumns);
+  shown.forEach(({ name, isBeside }, place) => isBeside && place && filling.has(shown[place - 1].name) && filling.add(name));
   const choose = (name) => name !== open && setOpen(name, link.act("page.tab", { name }));
   const panel = T2(
     /** @type {HTMLElement | null} */
@@ -2171,12 +2188,24 @@ function Shell() {
     if (before.current !== open && current && current.getBoundingClientRect().top < bottom) current.scrollIntoView({ block: "start" });
     before.current = open;
   }, [open]);
+  const wanted = T2("");
+  const redraw = useRedraw();
+  A2(() => {
+    const place = shown.some(({ name }) => name === wanted.current) && root.current?.querySelector(`[data-part="${wanted.current}"]`);
+    if (!place) return;
+    wanted.current = "";
+    place.scrollIntoView({ block: "start" });
+  });
   useReportedWidths(root);
   A2(() => {
     requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown", {})));
   }, []);
   useMessages((message) => {
     if (message.kind === "file") save(message.name, new Blob([message.text], { type: message.type }));
+    if (message.kind === "part") {
+      wanted.current = message.part;
+      redraw();
+    }
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
   });
   return m2`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
@@ -2187,8 +2216,8 @@ function Shell() {
     <div class="icestats-bar-sticky"><${FilterBar} /><${Tabs} tabs=${tabs} open=${open} choose=${choose} id=${id} /></div>
     <div ref=${panel} class=${`icestats-panel${hasColumns ? " has-columns" : ""}`} role="tabpanel" id=${`${id}-panel`}
       aria-labelledby=${`${id}-tab-${open}`}>
-      ${shown.map(({ name, isWide }) => m2`<${Part} key=${name} name=${name} place=${places[name]} content=${contentOf(name)}
-        isWide=${isWide} isCollapsed=${arrangement.collapsed.includes(name)} fills=${filling.has(name)} />`)}
+      ${shown.map(({ name, isWide, isBeside }) => m2`<${Part} key=${name} name=${name} place=${places[name]} content=${contentOf(name)}
+        isWide=${isWide} isCollapsed=${arrangement.collapsed.includes(name)} fills=${filling.has(name)} isBeside=${isBeside} />`)}
     </div><//></div>`;
 }
 function useReportedWidths(root) {
