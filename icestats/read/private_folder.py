@@ -8,6 +8,7 @@ from pathlib import Path
 
 _Writer = tuple[str, int]
 _FOR_THE_USER = 0o700
+_ACCESS_LIST = "system.posix_acl_access"
 
 
 def make_private(folder: Path, files: str) -> bool:
@@ -88,9 +89,17 @@ def _find_writers(*paths: Path) -> set[_Writer]:
         # Links have no permissions of their own; in a sticky folder only owners can replace what they have there.
         if stat.S_ISLNK(found.st_mode) or found.st_mode & stat.S_ISVTX:
             continue
-        # Linux gives each user a group of the same number, which nobody else is in.
-        if found.st_mode & stat.S_IWGRP and found.st_gid != found.st_uid:
+        # Linux gives each user a group of the same number, which nobody else is in. Of a list of who may do what, the
+        # group's bits are the most that anybody on it may.
+        if found.st_mode & stat.S_IWGRP and (found.st_gid != found.st_uid or _has_access_list(path)):
             writers.add(("group", found.st_gid))
         if found.st_mode & stat.S_IWOTH:
             writers.add(("others", 0))
     return writers
+
+
+def _has_access_list(path: Path) -> bool:
+    try:
+        return hasattr(os, "getxattr") and bool(os.getxattr(path, _ACCESS_LIST))
+    except OSError:
+        return False

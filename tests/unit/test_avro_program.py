@@ -15,6 +15,7 @@ from icestats.read.avro.decoding_program import (
     Capture,
     SchemaError,
     compile_program,
+    find_field_type,
     resolve_names,
 )
 from icestats.read.kernel import kernel as k
@@ -134,3 +135,29 @@ def test_what_cannot_be_decoded_is_named(schema: Any, what: str) -> None:
     }
     with pytest.raises(SchemaError, match=what):
         compile_program(schema, Capture(RECORD, fields=fields))
+
+
+@pytest.mark.parametrize("kind", [{"type": ["null", "int"]}, {"type": {"type": "int"}}])
+def test_a_type_may_be_wrapped_in_another(kind: Any) -> None:
+    record = {"type": "record", "name": "r", "fields": [{"name": "n", "type": kind, "field-id": 1}]}
+    plain = {**record, "fields": [{"name": "n", "type": kind["type"], "field-id": 1}]}
+    wanted = Capture(RECORD, fields={1: Capture(NUMBER, slot=6)})
+    unwrapped = {**plain, "fields": [{**plain["fields"][0], "type": "int"}]} if "type" in kind["type"] else plain
+    assert compile_program(record, wanted).tolist() == compile_program(unwrapped, wanted).tolist()
+
+
+@pytest.mark.parametrize("fields", [5, ["a"], [{"name": "a"}], {"type": "int"}])
+def test_fields_that_are_none_are_passed_over_where_types_are_looked_for(fields: Any) -> None:
+    odd = {"name": "a", "type": {"type": "array", "items": {"type": "record", "name": "q", "fields": fields}}}
+    schema = {"type": "record", "name": "r", "fields": [odd, "b", {"name": "c", "type": "r", "field-id": 2}]}
+    assert find_field_type(schema, (2,)) == schema
+    metric = {**schema, "fields": [{**odd, "field-id": 108}]}
+    with pytest.raises(SchemaError, match=r"without fields|has no field of id"):
+        compile_program(metric, Capture(RECORD, fields={108: Capture(METRIC, 0)}))
+
+
+def test_a_namespace_that_each_type_would_repeat_is_refused() -> None:
+    """Ten thousand types in one of a megabyte are ten gigabytes of names."""
+    inner = {"name": "a", "type": {"type": "fixed", "name": "f", "size": 1}}
+    with pytest.raises(SchemaError, match="a name of more than 1,000 characters"):
+        resolve_names({"type": "record", "name": "r", "namespace": "n" * 1_000, "fields": [inner]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,33 @@ def test_links_in_a_circle_are_no_cache(tmp_path):
     (tmp_path / "two").symlink_to("one")
     assert not make_private(tmp_path / "one", "*")
     assert not make_private(tmp_path / "two" / "below", "*")
+
+
+def give_by_list(path: Path, permissions: int) -> None:
+    """Give another user what he may do here, as `setfacl -m u:nobody:rwx` does."""
+    everyone = 0xFFFFFFFF
+    listed = [
+        (1, 7, everyone),
+        (2, permissions, NOBODY),
+        (4, 0, everyone),
+        (16, permissions, everyone),
+        (32, 0, everyone),
+    ]
+    content = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *one) for one in listed)
+    try:
+        os.setxattr(path, "system.posix_acl_access", content)
+    except OSError:
+        pytest.skip("this file system has no access lists")
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="Linux alone has them so")
+def test_a_cache_that_others_can_write_to_by_an_access_list_is_not_used(tmp_path):
+    above = tmp_path / "above"
+    folder = above / "cache"
+    folder.mkdir(parents=True)
+    os.chown(above, -1, os.getuid())
+    assert make_private(folder, "*")
+    give_by_list(above, 5)
+    assert make_private(folder, "*")
+    give_by_list(above, 7)
+    assert not make_private(folder, "*")

@@ -19,6 +19,7 @@ from icestats.read.kernel.kernel import Frame, Words
 
 _MAX_SCHEMA_DEPTH = 64
 _MAX_PROGRAM_LENGTH = 200_000
+_MAX_NAME_LENGTH = 1_000
 
 NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
     "number",
@@ -149,7 +150,7 @@ class _Compiler:
                 schema = self._named(schema, where)
             elif not isinstance(schema, dict) or "type" not in schema:
                 break
-            elif schema["type"] in _COMPLEX:
+            elif isinstance(schema["type"], str) and schema["type"] in _COMPLEX:
                 return schema["type"], schema
             else:
                 schema = schema["type"]
@@ -241,7 +242,7 @@ class _Compiler:
         if kind != "record":
             raise SchemaError(f"{where} is an Avro array of {kind}, expected key and value records")
         key_id, value_id = _METRIC_FIELDS[metric]
-        types = {_field_id(f): f.get("type") for f in item.get("fields") or () if isinstance(f, dict)}
+        types = {_field_id(f): f.get("type") for f in record_fields(item)}
         value_kind = NUMBER if metric < 4 else TEXT
         plain = (("int", "long"), ("long", "int") if metric < 4 else ("bytes", "string"))
         if list(types) == [key_id, value_id] and types[key_id] in plain[0] and types[value_id] in plain[1]:
@@ -300,15 +301,21 @@ def find_field_type(schema: Any, field_ids: Sequence[int]) -> Any:
     Raises
     ------
     SchemaError
-        There is no such field.
+        There is no such field, or a type's name is too long.
     """
     names = resolve_names(schema)
     for field_id in field_ids:
         record = _unwrap(schema, names)
-        schema = next((f["type"] for f in record.get("fields", ()) if f.get("field-id") == field_id), None)
+        schema = next((f["type"] for f in record_fields(record) if f.get("field-id") == field_id), None)
         if schema is None:
             raise SchemaError(f"it has no field of id {field_id}")
     return _unwrap(schema, names)
+
+
+def record_fields(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what is a field of a record's JSON; none where its fields are no list."""
+    fields = record.get("fields")
+    return [f for f in fields if isinstance(f, dict) and "type" in f] if isinstance(fields, list) else []
 
 
 def _unwrap(schema: Any, names: Mapping[str, Any]) -> Any:
@@ -337,8 +344,7 @@ def resolve_names(schema: Any) -> dict[str, Any]:
         if part.get("type") in ("record", "enum", "fixed") and isinstance(part.get("name"), str):
             namespace = _register(part, namespace, names)
         stack.extend((part[key], namespace) for key in ("type", "items", "values") if key in part)
-        fields = part.get("fields")
-        stack.extend((f.get("type"), namespace) for f in fields or () if isinstance(f, dict))
+        stack.extend((f["type"], namespace) for f in record_fields(part))
     return names
 
 
@@ -346,6 +352,9 @@ def _register(part: dict[str, Any], namespace: str, names: dict[str, Any]) -> st
     name = part["name"]
     own = name.rpartition(".")[0] or str(part.get("namespace", namespace))
     bare = name.rpartition(".")[2]
+    if len(own) + len(bare) > _MAX_NAME_LENGTH:
+        # Each type within a namespace has its name again.
+        raise SchemaError(f"the type {bare[:80]!r} has a name of more than {_MAX_NAME_LENGTH:,} characters")
     names[f"{own}.{bare}" if own else bare] = part
     names.setdefault(bare, part)
     return own

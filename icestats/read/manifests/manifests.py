@@ -321,13 +321,13 @@ def find_partition_types(
 
 
 def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict[int, str]:
-    from icestats.read.avro.decoding_program import find_field_type
+    from icestats.read.avro.decoding_program import find_field_type, record_fields
     from icestats.read.manifests.manifest_programs import PARTITION_IDS
 
     header = read_header(read_manifest(storage, manifest), manifest.path)
     try:
-        fields = find_field_type(parse_schema(header), PARTITION_IDS).get("fields", ())
+        fields = record_fields(find_field_type(parse_schema(header), PARTITION_IDS))
     except ValueError as error:
         raise MetadataError(f"the Avro schema is not a manifest's: {error}", manifest.path, 0) from error
-    types = {field.get("field-id"): avro_value_type(field.get("type")) for field in fields}
+    types = {i: avro_value_type(field["type"]) for field in fields if isinstance(i := field.get("field-id"), int)}
     return {field_id: found for field_id, found in types.items() if found is not None}
