@@ -198,8 +198,9 @@ very snapshot, counts of values, nulls and NaN, and bounds are theirs: exact, ov
 files, deletes not applied. `ndv`, the number of distinct values, is from the nearest committed Theta sketch; lengths
 are from the nearest column statistics. `common_values` are the five most common values of the nearest ones that are
 committed, most common first: each as text, its live rows of that snapshot at least and at most, and the middle of both
-as a share of all rows; null where none are committed. `missing_files` has for each unknown statistic how many files
-lack it. `provenance` says for each figure where it comes from and how far you can trust it."""
+as a share of all rows; one that ends with `…` is as in `FREQUENT_VALUES`; null where none are committed.
+`missing_files` has for each unknown statistic how many files lack it. `provenance` says for each figure where it comes
+from and how far you can trust it."""
 
 
 REPORTED = pa.schema(
@@ -243,7 +244,8 @@ FREQUENT_VALUES = pa.schema(
     + _required(pa.int64(), "snapshot_id", "commits_behind")
 )
 """One row a common value of a column, most common first; last a row without a `value`, for any one of the others. Rows
-are live ones of the snapshot that they were counted of; `share` is the middle of both bounds by all its rows."""
+are live ones of the snapshot that they were counted of; `share` is the middle of both bounds by all its rows. A string
+of 256 characters, or a binary of 256 bytes, with `…` behind it stands for all values that begin so, taken together."""
 
 COLUMNS_TOGETHER = pa.schema(
     _required(pa.string(), "first", "second")

@@ -269,6 +269,10 @@ class FrequentValues:
         """Whether every value of the column is an item."""
         return self.others_at_most == 0
 
+    def may_be_longer(self, item: FrequentItem) -> bool:
+        """Return whether an item may stand for longer values that begin so."""
+        return self.is_cut and len(item.value.decode() if self.type == "string" else item.value) >= VALUE_LENGTH
+
     def restore_counter(self) -> HashCounter | None:
         """Return the counter of all values; None: it is not known."""
         if self.others is None and not self.is_complete:
@@ -367,7 +371,8 @@ def describe_values(found: FrequentValues, row_count: int, count: int | None = N
     Returns
     -------
     list of dict
-        `value` as text, `rows_at_least`, `rows_at_most`, and `share`, the middle of both by all rows.
+        `value` as text, with `…` behind one that may stand for longer values, `rows_at_least`, `rows_at_most`, and
+        `share`, the middle of both by all rows.
 
     Examples
     --------
@@ -376,7 +381,7 @@ def describe_values(found: FrequentValues, row_count: int, count: int | None = N
     """
     return [
         {
-            "value": to_text(found.type, item.value),
+            "value": to_text(found.type, item.value) + ("…" if found.may_be_longer(item) else ""),
             "rows_at_least": item.lower,
             "rows_at_most": item.upper,
             "share": (item.lower + item.upper) / 2 / max(row_count, 1),

@@ -148,3 +148,19 @@ def test_keys_that_begin_with_64_bytes_alike_are_not_joined_by_their_beginnings(
     joined = table.estimate_join(table, "v", actual=True)
     assert joined.actual == 5_000
     assert joined["join-frequent-items"].rows == pytest.approx(5_000)
+
+
+@pytest.mark.parametrize(("kind", "encode"), [(StringType(), str), (BinaryType(), str.encode)])
+def test_a_common_value_that_may_be_longer_says_so(make: Make, kind: Any, encode: Any) -> None:
+    """No row has the 256 characters that are kept: two rows begin so. A table without longer values has just these."""
+    beginning, short = "é" * 256 if kind == StringType() else "e" * 256, encode("b")
+    table = make(kind, pa.array([encode(beginning + "y"), encode(beginning + "z"), short]))
+    kept = encode(beginning) if kind == StringType() else encode(beginning).hex()
+    found = {row["value"]: row["rows_at_least"] for row in table.frequent_values("v").to_pylist()}
+    assert found == {f"{kept}…": 2, short if kind == StringType() else short.hex(): 1}
+    (column,) = table.columns().to_pylist()
+    assert [one["value"] for one in column["common_values"]] == list(found)
+
+
+def test_a_common_value_of_256_characters_is_whole_where_none_is_longer(make: Make) -> None:
+    assert make(StringType(), pa.array([COMMON])).frequent_values("v")["value"].to_pylist() == [COMMON]
