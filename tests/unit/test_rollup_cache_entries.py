@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import icestats
+from icestats.iceberg.storage import local_path
 from icestats.read.rollups import rollup_cache
 from icestats.read.rollups.rollup_cache import read_cached_rollups
 from tests.cached_rollups import differing, entries, manifest_paths, more_rows, read, read_all, spoil, what_to_read
@@ -49,6 +51,19 @@ def test_an_entry_under_another_name_or_of_another_table_is_not_taken(small_tabl
     (first.parent / "x.rollup").write_bytes(second.read_bytes())
     for name in ("db.small", "db.other"):
         assert differing(read(load(name)), read_all(load(name))) == []
+
+
+def test_a_table_that_claims_to_be_another_leaves_it_no_entry(small_table, load, folder, tmp_path):
+    """Whatever UUID, location and manifests a metadata.json names: what is read for it is kept for its own place."""
+    document = json.loads(Path(local_path(small_table.metadata_location)).read_text())
+    for snapshot in document["snapshots"]:
+        snapshot["timestamp-ms"] += 86_400_000
+    (tmp_path / "claims").mkdir()
+    claims = tmp_path / "claims" / "v1.metadata.json"
+    claims.write_text(json.dumps(document))
+    later = read(icestats.load(str(claims))).partitions["last_updated_at"]
+    assert later != read_all(load()).partitions["last_updated_at"]
+    assert differing(read(load()), read_all(load())) == []
 
 
 READER = """

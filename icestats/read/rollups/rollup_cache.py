@@ -28,7 +28,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
-from icestats.iceberg.storage import FileReader, expand_home
+from icestats.iceberg.storage import Storage, expand_home
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.private_folder import make_private
@@ -75,7 +75,7 @@ def cache_folder() -> Path | None:
 def read_cached_rollups(
     manifests: Sequence[ManifestToRead],
     metadata: TableMetadata,
-    storage: FileReader,
+    storage: Storage,
     schema: Schema,
     *,
     progress: Progress | None = None,
@@ -89,7 +89,7 @@ def read_cached_rollups(
         All manifests of a snapshot.
     metadata : TableMetadata
         The table.
-    storage : FileReader
+    storage : Storage
         Where to read manifests from.
     schema : Schema
         Its columns are rolled up.
@@ -112,7 +112,7 @@ def read_cached_rollups(
     folder = cache_folder()
     if folder is None or not manifests or not make_private(folder, "*"):
         return read(manifests)
-    folder = folder / _fingerprint(metadata, schema)
+    folder = folder / _fingerprint(metadata, schema, storage)
     if not make_private(folder, "*"):
         return read(manifests)
     wanted = frozenset(map(_key, manifests))
@@ -147,9 +147,14 @@ def _key(manifest: ManifestToRead) -> _Key:
     return manifest.path, manifest.length, manifest.added_snapshot_id
 
 
-def _fingerprint(metadata: TableMetadata, schema: Schema) -> str:
-    """What a roll-up depends on beside the manifests: how columns and partitions are read."""
+def _fingerprint(metadata: TableMetadata, schema: Schema, storage: Storage) -> str:
+    """What a roll-up depends on beside the manifests: where they are, how columns and partitions are read.
+
+    A metadata.json may claim the UUID and the location of another table, and name its manifests, but lies elsewhere.
+    """
+    endpoints = {name: said for name, said in storage.properties.items() if "endpoint" in name}
     parts = {
+        "place": [(storage.home or "").rpartition("/")[0], sorted(endpoints.items())],
         "version": _CACHE_VERSION,
         "table": [metadata.table_uuid, metadata.location],
         "columns": [(column.field_id, column.type) for column in schema.columns],
