@@ -13,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import In
 
 import icestats
+from tests.computed_statistics import compute_here
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +191,26 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         (
             lambda table: icestats.writers.append_dataframe(table, pa.table({"id": [1]})),
             "frame is of type Table: expected a DataFrame of Spark's",
+        ),
+        *(
+            (ask, "no column .*: the table has id, name")
+            for odd in (np.array(["id"]), np.array("id"), ["id"], pa.array(["id"]))
+            for ask in (
+                lambda table, odd=odd: table.histogram(odd),
+                lambda table, odd=odd: table.schema.find(odd),
+                lambda table, odd=odd: compute_here(table).histogram(odd),
+            )
+        ),
+        *(
+            (lambda table, odd=odd: icestats.show(table.files(), odd), "no column .* to show: the answer has")
+            for odd in (3, np.array(["file_path"]), ["file_path"])
+        ),
+        *(
+            (
+                lambda table, odd=odd: icestats.show(table.files(), rows=odd),
+                "rows is .*: expected a whole number from 0",
+            )
+            for odd in ("3", 1.5, None, -1)
         ),
         (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
     ],
