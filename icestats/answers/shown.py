@@ -73,7 +73,7 @@ def show(answer: Any, *columns: str, rows: int = 20) -> Shown:
         raise CallError(
             f"{type(answer).__name__} is no answer to show: expected a pyarrow.Table, or what has to_arrow()"
         )
-    check_whole("rows", rows, 0)
+    rows = check_whole("rows", rows, 0)
     if missing := [name for name in columns if not (isinstance(name, str) and name in table.column_names)]:
         raise CallError(f"no column {missing[0]!r:.80} to show: the answer has {', '.join(table.column_names)}")
     shown = table.select(columns or table.column_names)

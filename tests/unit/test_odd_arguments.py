@@ -223,6 +223,17 @@ def test_a_call_with_another_type_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("as_given", [np.uint8, np.int8, pa.scalar])
+def test_a_whole_number_of_numpy_or_arrow_is_reckoned_with_as_python_s(
+    load: Callable[..., icestats.Table], as_given: Callable[[int], Any]
+) -> None:
+    table = load()
+    size = as_given(100)
+    assert table.rewrite_manifests(manifest_size_bytes=size) == table.rewrite_manifests(manifest_size_bytes=100)
+    assert len(icestats.show(table.files(), rows=size)._rows) == 1
+    assert compute_here(table).histogram("id", bins=as_given(2)).counts == (2, 1)
+
+
 @pytest.mark.parametrize("as_given", [int, str, np.int64, pa.scalar])
 def test_a_snapshot_is_named_by_any_whole_number_and_by_the_text_of_json(
     load: Callable[..., icestats.Table], as_given: Callable[[int], Any]
