@@ -160,14 +160,14 @@ class CommitError(IcestatsError):
     """The catalog did not accept the commit; files written for it were removed, unless the message names them."""
 
 
-def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Raise CallError where an argument is no whole number from `least` to `most`, both included."""
+def check_whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return a whole number as Python's; raise CallError where it is none from `least` to `most`, both included."""
     if isinstance(value, SupportsIndex) and not isinstance(value, bool | type):
         # NumPy's arrays have the method, and few of them a number.
         with suppress(TypeError):
             number = operator.index(value)
             if number >= least and (most is None or number <= most):
-                return
+                return number
     upto = "" if most is None else f" to {most:,}"
     raise CallError(f"{name} is {value!r:.80}: expected a whole number from {least}{upto}")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from icestats.answers.arrays import to_rows
 from icestats.answers.markup import Markup, build_answer, build_table
 from icestats.answers.text import align, counted, printable, render_bytes
-from icestats.errors import CallError
+from icestats.errors import CallError, check_whole
 
 _LENGTHS = frozenset(("column_size", "length", "manifest_length", "avg_length", "max_length"))
 """Columns of bytes whose names do not say so."""
@@ -58,7 +58,7 @@ def show(answer: Any, *columns: str, rows: int = 20) -> Shown:
     Raises
     ------
     CallError
-        The answer is no table, or has no such column.
+        The answer is no table, or has no such column; `rows` is no number of rows.
 
     Examples
     --------
@@ -73,13 +73,14 @@ def show(answer: Any, *columns: str, rows: int = 20) -> Shown:
         raise CallError(
             f"{type(answer).__name__} is no answer to show: expected a pyarrow.Table, or what has to_arrow()"
         )
-    if missing := [name for name in columns if name not in table.column_names]:
-        raise CallError(f"no column {missing[0]!r} to show: the answer has {', '.join(table.column_names)}")
+    rows = check_whole("rows", rows, 0)
+    if missing := [name for name in columns if not (isinstance(name, str) and name in table.column_names)]:
+        raise CallError(f"no column {missing[0]!r:.80} to show: the answer has {', '.join(table.column_names)}")
     shown = table.select(columns or table.column_names)
     texts = [place for place, field in enumerate(shown.schema) if not _is_figure(field.type)]
     types = {field.name: field.type for field in table.schema}
     cells = []
-    for row in to_rows(table.slice(0, rows)):
+    for row in to_rows(table.slice(0, min(rows, table.num_rows))):
         provenance = _provenance(row, types.get("provenance"))
         cells.append([_render(row, field, provenance.get(field.name, "")) for field in shown.schema])
     return Shown([printable(name) for name in shown.column_names], cells, texts, table.num_rows)

@@ -60,8 +60,9 @@ def demo_home() -> Path:
     home = os.environ.get("ICESTATS_HOME")
     if home:
         folder = expand_home(home, "ICESTATS_HOME").absolute()
-        # A URL ends the path of an SQLite file at `?`, and SQLAlchemy 2.1 decodes `%20` in it.
-        if wrong := re.search(r"\?|%[0-9A-Fa-f]{2}", str(folder)):
+        # A URL ends the path of an SQLite file at `?`, SQLAlchemy 2.1 decodes `%20` in it, and PyIceberg ends a path at
+        # `#`.
+        if wrong := re.search(r"[?#]|%[0-9A-Fa-f]{2}", str(folder)):
             raise CallError(
                 f"ICESTATS_HOME is '{folder}': the catalog there cannot have {wrong[0]!r} in its path, name another"
             )

@@ -73,7 +73,8 @@ class Schema:
         ColumnNotFoundError
             The schema has no such field.
         """
-        for field in self.fields:
+        # NumPy's texts and pandas' columns are compared one by one.
+        for field in self.fields if isinstance(name, str) else ():
             if field.name == name:
                 return field
         raise ColumnNotFoundError(name, tuple(f.name for f in self.fields))

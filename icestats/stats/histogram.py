@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError
+from icestats.errors import CallError, check_whole
 from icestats.iceberg.types import PrimitiveType, json_value, parse_type, to_arrow_type, to_integer
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.kll_items import item_value, to_item
@@ -171,8 +171,7 @@ def build_histogram(
     >>> histogram.edges, histogram.counts
     ((0, 49, 99), (49.0, 51.0))
     """
-    if bins < 1:
-        raise CallError(f"{bins} bins were asked for, expected 1 or more")
+    bins = check_whole("bins", bins, 1)
     if kind not in ("equi-width", "equi-height"):
         raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
     kind = "equi-height" if sketch.item_type == "string" else kind

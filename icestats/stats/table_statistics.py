@@ -146,7 +146,7 @@ class TableStatistics:
         ColumnNotFoundError
             The scan did not read that column.
         """
-        if column not in self.columns:
+        if not isinstance(column, str) or column not in self.columns:
             raise ColumnNotFoundError(column, tuple(self.columns))
         return self.columns[column]
 

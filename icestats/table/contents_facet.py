@@ -492,7 +492,7 @@ class Contents:
 
         check_filters("workload", workload)
         if manifest_size_bytes is not None:
-            check_whole("manifest_size_bytes", manifest_size_bytes, 1)
+            manifest_size_bytes = check_whole("manifest_size_bytes", manifest_size_bytes, 1)
         if not dry_run and self._pin not in ((None, None), (None, "main")):
             raise CallError("only the current snapshot's manifests can be rewritten: load the table without a snapshot")
         return rewrite_manifests(

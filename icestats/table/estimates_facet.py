@@ -178,8 +178,8 @@ class Estimating(Contents):
         from icestats.estimation.generated_filters import generate_filters
         from icestats.snapshot.counted_rows import count_each_matching
 
-        check_whole("n", n, 1, 100_000)
-        check_whole("seed", seed, 0)
+        n = check_whole("n", n, 1, 100_000)
+        seed = check_whole("seed", seed, 0)
         check_filters("filters", filters, or_none=True)
         check_names("columns", columns, or_none=True)
         chosen = list(filters) if filters is not None else generate_filters(self._evidence, n, seed, columns)

@@ -213,7 +213,7 @@ class StatisticsFiles(Contents):
         rows that were live at the result's `snapshot_id`, `commits_behind` commits before this snapshot.
         """
         field = self.schema.find(column)
-        check_whole("bins", bins, 1)
+        bins = check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
         _check_partial(partial)
         return self._reader.read_histogram(
@@ -356,7 +356,7 @@ class StatisticsFiles(Contents):
         if with_column_stats and not partitions:
             raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
         if max_size_bytes is not None:
-            check_whole("max_size_bytes", max_size_bytes, 0)
+            max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
         if table or (table is None and (by is not None or not (partitions or manifests))):
@@ -479,7 +479,7 @@ class StatisticsFiles(Contents):
         from icestats.table.statistics import RefreshedStatistics, find_unlisted, fit_partitions
 
         if max_size_bytes is not None:
-            check_whole("max_size_bytes", max_size_bytes, 0)
+            max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         fields, blobs = self.schema.top_level, self._reader.blobs
         asked = find_sketched_fields(blobs, fields)

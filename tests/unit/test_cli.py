@@ -248,7 +248,7 @@ def test_a_folder_of_nobody_s_is_named(run, location, monkeypatch, variable, arg
     assert err == f"icestats: {variable} is '~nobody-here/x': ~nobody-here is no home folder, give an absolute path\n"
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("a%20b", "'%20'"), ("a?b", "'?'")])
+@pytest.mark.parametrize(("name", "wrong"), [("a%20b", "'%20'"), ("a?b", "'?'"), ("a#b", "'#'")])
 def test_a_home_whose_catalog_cannot_be_opened_is_refused_before_it_is_built(run, tmp_path, monkeypatch, name, wrong):
     monkeypatch.setenv("ICESTATS_HOME", str(tmp_path / name))
     expected = f"icestats: ICESTATS_HOME is '{tmp_path / name}': the catalog there cannot have {wrong} in its path, "

@@ -13,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import In
 
 import icestats
+from tests.computed_statistics import compute_here
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +192,26 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
             lambda table: icestats.writers.append_dataframe(table, pa.table({"id": [1]})),
             "frame is of type Table: expected a DataFrame of Spark's",
         ),
+        *(
+            (ask, "no column .*: the table has id, name")
+            for odd in (np.array(["id"]), np.array("id"), ["id"], pa.array(["id"]))
+            for ask in (
+                lambda table, odd=odd: table.histogram(odd),
+                lambda table, odd=odd: table.schema.find(odd),
+                lambda table, odd=odd: compute_here(table).histogram(odd),
+            )
+        ),
+        *(
+            (lambda table, odd=odd: icestats.show(table.files(), odd), "no column .* to show: the answer has")
+            for odd in (3, np.array(["file_path"]), ["file_path"])
+        ),
+        *(
+            (
+                lambda table, odd=odd: icestats.show(table.files(), rows=odd),
+                "rows is .*: expected a whole number from 0",
+            )
+            for odd in ("3", 1.5, None, -1)
+        ),
         (lambda table: table.remove_orphans(86_400), r"older_than is 86400: expected a datetime\.timedelta"),
     ],
 )
@@ -200,6 +221,17 @@ def test_a_call_with_another_type_is_refused_in_one_line(
     with pytest.raises(icestats.CallError, match=expected) as caught:
         ask(load())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("as_given", [np.uint8, np.int8, pa.scalar])
+def test_a_whole_number_of_numpy_or_arrow_is_reckoned_with_as_python_s(
+    load: Callable[..., icestats.Table], as_given: Callable[[int], Any]
+) -> None:
+    table = load()
+    size = as_given(100)
+    assert table.rewrite_manifests(manifest_size_bytes=size) == table.rewrite_manifests(manifest_size_bytes=100)
+    assert len(icestats.show(table.files(), rows=size)._rows) == 1
+    assert compute_here(table).histogram("id", bins=as_given(2)).counts == (2, 1)
 
 
 @pytest.mark.parametrize("as_given", [int, str, np.int64, pa.scalar])

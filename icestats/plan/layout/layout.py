@@ -139,7 +139,7 @@ class Layout:
             if not isinstance(value, str | None):
                 raise CallError(f"{name} is {value!r:.80}: expected text")
         if manifest_size_bytes is not None:
-            check_whole("manifest_size_bytes", manifest_size_bytes, 1)
+            manifest_size_bytes = check_whole("manifest_size_bytes", manifest_size_bytes, 1)
         size = manifest_size_bytes or self._maintenance.manifest_size_bytes
         if partition_by is not None:
             return self._change_partitions(workload, partition_by, size)

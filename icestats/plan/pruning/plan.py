@@ -153,7 +153,7 @@ class Plan:
 
     def explain_file(self, row: int) -> tuple[str, Explanation]:
         """Return the step that decides about a row of `funnel.files`, and why it does."""
-        check_whole("row", row, 0)
+        row = check_whole("row", row, 0)
         for judgement in (one for result in reversed(self.funnel.by_file) for one in result.judgements):
             place = _find(judgement.rows, row)
             if place is not None:
