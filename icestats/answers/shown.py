@@ -123,9 +123,9 @@ def render_common(values: Sequence[Mapping[str, Any]]) -> str:
     Examples
     --------
     >>> render_common([{"value": "UA", "share": 0.174}, {"value": "B6", "share": 0.162}])
-    'UA 17.4%, B6 16.2%'
+    'UA (17.4%), B6 (16.2%)'
     """
-    return ", ".join(f"{_cut_short(printable(one['value']))} {one['share']:.1%}" for one in values)
+    return ", ".join(f"{_cut_short(printable(one['value']))} ({one['share']:.1%})" for one in values)
 
 
 def _cut_short(text: str) -> str:

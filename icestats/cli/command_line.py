@@ -327,7 +327,7 @@ def _outside(found: Histogram) -> str:
 @click.option(
     "--max-size-bytes",
     type=click.IntRange(0),
-    help="With --by: what sketches of table and partitions may take; by default 1 % of the table's bytes.",
+    help="With --by: what sketches of table and partitions may take; by default 1% of the table's bytes.",
 )
 @click.option(
     "--together",

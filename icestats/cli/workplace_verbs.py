@@ -63,7 +63,7 @@ def _quarters(what: str, say: Callable[[str], None]) -> Callable[[int, int], Non
         quarter = 4 * done // max(total, 1)
         if quarter > said:
             said = quarter
-            say(f"{what} {quarter * 25} %")
+            say(f"{what} {quarter * 25}%")
 
     return progress
 
@@ -77,9 +77,7 @@ def _look(table: Table, column: str) -> str:
         return f"{ndv}, no histogram"
     low, middle, high = (plain_value(found.quantiles[rank]) for rank in (0.05, 0.5, 0.95))
     error = f"rank error {found.rank_error:.2%}"
-    return (
-        f"{ndv}, 5 % below {low}, median {middle}, 5 % above {high} ({error}, {render_count(found.null_count)} nulls)"
-    )
+    return f"{ndv}, 5% below {low}, median {middle}, 5% above {high} ({error}, {render_count(found.null_count)} nulls)"
 
 
 @click.command("demo")

@@ -168,7 +168,7 @@ class Workload:
         return f"{self.table_name}: q-errors over {counted(len(self.answers), 'filter')}{origin}"
 
 
-_WORKLOAD_HEADS = ("source", "answered", "unknown", "median", "90 %", "worst", "within bounds")
+_WORKLOAD_HEADS = ("source", "answered", "unknown", "median", "90%", "worst", "within bounds")
 
 
 def _summarize(source: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

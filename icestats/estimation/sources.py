@@ -132,7 +132,7 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     live = _count_live(grouped, question, known)
     selectivity = combine_leaves(question.predicate, 1, lambda leaf: _rank(leaf, found[leaf], live))
     notes = tuple(dict.fromkeys(note for one in known if one.rows for note in one.rows.notes))
-    bound = "99 % confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities"
+    bound = "99% confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities"
     basis = Basis(
         assumes="ranks of the table's sketches; columns independent",
         bound=f"{bound}{WIDENED if notes else ''}",

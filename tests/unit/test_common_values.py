@@ -100,7 +100,7 @@ def test_columns_have_their_five_most_common_values(bare, table):
     assert (found["place.x"]["common_values"], bare.columns()["common_values"].null_count) == (None, 6)
     assert dict(found["place.x"]["provenance"])["common_values"].startswith("unknown")
     said = repr(icestats.show(table.columns(), "name", "common_values"))
-    assert f"ok {found['status']['common_values'][0]['share']:.1%}, bad 2." in said
+    assert f"ok ({found['status']['common_values'][0]['share']:.1%}), bad (2." in said
     assert "–" in said
 
 
@@ -110,7 +110,7 @@ def test_hostile_common_values_are_cut_and_escaped(properties):
         catalog.create_table("db.hostile", rows.schema).append(rows)
     compute_here(icestats.load("db.hostile", catalog=properties)).commit()
     shown = icestats.show(icestats.load("db.hostile", catalog=properties).columns(), "name", "common_values")
-    assert "<script>alert(1)</scrip… 75.0%, long long long long lon… 25.0%" in repr(shown)
+    assert "<script>alert(1)</scrip… (75.0%), long long long long lon… (25.0%)" in repr(shown)
     assert "&lt;script&gt;alert" in shown._repr_html_()
     assert "<script" not in shown._repr_html_()
 

@@ -98,6 +98,6 @@ def test_a_column_names_its_most_common_values_in_the_grid(catalog, catalog_prop
     grid = explorer.parts["columns"].grid
     place = [one["name"] for one in grid.block()["columns"]].index("common")
     first, second = (row["cells"][place] for row in explorer.parts["columns"]._rows())
-    assert first["t"] == "ok 97.0%, <b>bad</b> 3.0%"
+    assert first["t"] == "ok (97.0%), <b>bad</b> (3.0%)"
     assert first["h"].startswith("ok: 970 rows\n<b>bad</b>: 30 rows\nbound: rows at least and at most")
     assert second["t"] == "–"

@@ -184,7 +184,7 @@ def test_unknown_nulls_are_not_none() -> None:
     assert texts(parse_svg(build_histogram_figure(part, width=600).svg)).count("unknown") == 2
     part = replace(part, histogram=replace(part.histogram, null_count=6, nan_count=0))
     shown = texts(parse_svg(build_histogram_figure(part, width=600).svg))
-    assert {"75.0 %", "0 %"} <= set(shown)
+    assert {"75.0%", "0%"} <= set(shown)
 
 
 def test_the_band_is_named_with_its_error() -> None:
@@ -192,7 +192,7 @@ def test_the_band_is_named_with_its_error() -> None:
     part = part_of(sketch("long", pa.array(range(100_000))), "long")
     assert part.histogram.count_error > 0
     shown = texts(parse_svg(build_histogram_figure(part, width=900).svg))
-    assert f"± {part.histogram.count_error:,.0f} values at 99 % confidence" in shown
+    assert f"± {part.histogram.count_error:,.0f} values at 99% confidence" in shown
     assert not any("confidence" in text for text in texts(parse_svg(build_histogram_figure(
         part_of(sketch("long", pa.array([1, 2])), "long"), width=900).svg)))  # fmt: skip
 

@@ -162,7 +162,7 @@ def test_far_tails_are_left_out_and_counted(explorer: Explorer) -> None:
     part = explorer.state.histogram
     assert part.is_cut
     assert f"{part.above:,.0f} values above" in find_texts(panel)
-    assert f"± {part.histogram.count_error:,.0f} at 99 % confidence (rank error " in find_texts(panel)
+    assert f"± {part.histogram.count_error:,.0f} at 99% confidence (rank error " in find_texts(panel)
     act(explorer, "histogram.tails", True)
     assert not explorer.state.histogram.is_cut
     assert explorer.state.histogram.histogram.edges[-1] == part.histogram.quantiles[1.0]

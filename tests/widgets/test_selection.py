@@ -34,7 +34,7 @@ def test_of_a_single_partition_the_ndv_and_lengths_are_known() -> None:
     assert (number["ndv"], number["max_length"]) == (7_000, None)
     assert (text["ndv"], text["avg_length"], text["max_length"]) == (3, 4.0, 9)
     said = dict(number["provenance"])
-    assert said["ndv"] == "estimate: the partition's Theta sketch, within 3.1% at 95 % confidence, this snapshot"
+    assert said["ndv"] == "estimate: the partition's Theta sketch, within 3.1% at 95% confidence, this snapshot"
     assert said["max_length"].startswith("not applicable")
     assert dict(text["provenance"])["ndv"].endswith("2 commits behind")
     both = build_part_columns(pa.Table.from_pylist([row, row], kind), schema, 2).to_pylist()

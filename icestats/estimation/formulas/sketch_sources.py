@@ -378,11 +378,11 @@ def estimate_by_sketches(
         found,
         rows_lower=max(found.rows_lower or 0.0, lower),
         rows_upper=min(found.rows_upper or 0.0, upper),
-        bound="99 % confidence: the rank errors of partitions' sketches, which err independently",
+        bound="99% confidence: the rank errors of partitions' sketches, which err independently",
     )
 
 
-_BY_RANK = "99 % confidence (the sketches' rank errors)"
+_BY_RANK = "99% confidence (the sketches' rank errors)"
 WIDENED = "; at the earlier snapshots of sketches, less the rows removed since and plus those added since"
 """What the bounds of sketches promise that are not of the snapshot which is asked about."""
 

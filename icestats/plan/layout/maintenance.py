@@ -226,7 +226,7 @@ def _find_small_files(spread: Spread, maintenance: Maintenance) -> Iterator[Find
         yield Finding(
             "warning",
             "Small files: each of them costs a manifest entry and an opened file",
-            f"{spread.small_file_count:,} of {spread.file_count:,} files are below 75 % of "
+            f"{spread.small_file_count:,} of {spread.file_count:,} files are below 75% of "
             f"{spread.target_file_size_bytes:,} bytes (median {spread.median_file_size_bytes:,}); "
             f"{spread.crowded_partition_count:,} of {spread.partition_count:,} partitions have five or more",
             maintenance.compact_files(),

@@ -494,7 +494,7 @@ def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
     if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
     cut = "" if found.ndv is None or sketch.ndv <= found.ndv else ", cut to the number of values that are not null"
-    return f"Theta sketch, within {sketch.relative_error:.1%} at 95 % confidence{cut}"
+    return f"Theta sketch, within {sketch.relative_error:.1%} at 95% confidence{cut}"
 
 
 def _age(found: CommittedBlob) -> str:

@@ -87,15 +87,14 @@ export function Shell() {
     if (before.current !== open && current && current.getBoundingClientRect().top < bottom) current.scrollIntoView({ block: "start" });
     before.current = open;
   }, [open]);
-  // Where a button leads: a part of a tab that may not be drawn yet.
+  // Where a button leads: a part of a tab that may not be drawn yet; figures above it grow, until a person goes on.
   const wanted = useRef("");
   const redraw = useRedraw();
   useEffect(() => {
     const place = shown.some(({ name }) => name === wanted.current) && root.current?.querySelector(`[data-part="${wanted.current}"]`);
-    if (!place) return;
-    wanted.current = "";
-    place.scrollIntoView({ block: "start" });
+    if (place) place.scrollIntoView({ block: "start" });
   });
+  const goOn = () => void (wanted.current = "");
   useReportedWidths(root);
   useEffect(() => {
     requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown", {})));
@@ -109,7 +108,7 @@ export function Shell() {
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
   });
 
-  return html`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
+  return html`<div ref=${root} class="icestats-explorer" onPointerDown=${goOn} onWheel=${goOn} onKeyDown=${goOn}><${WidthContext.Provider} value=${width}>
     <${PageHead} />
     ${said && html`<div class="icestats-answer" role="status">
       ${said.kind === "code" ? html`<${Code} text=${said.text} />` : html`<p class="is-bad">${said.text}</p>`}

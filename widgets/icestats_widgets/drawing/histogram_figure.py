@@ -15,7 +15,7 @@ from icestats_widgets.drawing.canvas import Canvas, Picture, Plot, shorten, text
 from icestats_widgets.drawing.scales import BandScale, LinearScale, LogScale, Scale, TimeScale, render_percent
 from icestats_widgets.reading.histogram_part import HistogramPart
 
-MARKED_RANKS = {0.5: "median", 0.05: "5 %", 0.95: "95 %", 0.25: "25 %", 0.75: "75 %"}
+MARKED_RANKS = {0.5: "median", 0.05: "5%", 0.95: "95%", 0.25: "25%", 0.75: "75%"}
 """Quantiles to draw; they are named in this order while there is room."""
 _HEIGHT, _LEFT, _TOP, _GAP, _SIDE = 320, 56, 46, 24, 62
 _LONGEST_NAME = 200
@@ -131,7 +131,7 @@ def _draw_numbers(
 
 
 def _draw_head(canvas: Canvas, y: float, unit: str, histogram: Histogram) -> None:
-    band = [("error soft", f"± {histogram.count_error:,.0f} values at 99 % confidence")] if histogram.rank_error else []
+    band = [("error soft", f"± {histogram.count_error:,.0f} values at 99% confidence")] if histogram.rank_error else []
     draw_legend(canvas, 4, y, [("data", unit), *band])
 
 
@@ -298,7 +298,7 @@ def _titles(histogram: Histogram) -> list[str]:
         is_next = i < last and histogram.type in _WHOLE and to_integer(edges[1]) - to_integer(edges[0]) == 1
         if histogram.type == "boolean" or is_listed or is_next or labels[i] == labels[i + 1]:
             span = labels[i]
-        exact = f"{max(0.0, count - error):,.0f} to {count + error:,.0f} at 99 % confidence" if error else "exact"
+        exact = f"{max(0.0, count - error):,.0f} to {count + error:,.0f} at 99% confidence" if error else "exact"
         titles.append(f"{span}\n{count:,.0f} values ({exact})")
     return titles
 

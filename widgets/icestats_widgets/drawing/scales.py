@@ -63,14 +63,14 @@ def render_percent(share: float) -> str:
     Examples
     --------
     >>> [render_percent(share) for share in (0, 0.00002, 0.00306, 0.0199, 1)]
-    ['0 %', '< 0.01 %', '0.31 %', '2.0 %', '100.0 %']
+    ['0%', '< 0.01%', '0.31%', '2.0%', '100.0%']
     """
     percent = 100 * share
     if percent == 0:
-        return "0 %"
+        return "0%"
     if percent < 0.01:
-        return "< 0.01 %"
-    return f"{percent:.2f} %" if percent < 0.995 else f"{percent:.1f} %"
+        return "< 0.01%"
+    return f"{percent:.2f}%" if percent < 0.995 else f"{percent:.1f}%"
 
 
 def render_ticks(values: Sequence[float]) -> list[str]:
@@ -78,14 +78,18 @@ def render_ticks(values: Sequence[float]) -> list[str]:
 
     Examples
     --------
-    >>> render_ticks([1000, 1500, 2000]), render_ticks([0, 20000, 40000]), render_ticks([1000020, 1000040])
-    (['1000', '1500', '2000'], ['0', '20k', '40k'], ['1,000,020', '1,000,040'])
+    >>> render_ticks([500, 1500, 3000]), render_ticks([0, 20000, 40000]), render_ticks([1000020, 1000040])
+    (['500', '1.5k', '3k'], ['0', '20k', '40k'], ['1,000,020', '1,000,040'])
+    >>> render_ticks([2013, 2014])
+    ['2013', '2014']
     """
     largest = max(map(abs, values), default=0.0)
     step = min((abs(b - a) for a, b in pairwise(values)), default=largest) or 1.0
     if largest >= 1e15 or 0 < largest < 1e-4:
         short = [render_compact(value) for value in values]
         return short if len(set(short)) == len(short) else [f"{value:,.0f}" for value in values]
+    if 1_000 <= largest < 10_000 and _decimals(step / 1_000) <= 1:
+        return [render_compact(value) for value in values]
     if largest >= 10_000:
         factor, unit = max((factor, unit) for unit, factor in _UNITS if factor <= largest)
         decimals = _decimals(step / factor)

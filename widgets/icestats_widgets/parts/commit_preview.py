@@ -25,7 +25,7 @@ ACCURACY = (
     {"name": "ndv_before", "title": "distinct before", "width": "minmax(110px,1fr)", "align": "end"},
     {"name": "ndv_after", "title": "distinct after", "width": "minmax(130px,1fr)", "align": "end"},
     {"name": "ranks_before", "title": "ranks before", "width": "minmax(110px,1fr)", "align": "end",
-     "about": "how far off a rank of the histogram may be, at 99 % confidence"},
+     "about": "how far off a rank of the histogram may be, at 99% confidence"},
     {"name": "ranks_after", "title": "ranks after", "width": "minmax(90px,.8fr)", "align": "end"},
 )  # fmt: skip
 FOUND = (

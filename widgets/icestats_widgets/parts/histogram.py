@@ -30,7 +30,7 @@ from icestats_widgets.reading.filters.asked_filter import add_clause, add_range,
 from icestats_widgets.reading.histogram_part import HistogramPart
 from icestats_widgets.state import KINDS
 
-_SHOWN_RANKS = {0.0: "least", 0.05: "5 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.95: "95 %", 1.0: "largest"}
+_SHOWN_RANKS = {0.0: "least", 0.05: "5%", 0.25: "25%", 0.5: "median", 0.75: "75%", 0.95: "95%", 1.0: "largest"}
 _LABELLED = ("string", "boolean")
 
 
@@ -261,8 +261,8 @@ def describe_histogram(part: HistogramPart) -> str:
     histogram = part.histogram
     then = " for that snapshot" if histogram.commits_behind else ""
     error = f"every count is exact{then}" if histogram.rank_error == 0 else (
-        f"band: each count ± {histogram.count_error:,.0f} at 99 % confidence "
-        f"(rank error {100 * histogram.rank_error:.2f} %){then}"
+        f"band: each count ± {histogram.count_error:,.0f} at 99% confidence "
+        f"(rank error {histogram.rank_error:.2%}){then}"
     )  # fmt: skip
     nan = f", {render_count(histogram.nan_count)} NaN" if parse_type(histogram.type).name in ("float", "double") else ""
     texts = [

@@ -97,4 +97,4 @@ def _row(
 def _about_ndv(field: Field, known: dict[str, dict[int, Any]]) -> str:
     error, age = (known[name][field.field_id] for name in ("ndv_relative_errors", "ndv_commits_behind"))
     when = f"{counted(age, 'commit')} behind" if age else "this snapshot"
-    return f"estimate: the partition's Theta sketch, within {error:.1%} at 95 % confidence, {when}"
+    return f"estimate: the partition's Theta sketch, within {error:.1%} at 95% confidence, {when}"

@@ -119,7 +119,7 @@ def read_part_sketches(table: Table, part: SelectedPart) -> PartSketches:
 
 def _explain(found: MergedSketches) -> str:
     when = f"{counted(found.commits_behind, 'commit')} behind" if found.commits_behind else "this snapshot"
-    how = "still holds every value" if found.theta.is_exact else f"within {found.theta.relative_error:.1%} at 95 %"
+    how = "still holds every value" if found.theta.is_exact else f"within {found.theta.relative_error:.1%} at 95%"
     return f"estimate: Theta of {counted(found.partition_count, 'partition')}, {how}, {when}"
 
 

@@ -2192,10 +2192,9 @@ function Shell() {
   const redraw = useRedraw();
   A2(() => {
     const place = shown.some(({ name }) => name === wanted.current) && root.current?.querySelector(`[data-part="${wanted.current}"]`);
-    if (!place) return;
-    wanted.current = "";
-    place.scrollIntoView({ block: "start" });
+    if (place) place.scrollIntoView({ block: "start" });
   });
+  const goOn = () => void (wanted.current = "");
   useReportedWidths(root);
   A2(() => {
     requestAnimationFrame(() => requestAnimationFrame(() => link.act("page.shown", {})));
@@ -2208,7 +2207,7 @@ function Shell() {
     }
     if (message.kind === "code" || message.kind === "problem") setSaid({ kind: message.kind, text: message.text });
   });
-  return m2`<div ref=${root} class="icestats-explorer"><${WidthContext.Provider} value=${width}>
+  return m2`<div ref=${root} class="icestats-explorer" onPointerDown=${goOn} onWheel=${goOn} onKeyDown=${goOn}><${WidthContext.Provider} value=${width}>
     <${PageHead} />
     ${said && m2`<div class="icestats-answer" role="status">
       ${said.kind === "code" ? m2`<${Code} text=${said.text} />` : m2`<p class="is-bad">${said.text}</p>`}
