@@ -172,6 +172,13 @@ def check_whole(name: str, value: object, least: int, most: int | None = None) -
     raise CallError(f"{name} is {value!r:.80}: expected a whole number from {least}{upto}")
 
 
+def check_flags(**flags: object) -> None:
+    """Raise CallError where an argument is neither True nor False: None for `dry_run` must not delete."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise CallError(f"{name} is {value!r:.80}: expected True or False")
+
+
 def read_snapshot_id(snapshot: object) -> int:
     """Return a snapshot's id, which JSON has as text; raise CallError where an argument is none."""
     if isinstance(snapshot, SupportsIndex) and not isinstance(snapshot, bool | type):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError, check_filters, check_names, check_whole
+from icestats.errors import CallError, check_filters, check_flags, check_names, check_whole
 from icestats.iceberg.catalog import Source, find_configured_name
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -491,6 +491,7 @@ class Contents:
         from icestats.snapshot.plan_reader import rewrite_manifests
 
         check_filters("workload", workload)
+        check_flags(dry_run=dry_run)
         if manifest_size_bytes is not None:
             manifest_size_bytes = check_whole("manifest_size_bytes", manifest_size_bytes, 1)
         if not dry_run and self._pin not in ((None, None), (None, "main")):

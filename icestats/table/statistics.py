@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icestats.answers.schemas import COMPUTED
 from icestats.answers.text import counted, one_line, printable_lines, render_bytes
-from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_names
+from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_flags, check_names
 from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
@@ -202,6 +202,7 @@ class Statistics:
             was written has been removed, or is named.
         """
         check_names("list_ndv", list_ndv, or_none=True)
+        check_flags(dry_run=dry_run, keep_earlier=keep_earlier)
         try:
             table = (load_iceberg_table if dry_run else load_writable_table)(self._source)
             plan, partitions = self._plan(table, list_ndv, keep_earlier=keep_earlier)

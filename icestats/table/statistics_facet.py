@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.errors import CallError, IcestatsError, StatisticsMissingError, check_names, check_whole, read_snapshot_id
+from icestats.errors import (
+    CallError,
+    IcestatsError,
+    StatisticsMissingError,
+    check_flags,
+    check_names,
+    check_whole,
+    read_snapshot_id,
+)
 from icestats.iceberg.catalog import find_configured_name, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import Snapshot, match_names, parse_count
 from icestats.table.contents_facet import Contents
@@ -531,7 +539,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         CallError
-            `snapshot` is no id.
+            `snapshot` is no id, or a flag is neither True nor False.
         StatisticsMissingError
             The snapshot has no statistics, or no expired one has.
         CommitError
@@ -545,6 +553,7 @@ class StatisticsFiles(Contents):
         from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
         from icestats.table.statistics import build_removal_report, refresh_running_spark
 
+        check_flags(restore=restore, partitions=partitions, expired=expired, dry_run=dry_run)
         own = None if self.snapshot is None else self.snapshot.snapshot_id
         snapshot_id = own if snapshot is None else read_snapshot_id(snapshot)
         if expired:
@@ -622,6 +631,7 @@ class StatisticsFiles(Contents):
         """
         from icestats.table.export import export_table, export_to_metastore
 
+        check_flags(bit_vectors=bit_vectors, dry_run=dry_run)
         if metastore is None:
             if bit_vectors or dry_run:
                 raise CallError("bit_vectors and dry_run are about a metastore: give its thrift://host:port")
@@ -685,7 +695,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         CallError
-            `older_than` is less than a day, without `allow_recent`.
+            `older_than` is less than a day, without `allow_recent`; a flag is neither True nor False.
         CommitError
             The table was opened from a metadata.json: files are deleted through its catalog only.
         MetadataError
@@ -697,6 +707,7 @@ class StatisticsFiles(Contents):
         """
         from icestats.commit.orphans import remove_orphans
 
+        check_flags(dry_run=dry_run, allow_recent=allow_recent, allow_referred=allow_referred)
         return remove_orphans(
             load_iceberg_table(self._source),
             older_than,

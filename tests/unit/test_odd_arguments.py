@@ -273,3 +273,23 @@ def test_a_column_that_is_not_there_is_named_though_it_is_not_scanned(
 ) -> None:
     with pytest.raises(icestats.ColumnNotFoundError, match="no column 'nope'"):
         load().compute(columns=["nope"], **{kind: True})
+
+
+@pytest.mark.parametrize("value", [None, 0, "no", np.True_])
+@pytest.mark.parametrize(
+    ("method", "flag"),
+    [
+        ("remove_orphans", "dry_run"),
+        ("remove_orphans", "allow_recent"),
+        ("remove_statistics", "restore"),
+        ("remove_statistics", "dry_run"),
+        ("rewrite_manifests", "dry_run"),
+        ("export", "dry_run"),
+    ],
+)
+def test_what_deletes_or_commits_takes_true_and_false_alone(
+    load: Callable[..., icestats.Table], method: str, flag: str, value: object
+) -> None:
+    arguments = ["hive"] if method == "export" else []
+    with pytest.raises(icestats.CallError, match=f"^{flag} is .*: expected True or False$"):
+        getattr(load(), method)(*arguments, **{flag: value})
