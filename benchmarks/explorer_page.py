@@ -83,10 +83,15 @@ class ExplorerPage:
         """Drag over something, from one place to another: fractions of its width and height. It counts as a click."""
         self.see(what)
         self.effort["clicks"] += 1
-        box = what.bounding_box()
-        if box is None:
-            raise AssertionError(f"{what} is not there")
-        places = [(box["x"] + box["width"] * x, box["y"] + box["height"] * y) for x, y in (start, end)]
+        # Between two questions a figure may be drawn anew: where it is, the page says in one.
+        for _ in range(100):
+            expect(what).to_be_visible()
+            left, top, width, height = what.evaluate(
+                "e => Object.values(e.getBoundingClientRect().toJSON()).slice(0, 4)"
+            )
+            if width:
+                break
+        places = [(left + width * x, top + height * y) for x, y in (start, end)]
         self.page.mouse.move(*places[0])
         self.page.mouse.down()
         self.page.mouse.move(*places[1], steps=6)

@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     faulthandler.register(signal.SIGTERM, file=os.dup(2), chain=True)
     # Shells start what is to run in the background with the signal ignored, and so would be all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # 4,300 tests and their modules stay to the end: looking through them more rarely takes 8 % off the CPU.
+    # Thousands of tests and their modules stay to the end: looking through them more rarely takes 8 % off the CPU.
     gc.set_threshold(20_000)
     # From scripts/warm_up.py: a session starts with half of the CPU. Where there is none, Java does without.
     archive = f"-XX:SharedArchiveFile={sys.prefix}/spark.jsa"

@@ -43,7 +43,7 @@ export function FilterBar() {
   const query = /** @type {Query} */ (useTrait("query") ?? { text: "" });
   const mood = useMood();
   const [text, setText] = useOwned(query.text);
-  const [found, setFound] = useState(/** @type {{ before: string, after: string, items: Completion[] } | null} */ (null));
+  const [found, setFound] = useState(/** @type {{ before: string, begun: string, after: string, items: Completion[] } | null} */ (null));
   const [active, setActive] = useState(-1);
   const [left, setLeft] = useState(0);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
@@ -53,7 +53,8 @@ export function FilterBar() {
   const id = `icestats-${link.view}`;
   // A list stays while what it completes is typed on.
   const fits = found !== null && text.startsWith(found.before) && text.slice(found.before.length).endsWith(found.after);
-  const items = fits ? found.items : [];
+  const begun = fits ? text.slice(found.before.length, text.length - found.after.length) : "";
+  const items = fits ? (begun === found.begun ? found.items : found.items.filter((item) => holds(item.text, begun))) : [];
 
   const close = () => (setFound(null), setActive(-1));
   const typing = useDebounced((/** @type {string} */ typed) => setText(typed, link.act("query.type", { text: typed })), PAUSE_MS);
@@ -97,12 +98,12 @@ export function FilterBar() {
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     event.stopPropagation();
-    const begun = text.slice(found?.before.length ?? text.length, cursorOf(input.current));
+    const isBegun = text.slice(found?.before.length ?? text.length, cursorOf(input.current)) !== "";
     const keys = /** @type {Record<string, (() => void) | false>} */ ({
       ArrowDown: () => (items.length ? setActive((active + 1) % items.length) : completing.later()),
       ArrowUp: items.length > 0 && (() => setActive((active <= 0 ? items.length : active) - 1)),
       Enter: () => (active >= 0 && items.length ? accept(active) : enter(text)),
-      Tab: items.length > 0 && !event.shiftKey && (active >= 0 || begun !== "") && (() => accept(Math.max(0, active))),
+      Tab: items.length > 0 && !event.shiftKey && (active >= 0 || isBegun) && (() => accept(Math.max(0, active))),
       Escape: escape,
       " ": event.ctrlKey && (() => completing.later()),
     });
@@ -115,9 +116,10 @@ export function FilterBar() {
   useMessages((message) => {
     if (message.kind !== "completions" || message.number !== asked.current.number) return;
     const { text: was, cursor } = asked.current;
-    const [before, after] = [was.slice(0, message.start), was.slice(message.end ?? cursor)];
+    const end = message.end ?? cursor;
+    const [before, begun, after] = [was.slice(0, message.start), was.slice(message.start, end), was.slice(end)];
     if (!input.current?.value.startsWith(before) || !isFocused(input.current)) return;
-    setFound(message.items.length ? { before, after, items: message.items } : null);
+    setFound(message.items.length ? { before, begun, after, items: message.items } : null);
     setActive(-1);
     if (!mirror.current) return;
     mirror.current.textContent = before;
@@ -172,6 +174,16 @@ function ChipButton({ chip }) {
   return html`<span class="icestats-chip" title=${chip.about}><span>${chip.text}</span>
     <button type="button" aria-label=${`Take out ${chip.text}`} onClick=${drop}>×</button></span>`;
 }
+
+/** @param {string} word */
+const plain = (word) => word.replace(/["']/g, "").toLowerCase();
+
+/**
+ * Whether a completion still goes with what has been typed since the kernel was asked.
+ * @param {string} item
+ * @param {string} typed
+ */
+const holds = (item, typed) => plain(item).includes(plain(typed));
 
 /** @param {HTMLInputElement | null} input */
 const cursorOf = (input) => input?.selectionStart ?? input?.value.length ?? 0;

@@ -65,6 +65,15 @@ test("Tab completes the word that was begun, and types on", async () => {
   assert.deepEqual(page.sent("query.type").at(-1), { text: "price" });
 });
 
+test("what is typed on before the kernel answers narrows the list, and Tab takes what goes with it", async () => {
+  await page.type(INPUT, "event_t");
+  await offer(0, "event_time", "event_type");
+  await page.type(INPUT, "event_ty");
+  assert.deepEqual([...page.el.querySelectorAll("[role=option]")].map((option) => option.textContent), ["event_type"]);
+  await page.press(INPUT, "Tab");
+  assert.equal(page.find(INPUT).value, "event_type");
+});
+
 test("arrows choose a completion, Enter takes it, and what stands after the cursor stays", async () => {
   await page.type(INPUT, "p < 3");
   page.find(INPUT).setSelectionRange(1, 1);

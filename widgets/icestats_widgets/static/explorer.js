@@ -700,8 +700,8 @@ async function copy(text) {
   }
 }
 function fileName(name, ending) {
-  const plain = (name ?? "").replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 80);
-  return `${plain || "icestats"}.${ending}`;
+  const plain2 = (name ?? "").replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 80);
+  return `${plain2 || "icestats"}.${ending}`;
 }
 
 // src/buttons.js
@@ -1559,8 +1559,8 @@ function scrollTo(extent, row, scrollTop) {
 
 // src/tsv.js
 function quote(text) {
-  const plain = text.replace(/[\t\r\n]+/g, " ");
-  return /^[=@]|^[+-](?![\d.,]+(?:[eE][+-]?\d+)?(?: ?[\p{L}%]+)?$)/u.test(plain.trimStart()) ? `'${plain}` : plain;
+  const plain2 = text.replace(/[\t\r\n]+/g, " ");
+  return /^[=@]|^[+-](?![\d.,]+(?:[eE][+-]?\d+)?(?: ?[\p{L}%]+)?$)/u.test(plain2.trimStart()) ? `'${plain2}` : plain2;
 }
 function buildTsv(rows) {
   return rows.map((row) => row.map(quote).join("	")).join("\n");
@@ -1918,7 +1918,7 @@ function FilterBar() {
   const mood = useMood();
   const [text, setText] = useOwned(query.text);
   const [found, setFound] = d2(
-    /** @type {{ before: string, after: string, items: Completion[] } | null} */
+    /** @type {{ before: string, begun: string, after: string, items: Completion[] } | null} */
     null
   );
   const [active, setActive] = d2(-1);
@@ -1935,7 +1935,8 @@ function FilterBar() {
   const asked = T2({ number: Math.floor(Math.random() * 1e9), text: "", cursor: 0 });
   const id = `icestats-${link.view}`;
   const fits = found !== null && text.startsWith(found.before) && text.slice(found.before.length).endsWith(found.after);
-  const items = fits ? found.items : [];
+  const begun = fits ? text.slice(found.before.length, text.length - found.after.length) : "";
+  const items = fits ? begun === found.begun ? found.items : found.items.filter((item) => holds(item.text, begun)) : [];
   const close = () => (setFound(null), setActive(-1));
   const typing = useDebounced((typed) => setText(typed, link.act("query.type", { text: typed })), PAUSE_MS);
   const completing = useDebounced(() => {
@@ -1976,14 +1977,14 @@ function FilterBar() {
   };
   const onKey = (event) => {
     event.stopPropagation();
-    const begun = text.slice(found?.before.length ?? text.length, cursorOf(input.current));
+    const isBegun = text.slice(found?.before.length ?? text.length, cursorOf(input.current)) !== "";
     const keys = (
       /** @type {Record<string, (() => void) | false>} */
       {
         ArrowDown: () => items.length ? setActive((active + 1) % items.length) : completing.later(),
         ArrowUp: items.length > 0 && (() => setActive((active <= 0 ? items.length : active) - 1)),
         Enter: () => active >= 0 && items.length ? accept(active) : enter(text),
-        Tab: items.length > 0 && !event.shiftKey && (active >= 0 || begun !== "") && (() => accept(Math.max(0, active))),
+        Tab: items.length > 0 && !event.shiftKey && (active >= 0 || isBegun) && (() => accept(Math.max(0, active))),
         Escape: escape,
         " ": event.ctrlKey && (() => completing.later())
       }
@@ -1996,9 +1997,10 @@ function FilterBar() {
   useMessages((message) => {
     if (message.kind !== "completions" || message.number !== asked.current.number) return;
     const { text: was, cursor } = asked.current;
-    const [before, after] = [was.slice(0, message.start), was.slice(message.end ?? cursor)];
+    const end = message.end ?? cursor;
+    const [before, begun2, after] = [was.slice(0, message.start), was.slice(message.start, end), was.slice(end)];
     if (!input.current?.value.startsWith(before) || !isFocused(input.current)) return;
-    setFound(message.items.length ? { before, after, items: message.items } : null);
+    setFound(message.items.length ? { before, begun: begun2, after, items: message.items } : null);
     setActive(-1);
     if (!mirror.current) return;
     mirror.current.textContent = before;
@@ -2049,6 +2051,8 @@ function ChipButton({ chip }) {
   return m2`<span class="icestats-chip" title=${chip.about}><span>${chip.text}</span>
     <button type="button" aria-label=${`Take out ${chip.text}`} onClick=${drop}>×</button></span>`;
 }
+var plain = (word) => word.replace(/["']/g, "").toLowerCase();
+var holds = (item, typed) => plain(item).includes(plain(typed));
 var cursorOf = (input) => input?.selectionStart ?? input?.value.length ?? 0;
 var isFocused = (element) => (
   /** @type {Document | ShadowRoot} */
