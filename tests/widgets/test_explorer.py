@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -129,6 +130,19 @@ def test_half_a_character_is_a_mark_from_the_start(hostile_table: icestats.Table
 
 
 @pytest.mark.spark
+def test_an_act_is_not_heard_while_another_thread_draws(hostile_table: icestats.Table) -> None:
+    """What is set while a second thread holds the notifications of all traits may never be sent."""
+    explorer = Explorer(hostile_table)
+    message = {"kind": "act", "action": "page.unknown", "view": "v", "number": 7}
+    thread = threading.Thread(target=explorer._receive, args=[message])
+    with explorer._drawing:
+        thread.start()
+        thread.join(0.5)
+        assert explorer.heard == {}
+    thread.join()
+    assert explorer.heard == {"view": "v", "number": 7}
+
+
 def test_columns_say_unknown_where_a_figure_is_unknown(explorer: Explorer, events: icestats.Table) -> None:
     """Every column has a line; of the one that was added half way, files lack what committed statistics know."""
     rows = columns_of(explorer)

@@ -174,7 +174,9 @@ class Explorer(anywidget.AnyWidget):
             # Kernels drop what a handler raises, or print it where nobody looks.
             _logger.debug("%s failed", message.get("action"), exc_info=True)
             self.send({"kind": "problem", "text": printable(explain_error(error))})
-        self.heard = {"view": str(message.get("view", "")), "number": message.get("number", 0)}
+        # Not while another thread draws: traitlets loses what is set while a second thread holds its notifications.
+        with self._drawing:
+            self.heard = {"view": str(message.get("view", "")), "number": message.get("number", 0)}
 
     def _act(self, verb: str, value: dict[str, Any]) -> None:
         state = self.state
