@@ -130,9 +130,13 @@ def test_half_a_character_is_a_mark_from_the_start(hostile_table: icestats.Table
 
 
 @pytest.mark.spark
-def test_an_act_is_not_heard_while_another_thread_draws(hostile_table: icestats.Table) -> None:
+def test_an_act_is_not_heard_while_another_thread_draws(
+    hostile_table: icestats.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is set while a second thread holds the notifications of all traits may never be sent."""
     explorer = Explorer(hostile_table)
+    # The other thread begins once the act's own drawing is over.
+    monkeypatch.setattr(explorer, "_draw_again", lambda names: None)
     message = {"kind": "act", "action": "page.unknown", "view": "v", "number": 7}
     thread = threading.Thread(target=explorer._receive, args=[message])
     with explorer._drawing:
