@@ -35,7 +35,7 @@ from benchmarks.registered_table import register_table
 
 if TYPE_CHECKING:
     from icestats import Table
-    from icestats.plan.pruning.plan import Plan
+    from icestats.snapshot.pruning.plan import Plan
 
 
 ONE_DAY = "event_time >= '2026-08-{0:02d}T00:00:00' and event_time < '2026-08-{1:02d}T00:00:00'"

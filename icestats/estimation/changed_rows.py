@@ -22,10 +22,10 @@ from icestats.answers.text import counted
 from icestats.estimation.row_level_deletes import find_named_files, is_partitioned
 from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.value_order import Floats, Mask
-from icestats.plan.evaluation.partition_groups import build_partition_keys
-from icestats.plan.pruning.delete_index import PATH_FIELD_ID
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
+from icestats.snapshot.evaluation.partition_groups import build_partition_keys
+from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.table_statistics import PartitionKey
 

@@ -12,11 +12,11 @@ from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError, check_names
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
+from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.storage import local_path
-from icestats.plan.filters.filter_sql import build_sql, quote_column
-from icestats.plan.filters.value_sets import Leaf
 from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
-from icestats.snapshot.plan_reader import read_plan
+from icestats.snapshot.filter_sql import build_sql, quote_column
+from icestats.snapshot.pruning.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:

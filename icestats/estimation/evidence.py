@@ -48,18 +48,10 @@ from icestats.estimation.row_level_deletes import (
     read_file_deletes,
     sum_column,
 )
+from icestats.iceberg.filters.value_sets import Leaf, build_item
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Longs, Mask
-from icestats.plan.evaluation.column_metrics import build_metrics
-from icestats.plan.evaluation.partition_groups import (
-    SpecGroups,
-    build_partition_keys,
-    group_manifests,
-    group_values,
-    key_entries,
-)
-from icestats.plan.filters.value_sets import Leaf, build_item
 from icestats.read.manifests.manifests import find_repeated_files
 from icestats.read.puffin.committed_partitions import (
     CommittedPartitions,
@@ -82,6 +74,14 @@ from icestats.read.puffin.statistics_files import (
     read_kll,
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
+from icestats.snapshot.evaluation.column_metrics import build_metrics
+from icestats.snapshot.evaluation.partition_groups import (
+    SpecGroups,
+    build_partition_keys,
+    group_manifests,
+    group_values,
+    key_entries,
+)
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import PartitionEntry

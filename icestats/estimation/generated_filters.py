@@ -9,10 +9,10 @@ import numpy as np
 
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
+from icestats.iceberg.filters.filter_text import write_column
+from icestats.iceberg.filters.predicates import display_value
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.plan.filters.filter_text import write_column
-from icestats.plan.filters.predicates import display_value
 from icestats.stats.kll_items import item_value
 
 Random = np.random.Generator

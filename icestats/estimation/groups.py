@@ -17,8 +17,8 @@ from icestats.estimation.formulas.joint_sources import JointColumns, holds
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.joins import find_leaf
 from icestats.estimation.sources import ask_sources
+from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.metadata import Field
-from icestats.plan.filters.value_sets import Leaf
 from icestats.scan.actual_rows import count_groups
 from icestats.stats.joint_statistics import list_trees
 

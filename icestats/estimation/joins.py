@@ -17,10 +17,10 @@ from icestats.estimation.formulas.sampled_rows import read_sampled
 from icestats.estimation.formulas.sketch_sources import estimate_ndv
 from icestats.estimation.formulas.source_estimates import SourceEstimate, build_counted
 from icestats.estimation.sources import ask_sources
+from icestats.iceberg.filters.row_filter import carry_over
+from icestats.iceberg.filters.value_sets import NUMBERS, All, Leaf
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.plan.filters.row_filter import carry_over
-from icestats.plan.filters.value_sets import NUMBERS, All, Leaf
 from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
 

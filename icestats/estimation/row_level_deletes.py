@@ -19,8 +19,8 @@ from icestats.estimation.formulas.grouped_sources import DeleteShares
 from icestats.estimation.formulas.selectivity import as_floats
 from icestats.iceberg.metadata import PartitionSpec
 from icestats.iceberg.value_order import Floats
-from icestats.plan.pruning.delete_index import PATH_FIELD_ID
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
+from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 ReadNdv = Callable[[int], float | None]

@@ -46,9 +46,9 @@ from icestats.estimation.formulas.sketch_sources import (
     estimate_ndv,
 )
 from icestats.estimation.formulas.source_estimates import SourceEstimate, keep_within, time_estimates
+from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.value_order import Longs, Mask
-from icestats.plan.filters.value_sets import Leaf
 
 _Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"

@@ -139,7 +139,7 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
     Keys
         Unknown where the value is null, NaN, or not of the type.
     """
-    known: Mask = ~to_numpy(pc.is_null(bounds))
+    known: Mask = bounds.is_valid().to_numpy(zero_copy_only=False)
     kind = parse_type(type_text)
     if kind.name in _BYTES:
         return Keys(bounds, known)

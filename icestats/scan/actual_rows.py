@@ -18,11 +18,11 @@ from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.confined_io import UNREAD_SCHEMA
+from icestats.iceberg.filters.predicates import find_predicates
+from icestats.iceberg.filters.row_filter import RowFilter
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
-from icestats.plan.filters.predicates import find_predicates
-from icestats.plan.filters.row_filter import RowFilter
 from icestats.scan.position_deletes import read_position_deletes
 from icestats.scan.scan_job import gather
 from icestats.scan.scan_plan import open_scan

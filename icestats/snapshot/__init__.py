@@ -1,5 +1,5 @@
-"""One snapshot as it is read: each part once, for tables, plans, layouts and SQL.
+"""One snapshot: what is read of it, what a filter leaves of it and why, and how well it is clustered.
 
-An opened table comes in; what has been asked of its metadata goes out and is kept. Nothing is read before somebody
-asks for it.
+An opened table and bound filters come in; its parts, plans, layouts and answers of SQL go out. Nothing is read before
+somebody asks for it, and then once.
 """

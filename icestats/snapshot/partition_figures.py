@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from icestats.answers.schemas import PARTITION_MAPS
 from icestats.iceberg.metadata import PartitionSpec, Schema
-from icestats.plan.evaluation.partition_groups import key_entries
 from icestats.read.partitions.partition_statistics import PartitionStatistics
 from icestats.read.puffin.committed_partitions import CommittedPartitions
+from icestats.snapshot.evaluation.partition_groups import key_entries
 from icestats.stats.table_statistics import PartitionKey
 
 

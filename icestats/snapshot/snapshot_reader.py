@@ -19,7 +19,6 @@ from icestats.errors import CallError, FilterError, IcestatsError, MetadataError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot
 from icestats.iceberg.partition_columns import PartitionColumn
-from icestats.plan.evaluation.partition_groups import build_partition_keys
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import (
@@ -50,6 +49,7 @@ from icestats.read.puffin.statistics_files import (
 )
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
+from icestats.snapshot.evaluation.partition_groups import build_partition_keys
 from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
 from icestats.snapshot.planned_files import PlannedFiles
 from icestats.stats.column_accumulator import can_distribute
@@ -61,7 +61,7 @@ from icestats.stats.table_statistics import PartitionKey
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 _LOG = logging.getLogger("icestats")
 Partial = Literal["refuse", "include", "leave out"]
@@ -404,7 +404,7 @@ class SnapshotReader:
         self, field: Field, row_filter: RowFilter, partial: Partial
     ) -> tuple[CommittedPartitions, Sequence[PartitionEntry], int]:
         """Return the index of a column, the partitions in it that are asked for, and how many are selected in part."""
-        from icestats.plan.evaluation.partition_projection import describe_partition_fields, select_partitions
+        from icestats.snapshot.evaluation.partition_projection import describe_partition_fields, select_partitions
 
         committed = read_partition_index(self.source.storage, self.blobs, field)
         specs = self.source.metadata.specs

@@ -15,7 +15,6 @@ from icestats.answers.text import counted, render_bytes
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
-from icestats.plan.evaluation.partition_groups import widen_key
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import manifests_to_read, read_files
@@ -314,7 +313,7 @@ class Refresh:
             except PuffinFormatError as error:
                 self.left[name] = str(error)
                 continue
-            found[name] = {widen_key(key, types): column for key, column in columns.items()}
+            found[name] = {key.widen(types): column for key, column in columns.items()}
         return found
 
     def _scan_in_full(self, names: Sequence[str], sizes: Sizes, *, by_partition: bool) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError
-from icestats.iceberg.types import decode_value
+from icestats.iceberg.types import WIDTHS, decode_value, encode_value
 from icestats.iceberg.value_order import find_extreme
 from icestats.stats.frequent_items import MOST_PAYLOAD_BYTES, find_size_limit, merge_frequent_items
 from icestats.stats.joint_statistics import JointStatistics
@@ -44,6 +44,18 @@ class PartitionKey:
     spec_id: int
     values: tuple[tuple[int, bytes | None], ...]
     """The id and value of each partition field of the spec: single-value bytes (spec, Appendix D), None for null."""
+
+    def widen(self, types: Mapping[int, str]) -> PartitionKey:
+        """Return the key with values as wide as partition fields have them today, whose types are given by id."""
+
+        def widen(field_id: int, value: bytes | None) -> bytes | None:
+            type_text = types.get(field_id, "")
+            _, *narrower = WIDTHS.get(type_text, (0,))
+            if value is None or len(value) not in narrower:
+                return value
+            return encode_value(type_text, decode_value(type_text, value))
+
+        return replace(self, values=tuple((field_id, widen(field_id, value)) for field_id, value in self.values))
 
 
 @dataclass(frozen=True, slots=True)

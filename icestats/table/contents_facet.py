@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyspark.sql import SparkSession
 
-    from icestats.plan.filters.row_filter import FilterSchema, RowFilter
-    from icestats.plan.layout.layout import Layout
-    from icestats.plan.layout.what_if import ManifestRewrite
-    from icestats.plan.pruning.plan import Plan, PlanOutlook
+    from icestats.iceberg.filters.row_filter import FilterSchema, RowFilter
+    from icestats.snapshot.layout.layout import Layout
+    from icestats.snapshot.layout.what_if import ManifestRewrite
+    from icestats.snapshot.pruning.plan import Plan, PlanOutlook
 
 
 class Contents:
@@ -42,7 +42,7 @@ class Contents:
 
     @cached_property
     def _filter_schema(self) -> FilterSchema:
-        from icestats.plan.filters.row_filter import read_filter_schema
+        from icestats.iceberg.filters.row_filter import read_filter_schema
 
         return read_filter_schema(self._source, self.schema.schema_id)
 
@@ -65,7 +65,7 @@ class Contents:
         >>> str(icestats.load("demo.flights").bind("not month > 6").condition)
         'month <= 6'
         """
-        from icestats.plan.filters.row_filter import bind_row_filter
+        from icestats.iceberg.filters.row_filter import bind_row_filter
 
         return bind_row_filter(row_filter, self._filter_schema)
 
@@ -217,7 +217,7 @@ class Contents:
         files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
         if row_filter is None or self.snapshot is None:
             return files
-        from icestats.snapshot.plan_reader import read_plan
+        from icestats.snapshot.pruning.plan_reader import read_plan
 
         kept = read_plan(self._reader, self.bind(row_filter)).kept_file_paths()
         return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
@@ -248,7 +248,7 @@ class Contents:
         MetadataError
             A data file is missing, or its footer is damaged.
         """
-        from icestats.plan.pruning.row_groups import read_row_groups
+        from icestats.snapshot.pruning.row_groups import read_row_groups
 
         if not isinstance(files, pa.Table) or "file_path" not in files.column_names:
             raise CallError(f"files is {files!r:.80}: expected rows of `files()`")
@@ -355,7 +355,7 @@ class Contents:
         >>> all(step.kept + step.skipped == step.total for step in plan.steps)
         True
         """
-        from icestats.snapshot.plan_reader import read_plan
+        from icestats.snapshot.pruning.plan_reader import read_plan
 
         bound = self.bind(row_filter)
         check_names("manifest_paths", manifest_paths, or_none=True)
@@ -400,7 +400,7 @@ class Contents:
         >>> len(table.plan("carrier = 'UA' and month = 7").kept_file_paths()) <= most
         True
         """
-        from icestats.snapshot.plan_reader import read_outlook
+        from icestats.snapshot.pruning.plan_reader import read_outlook
 
         bound = self.bind(row_filter)
         check_names("manifest_paths", manifest_paths, or_none=True)
@@ -439,7 +439,7 @@ class Contents:
         >>> layout.spread.record_count
         336776
         """
-        from icestats.snapshot.plan_reader import read_layout
+        from icestats.snapshot.layout.layout_reader import read_layout
 
         check_names("columns", columns, or_none=True)
         return read_layout(self._reader, self.bind, columns)
@@ -488,7 +488,7 @@ class Contents:
         Data files stay as they are, and so do all answers. The prediction is from metadata alone: Spark samples where
         one manifest ends, so that manifests may hold a little more or less.
         """
-        from icestats.snapshot.plan_reader import rewrite_manifests
+        from icestats.snapshot.layout.layout_reader import rewrite_manifests
 
         check_filters("workload", workload)
         check_flags(dry_run=dry_run)

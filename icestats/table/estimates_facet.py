@@ -91,7 +91,7 @@ class Estimating(Contents):
         58665
         """
         from icestats.estimation.formulas.source_estimates import build_counted
-        from icestats.snapshot.counted_rows import count_matching
+        from icestats.snapshot.pruning.counted_rows import count_matching
 
         question = self._ask(row_filter, columns, deletes)
         found = self._estimate(question, sources, double_filtering, engines, spark)
@@ -176,7 +176,7 @@ class Estimating(Contents):
         """
         from icestats.estimation.estimates import Workload
         from icestats.estimation.generated_filters import generate_filters
-        from icestats.snapshot.counted_rows import count_each_matching
+        from icestats.snapshot.pruning.counted_rows import count_each_matching
 
         n = check_whole("n", n, 1, 100_000)
         seed = check_whole("seed", seed, 0)

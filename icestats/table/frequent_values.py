@@ -17,7 +17,7 @@ from icestats.stats.frequent_items import describe_values, to_text
 from icestats.stats.joint_statistics import JointItem
 
 if TYPE_CHECKING:
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 _PAIRS_SHOWN = 10
 

@@ -17,17 +17,17 @@ from pyiceberg.schema import Schema as IcebergSchema
 from icestats.commit.partition_statistics_file import write_stored_table
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import FilterError, MetadataError, UnsupportedError
+from icestats.iceberg.filters.row_filter import FilterSchema, bind_row_filter
 from icestats.iceberg.metadata import read_metadata
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.types import to_arrow_type
-from icestats.plan.evaluation.evaluator import evaluate
-from icestats.plan.filters.row_filter import FilterSchema, bind_row_filter
-from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.avro.avro_file import parse_schema, read_header
 from icestats.read.manifests.manifests import read_files, read_rollups
 from icestats.read.partitions.partition_statistics import partition_file_schema, read_partition_statistics
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 from icestats.read.rollups.stored_table import stored_field
+from icestats.snapshot.evaluation.evaluator import evaluate
+from icestats.snapshot.pruning.row_groups import read_row_groups
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_layout import ITEM_TYPES
 from icestats.stats.theta import ThetaSketch

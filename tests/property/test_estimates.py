@@ -27,8 +27,8 @@ from pyiceberg.types import (
 )
 
 import icestats
-from icestats.plan.filters.filter_sql import build_sql
 from icestats.scan.actual_rows import count_rows, count_rows_of_many
+from icestats.snapshot.filter_sql import build_sql
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

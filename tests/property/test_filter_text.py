@@ -14,9 +14,9 @@ from pyiceberg import types as t
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
-from icestats.plan.filters.filter_parser import parse_row_filter
-from icestats.plan.filters.filter_text import write_column, write_value
-from icestats.plan.filters.row_filter import build_condition
+from icestats.iceberg.filters.filter_parser import parse_row_filter
+from icestats.iceberg.filters.filter_text import write_column, write_value
+from icestats.iceberg.filters.row_filter import build_condition
 
 TEXTS = st.text() | st.text(st.sampled_from("'\"\\%x41 \t\n.()abnot"), max_size=12)
 ZONED = st.datetimes(timezones=st.just(dt.UTC))

@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icestats.iceberg.metadata import Field, PartitionField, Schema
-from icestats.plan.evaluation.column_metrics import table_metrics, value_metrics
-from icestats.plan.layout.clustering import Depth, build_field_layouts, build_spread, find_late_data
-from icestats.plan.layout.file_set import FileSet, build_ranks
+from icestats.snapshot.evaluation.column_metrics import table_metrics, value_metrics
+from icestats.snapshot.layout.clustering import Depth, build_field_layouts, build_spread, find_late_data
+from icestats.snapshot.layout.file_set import FileSet, build_ranks
 
 File = tuple[int, float | None, tuple[int, int] | None, int, int]
 """Manifest, partition value, bounds of the column, rows, sequence number."""

@@ -19,14 +19,14 @@ from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.types import NestedField
 
 from icestats.errors import CallError
+from icestats.iceberg.filters.row_filter import FilterSchema, bind_row_filter
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import encode_value
-from icestats.plan.evaluation.column_metrics import table_metrics
-from icestats.plan.filters.row_filter import FilterSchema, bind_row_filter
-from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.partition_change import change_partitions, project_to
-from icestats.plan.layout.partition_terms import parse_partition_fields
-from icestats.plan.layout.what_if import compare, regroup_files
+from icestats.snapshot.evaluation.column_metrics import table_metrics
+from icestats.snapshot.layout.file_set import FileSet
+from icestats.snapshot.layout.partition_change import change_partitions, project_to
+from icestats.snapshot.layout.partition_terms import parse_partition_fields
+from icestats.snapshot.layout.what_if import compare, regroup_files
 from tests.planned_tables import build_table
 
 File = tuple[int, int, int | None, int, int]

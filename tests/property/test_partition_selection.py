@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 
 import icestats
 from icestats.iceberg.types import encode_value
-from icestats.plan.evaluation.partition_projection import PartitionSelection, select_partitions
+from icestats.snapshot.evaluation.partition_projection import PartitionSelection, select_partitions
 from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
 
 ARROW = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import icestats
-from icestats.plan.filters.filter_sql import build_sql
+from icestats.snapshot.filter_sql import build_sql
 from icestats.spark.optimizer import count_with_spark
 
 pytestmark = pytest.mark.spark

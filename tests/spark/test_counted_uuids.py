@@ -8,8 +8,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, UUIDType
 
 import icestats
-from icestats.plan.filters.filter_sql import build_sql
-from icestats.plan.filters.value_sets import BOTTOM, TOP, Interval, Leaf, ValueSet, above, below
+from icestats.iceberg.filters.value_sets import BOTTOM, TOP, Interval, Leaf, ValueSet, above, below
+from icestats.snapshot.filter_sql import build_sql
 from icestats.spark.optimizer import count_with_spark
 
 pytestmark = pytest.mark.spark

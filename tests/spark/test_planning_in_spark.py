@@ -8,7 +8,7 @@ import pytest
 
 import icestats
 from icestats.errors import UnsupportedError
-from icestats.plan.layout.maintenance import Maintenance
+from icestats.snapshot.layout.maintenance import Maintenance
 from tests.spark_versions import SPARK
 
 pytestmark = pytest.mark.spark

@@ -17,9 +17,9 @@ from pyiceberg.types import DecimalType
 
 import icestats
 from icestats.estimation.formulas.frequent_sources import hash_items
+from icestats.iceberg.filters.value_sets import build_item
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
-from icestats.plan.filters.value_sets import build_item
 from icestats.read.puffin.puffin import read_blob
 from icestats.read.puffin.statistics_files import find_joint
 from icestats.stats.column_accumulator import ColumnAccumulator

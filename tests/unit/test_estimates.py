@@ -56,9 +56,9 @@ from icestats.iceberg.metadata import PartitionField as SpecField
 from icestats.iceberg.metadata import PartitionSpec as TableSpec
 from icestats.iceberg.storage import local_path
 from icestats.iceberg.value_order import literal_keys
-from icestats.plan.evaluation.column_metrics import value_metrics
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.snapshot.evaluation.column_metrics import value_metrics
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import TableStatistics

@@ -12,8 +12,8 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
 from icestats.errors import FilterError
-from icestats.plan.filters.filter_parser import parse_row_filter
-from icestats.plan.filters.row_filter import FilterSchema, bind_row_filter, build_condition
+from icestats.iceberg.filters.filter_parser import parse_row_filter
+from icestats.iceberg.filters.row_filter import FilterSchema, bind_row_filter, build_condition
 
 TYPES = {
     "whole": t.LongType(),

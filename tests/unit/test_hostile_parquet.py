@@ -15,8 +15,8 @@ import pytest
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import encode_value
-from icestats.plan.pruning.row_groups import read_row_groups
 from icestats.read.rollups.stored_table import MAX_ROWS, damage_in, open_parquet, read_parquet
+from icestats.snapshot.pruning.row_groups import read_row_groups
 
 TYPES = {
     "int": (pa.int32(), [3, 1, None]),

@@ -14,8 +14,8 @@ import icestats
 from icestats.answers.arrays import join_paths
 from icestats.answers.text import render_bytes
 from icestats.iceberg.storage import local_path
-from icestats.plan.layout.clustering import build_depth
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
+from icestats.snapshot.layout.clustering import build_depth
 from icestats.snapshot.planned_files import PlannedFiles
 from tests.written_deletes import list_data_files
 

@@ -24,9 +24,9 @@ import icestats
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.metadata import PartitionField as Term
 from icestats.iceberg.metadata import Schema as Columns
-from icestats.plan.evaluation.column_metrics import table_metrics
-from icestats.plan.layout.partition_terms import order_fields, parse_partition_fields, write_term
-from icestats.plan.layout.row_points import NULL, ColumnPoints, draw_points
+from icestats.snapshot.evaluation.column_metrics import table_metrics
+from icestats.snapshot.layout.partition_terms import order_fields, parse_partition_fields, write_term
+from icestats.snapshot.layout.row_points import NULL, ColumnPoints, draw_points
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),

@@ -24,8 +24,8 @@ from icestats.answers.schemas import (
 )
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
-from icestats.plan.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics, read_files
+from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_plan_has_the_same_steps_whatever_was_read_before(
     catalog_properties, small_table, monkeypatch, tmp_path, cache, committed
 ):
     """Only what the table itself offers decides: committed statistics of manifests, where many bytes are left."""
-    monkeypatch.setattr("icestats.snapshot.plan_reader.LEAST_BYTES_SPARED", 0)
+    monkeypatch.setattr("icestats.snapshot.pruning.plan_reader.LEAST_BYTES_SPARED", 0)
     monkeypatch.setenv("ICESTATS_CACHE", "off" if cache == "off" else str(tmp_path / cache))
 
     def load():

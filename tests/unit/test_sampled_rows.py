@@ -19,8 +19,8 @@ from icestats.estimation.formulas.joint_sources import JointColumns, estimate_pa
 from icestats.estimation.formulas.sampled_rows import shrink
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows
 from icestats.estimation.formulas.source_estimates import q_error
+from icestats.iceberg.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_points, build_prefix
 from icestats.iceberg.types import encode_value
-from icestats.plan.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_points, build_prefix
 from icestats.stats.frequent_items import FrequentItem, FrequentValues
 from icestats.stats.joint_statistics import JointItem, JointStatistics
 from icestats.stats.kll import KllSketch

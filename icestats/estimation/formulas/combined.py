@@ -24,9 +24,9 @@ from icestats.estimation.formulas.sampled_rows import SampledLeaf, correct_all
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, estimate_uniform
 from icestats.estimation.formulas.sketch_sources import PartitionSketches, SketchedPartitions
 from icestats.estimation.formulas.source_estimates import SourceEstimate
+from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.value_order import Floats, Longs, Mask
-from icestats.plan.evaluation.partition_projection import judge_leaf
-from icestats.plan.filters.value_sets import Leaf
+from icestats.snapshot.evaluation.partition_projection import judge_leaf
 
 _HALVINGS = 45
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in, find_interval
+from icestats.iceberg.filters.value_sets import ValueSet
 from icestats.iceberg.types import decode_value, encode_value, parse_type
-from icestats.plan.filters.value_sets import ValueSet
 from icestats.stats.frequent_items import is_counted_by_word, to_key
 from icestats.stats.hashing import Hashes, hash_keys
 from icestats.stats.theta import ThetaSketch

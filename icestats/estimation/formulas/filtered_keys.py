@@ -13,7 +13,7 @@ import numpy as np
 from icestats.estimation.formulas.common_keys import KeyCounts
 from icestats.estimation.formulas.joint_sources import JointColumns, holds
 from icestats.estimation.formulas.sampled_rows import shrink
-from icestats.plan.filters.value_sets import Leaf
+from icestats.iceberg.filters.value_sets import Leaf
 
 _MOST_NOISE = 0.25
 """A relative variance beyond which sampled pairs tell nothing."""

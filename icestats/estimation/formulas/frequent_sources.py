@@ -13,8 +13,7 @@ import numpy as np
 
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, build_unknown
 from icestats.estimation.formulas.sketch_sources import Distribution, SketchedRows, share_between
-from icestats.iceberg.types import decode_value
-from icestats.plan.filters.value_sets import (
+from icestats.iceberg.filters.value_sets import (
     Cut,
     Interval,
     Leaf,
@@ -27,6 +26,7 @@ from icestats.plan.filters.value_sets import (
     encode_item,
     is_discrete,
 )
+from icestats.iceberg.types import decode_value
 from icestats.stats.frequent_items import CAPACITY, VALUE_LENGTH, FrequentItem, FrequentValues, hash_stored
 from icestats.stats.hashing import Hashes
 from icestats.stats.kll import KllSketch

@@ -22,12 +22,12 @@ from icestats.estimation.formulas.selectivity import (
     estimate_uniform,
 )
 from icestats.estimation.formulas.source_estimates import DELETES, SourceEstimate, keep_within
+from icestats.iceberg.filters.row_filter import RowFilter
+from icestats.iceberg.filters.value_sets import Leaf, Tree, build_tree, list_leaves
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.value_order import Floats, Longs, Mask
-from icestats.plan.evaluation.partition_groups import SpecGroups
-from icestats.plan.evaluation.partition_projection import LeafPartitions, judge_leaf, keep_groups
-from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.filters.value_sets import Leaf, Tree, build_tree, list_leaves
+from icestats.snapshot.evaluation.partition_groups import SpecGroups
+from icestats.snapshot.evaluation.partition_projection import LeafPartitions, judge_leaf, keep_groups
 
 _HARD_BOUND = "certain: what the bounds and null counts of {unit} leave possible, Fréchet's inequalities for AND and OR"
 

@@ -15,9 +15,9 @@ from icestats.estimation.formulas.common_keys import count_key
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval, hash_items
 from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
 from icestats.estimation.formulas.sketch_sources import SketchedRows
+from icestats.iceberg.filters.value_sets import Leaf, ValueSet, build_item
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Floats
-from icestats.plan.filters.value_sets import Leaf, ValueSet, build_item
 from icestats.stats.joint_statistics import JointItem, JointStatistics, hash_pairs, list_trees
 
 _HALVINGS = 60

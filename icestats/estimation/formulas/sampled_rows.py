@@ -12,8 +12,8 @@ import numpy as np
 
 from icestats.estimation.formulas.frequent_sources import FrequentColumn
 from icestats.estimation.formulas.joint_sources import holds
+from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.value_order import Mask
-from icestats.plan.filters.value_sets import Leaf
 from icestats.stats.joint_statistics import list_trees
 
 _NOISE = 4.0

@@ -16,12 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
-from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import parse_type
-from icestats.iceberg.value_order import Floats, Keys, Longs, Mask, to_floats
-from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics, cell_metrics
-from icestats.plan.evaluation.evaluator import count_met, covers, meets_any
-from icestats.plan.filters.value_sets import (
+from icestats.iceberg.filters.value_sets import (
     NUMBERS,
     All,
     Interval,
@@ -32,6 +27,11 @@ from icestats.plan.filters.value_sets import (
     close,
     is_discrete,
 )
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import parse_type
+from icestats.iceberg.value_order import Floats, Keys, Longs, Mask, to_floats
+from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics, cell_metrics
+from icestats.snapshot.evaluation.evaluator import count_met, covers, meets_any
 from icestats.stats.rollup_cells import known_values
 
 _WITHOUT_WIDTH = frozenset({"string", "uuid", "fixed", "binary"})

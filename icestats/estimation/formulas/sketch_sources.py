@@ -27,9 +27,7 @@ from icestats.estimation.formulas.selectivity import (
     estimate_uniform,
 )
 from icestats.estimation.formulas.source_estimates import SourceEstimate
-from icestats.iceberg.value_order import Floats, Longs
-from icestats.plan.evaluation.evaluator import count_met
-from icestats.plan.filters.value_sets import (
+from icestats.iceberg.filters.value_sets import (
     BOTTOM,
     TOP,
     Cut,
@@ -42,6 +40,8 @@ from icestats.plan.filters.value_sets import (
     close,
     is_discrete,
 )
+from icestats.iceberg.value_order import Floats, Longs
+from icestats.snapshot.evaluation.evaluator import count_met
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch
 

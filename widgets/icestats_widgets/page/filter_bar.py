@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.text import counted, printable, render_bytes, render_count
 from icestats.estimation.estimates import Estimates
-from icestats.plan.pruning.plan import Plan
+from icestats.snapshot.pruning.plan import Plan
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, drop_chip, effective_filter, find_chips
 from icestats_widgets.reading.filters.date_literals import find_date_hint
 from icestats_widgets.reading.filters.filter_check import check_filter

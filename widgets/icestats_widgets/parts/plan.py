@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from icestats.answers.arrays import join_paths
 from icestats.answers.text import counted, render_bytes, render_count
-from icestats.plan.pruning.funnel import PlanStep, StepResult
-from icestats.plan.pruning.plan import Plan
+from icestats.snapshot.pruning.funnel import PlanStep, StepResult
+from icestats.snapshot.pruning.plan import Plan
 from icestats_widgets.drawing.bounds_figure import build_bounds_figure
 from icestats_widgets.page.blocks import (
     Block,

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.iceberg.metadata import Schema, TableMetadata
-from icestats.plan.pruning.funnel import PlanStep
-from icestats.plan.pruning.plan import Plan
+from icestats.snapshot.pruning.funnel import PlanStep
+from icestats.snapshot.pruning.plan import Plan
 from icestats_widgets.page.cells import Cell, bytes_cell, count_cell, text_cell
 from icestats_widgets.page.grid import BuiltRows, Row
 from icestats_widgets.reading.partition_names import PartitionNames

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
 from icestats.errors import CallError, CatalogError, TableNotFoundError
-from icestats.plan.layout.what_if import Count
-from icestats.plan.pruning.funnel import PlanStep
-from icestats.plan.pruning.plan import Plan
+from icestats.snapshot.layout.what_if import Count
+from icestats.snapshot.pruning.funnel import PlanStep
+from icestats.snapshot.pruning.plan import Plan
 from icestats.table.table import Table, load
 
 BY_PARTITION = "partition"

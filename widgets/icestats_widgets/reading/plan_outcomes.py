@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import join_paths
+from icestats.iceberg.filters.predicates import Predicate, find_predicates
 from icestats.iceberg.types import decode_value, encode_value
 from icestats.iceberg.value_order import rank_values
-from icestats.plan.evaluation.column_metrics import ColumnMetrics
-from icestats.plan.evaluation.explanations import explain
-from icestats.plan.filters.predicates import Predicate, find_predicates
-from icestats.plan.pruning.funnel import judge_row_groups
-from icestats.plan.pruning.plan import Plan
+from icestats.snapshot.evaluation.column_metrics import ColumnMetrics
+from icestats.snapshot.evaluation.explanations import explain
+from icestats.snapshot.pruning.funnel import judge_row_groups
+from icestats.snapshot.pruning.plan import Plan
 from icestats.table.table import Table
 
 Numbers = npt.NDArray[np.int64]

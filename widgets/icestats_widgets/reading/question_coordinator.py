@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from icestats.estimation.sources import SOURCES
-from icestats.plan.pruning.plan import PlanOutlook
+from icestats.snapshot.pruning.plan import PlanOutlook
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, effective_filter

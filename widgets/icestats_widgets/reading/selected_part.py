@@ -15,8 +15,8 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.schemas import COLUMN_MAPS, PARTITION_MAPS
 from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import rank_values
-from icestats.plan.evaluation.partition_groups import group_values
-from icestats.plan.evaluation.partition_projection import judge_partitions
+from icestats.snapshot.evaluation.partition_groups import group_values
+from icestats.snapshot.evaluation.partition_projection import judge_partitions
 from icestats.table.table import Table
 from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.part_columns import build_part_columns

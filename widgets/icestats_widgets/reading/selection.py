@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.text import counted
+from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
-from icestats.plan.filters.filter_text import write_column, write_value
 
 _EPOCH = dt.datetime(1970, 1, 1)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from icestats.answers.text import counted
-from icestats.plan.filters.filter_text import write_column, write_value
+from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats_widgets.reading.filters.filter_check import check_filter
 from icestats_widgets.reading.filters.filter_words import join_filters
 from icestats_widgets.reading.selection import Selection

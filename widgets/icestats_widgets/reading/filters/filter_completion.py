@@ -7,9 +7,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from icestats.errors import IcestatsError
+from icestats.iceberg.filters.filter_text import write_column
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.plan.filters.filter_text import write_column
 from icestats_widgets.reading.filters.filter_values import Item, find_starts, find_values
 from icestats_widgets.reading.filters.filter_words import Mistake, Place, Token, read_place, read_tokens, split_name
 from icestats_widgets.state import ExplorerState

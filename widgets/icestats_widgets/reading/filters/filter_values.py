@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.text import counted, render_rows
+from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import decode_value, parse_type
-from icestats.plan.filters.filter_text import write_column, write_value
 from icestats.stats.frequent_items import VALUE_LENGTH
 from icestats.stats.kll_items import item_type_of, item_value, to_item
 from icestats_widgets.reading.selection import FieldRange, Selection

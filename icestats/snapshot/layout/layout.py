@@ -12,21 +12,21 @@ from icestats.answers.findings import Finding
 from icestats.answers.schemas import LAYOUT
 from icestats.errors import CallError, check_filters, check_whole
 from icestats.iceberg.metadata import PartitionSpec, Schema
-from icestats.plan.layout.clustering import FieldLayout, LateData, Spread
-from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.maintenance import NEXT, Maintenance
-from icestats.plan.layout.partition_change import change_partitions, project_to
-from icestats.plan.layout.partition_terms import order_fields, parse_partition_fields, write_term
-from icestats.plan.layout.what_if import WhatIf, compare, regroup_files, sort_files
+from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread
+from icestats.snapshot.layout.file_set import FileSet
+from icestats.snapshot.layout.maintenance import NEXT, Maintenance
+from icestats.snapshot.layout.partition_change import change_partitions, project_to
+from icestats.snapshot.layout.partition_terms import order_fields, parse_partition_fields, write_term
+from icestats.snapshot.layout.what_if import WhatIf, compare, regroup_files, sort_files
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.text import counted, printable_lines
-from icestats.plan.layout.clustering import Depth
+from icestats.snapshot.layout.clustering import Depth
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icestats.errors import UnsupportedError
-from icestats.plan.filters.filter_sql import build_sql
-from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.filters.value_sets import build_tree
+from icestats.iceberg.filters.row_filter import RowFilter
+from icestats.iceberg.filters.value_sets import build_tree
 from icestats.scan.actual_rows import count_rows, count_rows_of_many
+from icestats.snapshot.filter_sql import build_sql
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from pyiceberg.types import NestedField
 from icestats.answers.arrays import to_numpy
 from icestats.answers.text import counted
 from icestats.errors import CallError
+from icestats.iceberg.filters.row_filter import RowFilter
 from icestats.iceberg.metadata import PartitionField, Schema, split_transform
 from icestats.iceberg.partition_columns import partition_field_type
 from icestats.iceberg.types import UNITS_A_DAY, decode_value, parse_type
 from icestats.iceberg.value_order import Keys, Longs
-from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
-from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.layout.file_set import FileSet, build_ranks
-from icestats.plan.layout.row_points import (
+from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
+from icestats.snapshot.layout.file_set import FileSet, build_ranks
+from icestats.snapshot.layout.row_points import (
     KNOWN,
     NULL,
     UNKNOWN,

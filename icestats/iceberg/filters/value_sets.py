@@ -15,8 +15,8 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
+from icestats.iceberg.filters.predicates import Condition, Constant, Predicate
 from icestats.iceberg.types import encode_unscaled, encode_value, parse_type, to_integer
-from icestats.plan.filters.predicates import Condition, Constant, Predicate
 
 Cut = tuple[Any, ...]
 """A place between values: `(0, value, 0)` just below a value, `(0, value, 1)` just above it; tuples in that order."""
@@ -295,7 +295,7 @@ def build_tree(condition: Condition) -> Tree:
 
     Examples
     --------
-    >>> from icestats.plan.filters.predicates import Junction
+    >>> from icestats.iceberg.filters.predicates import Junction
     >>> parts = (Predicate(">=", 1, "x", "long", (2,)), Predicate("<", 1, "x", "long", (5,)))
     >>> build_tree(Junction("and", parts)).values.intervals
     (Interval(low=(0, 2, 0), high=(0, 5, 0)),)

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
 from icestats.iceberg.partition_columns import VOID, find_partition_columns, partition_field_type
-from icestats.iceberg.types import WIDTHS, decode_value, encode_value
+from icestats.iceberg.types import encode_value
 from icestats.iceberg.value_order import Longs
-from icestats.plan.evaluation.column_metrics import (
+from icestats.snapshot.evaluation.column_metrics import (
     ColumnMetrics,
     single_value_metrics,
     summary_metrics,
@@ -183,20 +183,7 @@ def key_entries(
     types = {
         field.field_id: type_text for field, type_text in fields if type_text is not None and field.transform != VOID
     }
-    return {widen_key(one.key, types): one for one in entries}
-
-
-def widen_key(key: PartitionKey, types: Mapping[int, str]) -> PartitionKey:
-    """Return a partition's key with values as wide as partition fields have them today, whose types are given by id."""
-
-    def widen(field_id: int, value: bytes | None) -> bytes | None:
-        type_text = types.get(field_id, "")
-        _, *narrower = WIDTHS.get(type_text, (0,))
-        if value is None or len(value) not in narrower:
-            return value
-        return encode_value(type_text, decode_value(type_text, value))
-
-    return PartitionKey(key.spec_id, tuple((field_id, widen(field_id, value)) for field_id, value in key.values))
+    return {one.key.widen(types): one for one in entries}
 
 
 def _encode(values: pa.DictionaryArray, type_text: str) -> list[bytes | None]:

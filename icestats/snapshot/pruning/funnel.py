@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, take_rows, to_numpy
 from icestats.answers.schemas import PLANNING_STATISTICS
+from icestats.iceberg.filters.predicates import Constant
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.value_order import Longs
-from icestats.plan.evaluation.column_metrics import cell_metrics, table_metrics
-from icestats.plan.evaluation.evaluator import Evaluation, evaluate
-from icestats.plan.evaluation.partition_groups import SpecGroups, group_manifests, group_values
-from icestats.plan.filters.predicates import Constant
 from icestats.read.manifests.manifests import RollUps
+from icestats.snapshot.evaluation.column_metrics import cell_metrics, table_metrics
+from icestats.snapshot.evaluation.evaluator import Evaluation, evaluate
+from icestats.snapshot.evaluation.partition_groups import SpecGroups, group_manifests, group_values
 
 if TYPE_CHECKING:
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 Unit = Literal["manifest", "file", "row group", "row"]
 
@@ -238,7 +238,7 @@ def judge_bounds(row_filter: RowFilter, files: pa.Table, rows: Longs, columns: S
     metrics = table_metrics(taken, columns)
     evaluation = evaluate(row_filter.condition, metrics, len(rows))
     # A file without records holds no row that matches.
-    left = rows[evaluation.kept & (to_numpy(taken["record_count"]) > 0)]
+    left = rows[evaluation.kept & (taken["record_count"].to_numpy() > 0)]
     step = _file_step(BOUNDS, files, len(rows), left, started, 5 * len(metrics) * len(rows))
     return StepResult(step, left, (Judgement(BOUNDS, rows, -1, evaluation),))
 

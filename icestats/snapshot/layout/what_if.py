@@ -21,15 +21,15 @@ from icestats.answers.schemas import MANIFEST_REWRITE, WHAT_IF
 from icestats.answers.text import printable_lines
 from icestats.errors import CallError
 from icestats.iceberg.value_order import Keys, Longs, Mask
-from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
-from icestats.plan.evaluation.evaluator import evaluate
-from icestats.plan.layout.clustering import FieldLayout
-from icestats.plan.layout.file_set import FileSet
-from icestats.plan.layout.maintenance import NEXT
-from icestats.plan.pruning.funnel import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
+from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
+from icestats.snapshot.evaluation.evaluator import evaluate
+from icestats.snapshot.layout.clustering import FieldLayout
+from icestats.snapshot.layout.file_set import FileSet
+from icestats.snapshot.layout.maintenance import NEXT
+from icestats.snapshot.pruning.funnel import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 
 if TYPE_CHECKING:
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 _POINTS = 8
 """The rows of a file are taken to lie at this many places, evenly from its lower to its upper bound."""

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icestats.iceberg.metadata import PartitionField, split_transform
-from icestats.iceberg.value_order import Floats, Longs, Mask
-from icestats.plan.evaluation.evaluator import may_match, must_match
-from icestats.plan.evaluation.partition_groups import SpecGroups
-from icestats.plan.filters.value_sets import (
+from icestats.iceberg.filters.value_sets import (
     BOTTOM,
     NUMBERS,
     TOP,
@@ -34,17 +30,21 @@ from icestats.plan.filters.value_sets import (
     close,
     is_discrete,
 )
+from icestats.iceberg.metadata import PartitionField, split_transform
+from icestats.iceberg.value_order import Floats, Longs, Mask
+from icestats.snapshot.evaluation.evaluator import may_match, must_match
+from icestats.snapshot.evaluation.partition_groups import SpecGroups
 from icestats.stats.kll_items import item_value
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
 
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 from typing import TYPE_CHECKING
 
+from icestats.iceberg.filters.predicates import Condition, Constant, Predicate
 from icestats.iceberg.metadata import PartitionSpec, Schema
-from icestats.plan.evaluation.partition_groups import group_keys
-from icestats.plan.filters.predicates import Condition, Constant, Predicate
+from icestats.snapshot.evaluation.partition_groups import group_keys
 from icestats.stats.partition_sketches import PartitionEntry
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from icestats.answers.arrays import to_numpy
 from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import Longs
-from icestats.plan.evaluation.column_metrics import ColumnMetrics
-from icestats.plan.layout.file_set import FileSet, build_ranks
 from icestats.read.manifests.manifest_pool import default_threads
+from icestats.snapshot.evaluation.column_metrics import ColumnMetrics
+from icestats.snapshot.layout.file_set import FileSet, build_ranks
 
 
 @dataclass(frozen=True, slots=True)

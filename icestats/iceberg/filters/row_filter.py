@@ -19,9 +19,8 @@ from icestats.answers.text import one_line
 from icestats.errors import FilterError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs, leave_out_defaults, leave_out_unknown
-from icestats.iceberg.metadata import read_document
-from icestats.plan.filters.filter_parser import parse_row_filter
-from icestats.plan.filters.predicates import (
+from icestats.iceberg.filters.filter_parser import parse_row_filter
+from icestats.iceberg.filters.predicates import (
     Condition,
     Constant,
     Junction,
@@ -30,6 +29,7 @@ from icestats.plan.filters.predicates import (
     find_predicates,
     join,
 )
+from icestats.iceberg.metadata import read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
 _UNTOLD = frozenset({"!=", "not in"})

@@ -17,7 +17,7 @@ from icestats.answers.schemas import row_group_metrics_schema
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
-from icestats.iceberg.types import WIDTHS, parse_type
+from icestats.iceberg.types import WIDTHS, PrimitiveType, parse_type
 from icestats.read.parquet.parquet_footer import (
     ColumnChunk,
     ParquetColumn,
@@ -109,14 +109,14 @@ def _statistics(chunk: ColumnChunk, stored: ParquetColumn, column: Field) -> dic
     }
     # One bound alone is no range of values.
     if chunk.lower is not None and chunk.upper is not None:
-        found[f"lower_bound_{column.field_id}"] = _encode(chunk.lower, stored, column.type)
-        found[f"upper_bound_{column.field_id}"] = _encode(chunk.upper, stored, column.type)
+        kind = parse_type(column.type)
+        found[f"lower_bound_{column.field_id}"] = _encode(chunk.lower, stored, kind)
+        found[f"upper_bound_{column.field_id}"] = _encode(chunk.upper, stored, kind)
     return found
 
 
-def _encode(bound: bytes, stored: ParquetColumn, type_text: str) -> bytes | None:
+def _encode(bound: bytes, stored: ParquetColumn, kind: PrimitiveType) -> bytes | None:
     """Return a bound as single-value bytes; None where the file has it in a type that the column no longer has."""
-    kind = parse_type(type_text)
     if stored.kind != _KINDS.get(kind.name) and (stored.kind, kind.name) != ("float", "double"):
         return None
     if kind.name in ("float", "double"):
@@ -127,7 +127,7 @@ def _encode(bound: bytes, stored: ParquetColumn, type_text: str) -> bytes | None
         return bound if len(bound) == (kind.length or WIDTHS[kind.name][0]) else None
     if kind.name == "binary":
         return bound
-    return _encode_number(bound, stored, type_text)
+    return _encode_number(bound, stored, kind)
 
 
 def _encode_float(bound: bytes, stored: ParquetColumn, name: str) -> bytes | None:
@@ -139,9 +139,8 @@ def _encode_float(bound: bytes, stored: ParquetColumn, name: str) -> bytes | Non
     return None if math.isnan(value) else struct.pack(codes[name], value)
 
 
-def _encode_number(bound: bytes, stored: ParquetColumn, type_text: str) -> bytes | None:
+def _encode_number(bound: bytes, stored: ParquetColumn, kind: PrimitiveType) -> bytes | None:
     """Return whole numbers, unscaled ones, days and microseconds."""
-    kind = parse_type(type_text)
     width = stored.width
     if not bound or (width is not None and len(bound) != width):
         return None

@@ -9,8 +9,8 @@ from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding, order_findings
 from icestats.answers.text import counted, quote_name, render_bytes
 from icestats.iceberg.metadata import parse_count
-from icestats.plan.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
-from icestats.plan.layout.file_set import FileSet
+from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
+from icestats.snapshot.layout.file_set import FileSet
 
 NEXT = ";\n"
 """Between two statements."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
-from icestats.plan.evaluation.evaluator import MOST_LITERALS, Evaluation, Why
-from icestats.plan.filters.predicates import Condition, Constant, Predicate, display_bytes, display_value
+from icestats.iceberg.filters.predicates import Condition, Constant, Predicate, display_bytes, display_value
+from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
+from icestats.snapshot.evaluation.evaluator import MOST_LITERALS, Evaluation, Why
 
 _REASONS = {
     Why.BELOW: "all values are below",

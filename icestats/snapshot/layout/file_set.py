@@ -13,8 +13,8 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetadata
 from icestats.iceberg.partition_columns import partition_field_type
 from icestats.iceberg.value_order import Longs
-from icestats.plan.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
-from icestats.plan.evaluation.partition_groups import find_partition_places
+from icestats.snapshot.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
+from icestats.snapshot.evaluation.partition_groups import find_partition_places
 
 _NARROW = 4
 """Integers are counted instead of sorted where they span this many times as many values as there are of them."""

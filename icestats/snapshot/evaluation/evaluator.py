@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
+from icestats.iceberg.filters.predicates import Condition, Constant, Predicate, find_predicates
+from icestats.iceberg.filters.value_sets import BOTTOM, NUMBERS, TOP, Cut, Interval, ValueSet, build_set, build_values
 from icestats.iceberg.value_order import Key, Keys, Longs, Mask, literal_keys
-from icestats.plan.evaluation.column_metrics import MISSING, ColumnMetrics
-from icestats.plan.filters.predicates import Condition, Constant, Predicate, find_predicates
-from icestats.plan.filters.value_sets import BOTTOM, NUMBERS, TOP, Cut, Interval, ValueSet, build_set, build_values
+from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
 
 
 def may_match(values: ValueSet, metrics: ColumnMetrics) -> Mask:

@@ -17,11 +17,11 @@ from icestats.answers.schemas import PLAN_MANIFESTS, PLAN_ROW_GROUPS, PLAN_STEPS
 from icestats.answers.text import printable_lines, render_bytes, render_count
 from icestats.errors import CallError, check_choice, check_whole
 from icestats.iceberg.value_order import Longs, Mask
-from icestats.plan.evaluation.explanations import Explanation, explain, join_explanations
-from icestats.plan.pruning.funnel import ROW_GROUPS, Funnel, PlanStep
+from icestats.snapshot.evaluation.explanations import Explanation, explain, join_explanations
+from icestats.snapshot.pruning.funnel import ROW_GROUPS, Funnel, PlanStep
 
 if TYPE_CHECKING:
-    from icestats.plan.filters.row_filter import RowFilter
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 _WIDTH = 24
 _HEAD = ("step", "of", "kept", "skipped", "share kept", "size kept", "records kept", "ms")

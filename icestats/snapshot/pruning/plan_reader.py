@@ -1,28 +1,22 @@
-"""Plans and layouts of a snapshot: what is read for them, which is as little as possible."""
+"""The plan of a scan: what is read for each step of the funnel, which is as little as possible."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import join_paths, take_rows
-from icestats.iceberg.catalog import reopen_source
+from icestats.iceberg.filters.row_filter import RowFilter
 from icestats.iceberg.metadata import Field
-from icestats.plan.filters.row_filter import RowFilter
-from icestats.plan.layout.clustering import build_field_layouts, build_spread, find_late_data
-from icestats.plan.layout.file_set import FileSet, build_file_set, choose_columns
-from icestats.plan.layout.layout import Layout
-from icestats.plan.layout.maintenance import Maintenance, build_findings
-from icestats.plan.layout.what_if import ManifestRewrite, build_outcomes, compare, regroup_files
-from icestats.plan.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
-from icestats.plan.pruning.funnel import (
+from icestats.read.manifests.manifests import RollUps, find_repeated_files, manifests_to_read, read_file_metrics
+from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
+from icestats.snapshot.pruning.funnel import (
     ROWS,
     Funnel,
     PlanStep,
@@ -33,14 +27,9 @@ from icestats.plan.pruning.funnel import (
     judge_tuples,
     select_live_data,
 )
-from icestats.plan.pruning.plan import Plan, PlanOutlook
-from icestats.plan.pruning.row_groups import read_row_groups
-from icestats.read.manifests.manifests import RollUps, find_repeated_files, manifests_to_read, read_file_metrics
+from icestats.snapshot.pruning.plan import Plan, PlanOutlook
+from icestats.snapshot.pruning.row_groups import read_row_groups
 from icestats.snapshot.snapshot_reader import SnapshotReader
-
-if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
-    from pyspark.sql import SparkSession
 
 LEAST_BYTES_SPARED = 64 << 20
 """Committed statistics of manifests are read only where so many bytes of manifests are left."""
@@ -130,7 +119,7 @@ def _count_rows(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, i
     total = funnel.steps[-1].kept_rows or 0
     if is_asked:
         # PyIceberg's scans are slow to import: only counting needs them.
-        from icestats.snapshot.counted_rows import count_matching
+        from icestats.snapshot.pruning.counted_rows import count_matching
 
         kept: int | None = count_matching(reader, row_filter, None)[0]
         note = "counted in the data, row-level deletes applied"
@@ -145,103 +134,9 @@ def _count_rows(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, i
     return PlanStep(ROWS, "row", total, kept, None, kept, (time.perf_counter() - started) * 1000.0, note=note)
 
 
-def _read_files(
-    reader: SnapshotReader, manifests: pa.Table, field_ids: Sequence[int], *, with_paths: bool = True
-) -> pa.Table:
-    metadata, storage = reader.source.metadata, reader.source.storage
-    return read_file_metrics(manifests_to_read(manifests), metadata, storage, field_ids, with_paths=with_paths)
-
-
 def _read_deletes(reader: SnapshotReader, row_filter: RowFilter) -> pa.Table:
     """Read the live delete files of those manifests whose partition summaries the filter does not rule out."""
     manifests = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
     found = judge_summaries(row_filter, manifests, reader.source.metadata, reader.schema)
     left = manifests.take(pa.array(found.kept))
-    return _read_files(reader, left, [PATH_FIELD_ID])
-
-
-def read_layout(
-    reader: SnapshotReader, bind: Callable[[str | BooleanExpression], RowFilter], columns: Sequence[str] | None
-) -> Layout:
-    """Measure the layout of a snapshot; the columns are those of `Table.layout`, `bind` gives its bound filters."""
-    metadata, schema = reader.source.metadata, reader.schema
-    chosen = [field.field_id for field in choose_columns(metadata, schema, columns)]
-    files = _read_file_set(reader, chosen)
-    maintenance = _build_maintenance(reader)
-    fields = build_field_layouts(files, schema)
-    spread = build_spread(files, maintenance.file_size_bytes)
-    late = find_late_data(files)
-    deletes = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "deletes"))
-    counts = pc.sum(pc.add(deletes["added_files_count"], deletes["existing_files_count"])).as_py() or 0
-
-    def read(workload: Sequence[str | BooleanExpression], more: Sequence[int]) -> tuple[list[RowFilter], FileSet]:
-        filters = [bind(one) for one in workload]
-        wanted = dict.fromkeys([*more, *(field_id for found in filters for field_id in found.field_ids)])
-        primitive = [column.field_id for column in schema.select(wanted)]
-        known = set(primitive) <= set(files.column_metrics)
-        return filters, files if known else _read_file_set(reader, primitive)
-
-    return Layout(
-        table=reader.source.name,
-        snapshot_id=None if reader.snapshot is None else reader.snapshot.snapshot_id,
-        fields=fields,
-        spread=spread,
-        late=late,
-        findings=build_findings(files, fields, spread, late, counts, maintenance),
-        _files=files,
-        _schema=schema,
-        _spec=metadata.specs[metadata.default_spec_id],
-        _maintenance=maintenance,
-        _read=read,
-    )
-
-
-def rewrite_manifests(
-    reader: SnapshotReader,
-    filters: Sequence[RowFilter],
-    *,
-    sort_by: str | None,
-    manifest_size_bytes: int | None,
-    dry_run: bool,
-    spark: SparkSession | None,
-) -> ManifestRewrite:
-    """Preview a rewrite of manifests, or run it; the parameters are those of `Table.rewrite_manifests`."""
-    maintenance = _build_maintenance(reader)
-    wanted = list(dict.fromkeys(field_id for found in filters for field_id in found.field_ids))
-    before = _read_file_set(reader, wanted)
-    predicted = regroup_files(before, manifest_size_bytes or maintenance.manifest_size_bytes, sort_by)
-    statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
-    count = len(before.partition_fields)
-    fields = [build_field_layouts(found, reader.schema)[:count] for found in (before, predicted)]
-    counts: tuple[int | None, int | None] = (None, None)
-    after = None
-    if not dry_run:
-        from icestats.spark.table_writes import run_rewrite_manifests
-
-        counts = run_rewrite_manifests(reader.source, statements, spark)
-        source = reopen_source(reader.source)
-        now = SnapshotReader(source, source.metadata.find_snapshot(), source.metadata.schema)
-        files = _read_file_set(now, wanted)
-        after = compare(filters, files, files), build_field_layouts(files, now.schema)[:count]
-    return ManifestRewrite(
-        table=reader.source.name,
-        statements=statements,
-        is_done=not dry_run,
-        rewritten_manifest_count=counts[0],
-        added_manifest_count=counts[1],
-        outcomes=build_outcomes(compare(filters, before, predicted), list(zip(*fields, strict=True)), after),
-    )
-
-
-def _read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
-    """Read all live data files of a snapshot, with the statistics of some columns."""
-    manifests = select_live_data(reader.manifest_files)
-    files = _read_files(reader, manifests, field_ids, with_paths=False)
-    return build_file_set(files, manifests, reader.source.metadata, reader.schema)
-
-
-def _build_maintenance(reader: SnapshotReader) -> Maintenance:
-    """Build what statements about the table are made of; a bare metadata.json gets names to fill in."""
-    source = reader.source
-    identifier = ".".join(source.identifier) if source.identifier else "<namespace>.<table>"
-    return Maintenance(source.catalog_name or "<catalog>", identifier, source.metadata.properties)
+    return read_file_metrics(manifests_to_read(left), reader.source.metadata, reader.source.storage, [PATH_FIELD_ID])

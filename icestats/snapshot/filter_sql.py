@@ -6,8 +6,8 @@ import math
 from typing import Any, Literal
 
 from icestats.answers.text import quote_name
+from icestats.iceberg.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.iceberg.types import decode_json, encode_value, parse_type
-from icestats.plan.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.stats.kll_items import item_value
 
 Dialect = Literal["spark", "duckdb"]
@@ -34,7 +34,7 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
 
     Examples
     --------
-    >>> from icestats.plan.filters.value_sets import TOP, ValueSet, above
+    >>> from icestats.iceberg.filters.value_sets import TOP, ValueSet, above
     >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
     >>> build_sql(leaf, "spark")
     '`price` > 3.0D'

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from icestats.iceberg.value_order import Floats, Keys, Longs
-from icestats.plan.evaluation.column_metrics import ColumnMetrics
-from icestats.plan.layout.file_set import build_ranks
+from icestats.snapshot.evaluation.column_metrics import ColumnMetrics
+from icestats.snapshot.layout.file_set import build_ranks
 
 KNOWN, NULL, UNKNOWN = 0, 1, 2
 """What is known of a value."""

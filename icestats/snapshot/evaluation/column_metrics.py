@@ -120,7 +120,7 @@ def table_metrics(table: pa.Table, columns: Sequence[Field]) -> dict[int, Column
     rows = to_numpy(table["record_count" if "record_count" in table.column_names else "row_count"], null=MISSING)
     return {
         field.field_id: build_metrics(
-            field, rows, {name: table[f"{name}_{field.field_id}"] for name in (*_COUNTS, *_BOUNDS)}
+            field, rows, {name: combine_chunks(table[f"{name}_{field.field_id}"]) for name in (*_COUNTS, *_BOUNDS)}
         )
         for field in columns
     }
@@ -150,7 +150,7 @@ def cell_metrics(cells: pa.Table, field: Field, file_counts: Longs, row_counts: 
     return replace(metrics, valueless=metrics.valueless | empty)
 
 
-def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, Any]) -> ColumnMetrics:
+def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, pa.Array]) -> ColumnMetrics:
     """Build the metrics of a column from its counts and its bounds as single values; null is unknown.
 
     Notes
@@ -159,13 +159,13 @@ def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, Any]) ->
     null too. Where values are not counted, nothing is known of them.
     """
     # A negative count is none: old writers left such behind.
-    values, nulls, nans = (np.maximum(to_numpy(arrays[name], null=MISSING), MISSING) for name in _COUNTS)
+    counts = [arrays[name].fill_null(MISSING).to_numpy(zero_copy_only=False) for name in _COUNTS]
+    values, nulls, nans = (np.maximum(found, MISSING) for found in counts)
     if not field.top_level and not field.repeated:
         uncounted = np.where(values == MISSING, 0, np.maximum(row_counts - values, 0))
         nulls = np.where((nulls == MISSING) | (values == MISSING), MISSING, nulls + uncounted)
         values = np.where(values == MISSING, MISSING, values + uncounted)
-    lower, upper = (combine_chunks(arrays[name]) for name in _BOUNDS)
-    return _build(field.type, (values, nulls, nans), lower, upper)
+    return _build(field.type, (values, nulls, nans), *(arrays[name] for name in _BOUNDS))
 
 
 def _build(type_text: str, counts: tuple[Longs, Longs, Longs], lower: pa.Array, upper: pa.Array) -> ColumnMetrics:
