@@ -133,7 +133,8 @@ def read_proposal_fields(storage: FileReader, manifest_list: str) -> pa.Table:
         One row a manifest: `manifest_path`, then `total_record_count` (rows), `total_file_size_in_bytes`, and the maps
         field id -> bytes, values or single-value bytes; null where the list does not have a field.
     """
-    schema, records = read_records(storage.read(manifest_list), manifest_list)
+    schema, found = read_records(storage.read(manifest_list), manifest_list)
+    records = list(found)
     present = {(field["name"], field.get("field-id")) for field in schema["fields"]}
     path_name = next(field["name"] for field in schema["fields"] if field.get("field-id") == 500)
     columns = {"manifest_path": pa.array([record[path_name] for record in records], pa.string())}

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import traceback
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +21,13 @@ from pyiceberg.manifest import write_manifest_list
 import icestats
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
+from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.storage import Storage, check_local, local_path
+from icestats.read.avro import avro_records
+from icestats.read.avro.avro_file import MAX_SCHEMA_SIZE
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.manifests import group_store
+from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.row_store import RowStore
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from icestats.scan.actual_rows import explained_reading
@@ -458,7 +463,49 @@ def test_avro_decimals_of_any_length_are_refused(kind):
 def test_avro_files_of_a_million_records_are_refused():
     file = container(record("r", "null"), bytes(MAX_RECORDS + 1), MAX_RECORDS + 1)
     with pytest.raises(MetadataError, match="more than 1,000,000 records"):
-        read_records(file, "x.avro")
+        for _ in read_records(file, "x.avro")[1]:
+            pass
+
+
+def test_avro_records_longer_than_their_limit_are_refused(monkeypatch):
+    """A byte of a list of booleans is a Python object; a file of a few kilobytes may hold millions of them."""
+    monkeypatch.setattr(avro_records, "MAX_RECORD_SIZE", 4096)
+    schema = record("r", {"type": "array", "items": "boolean"})
+
+    def body(size: int) -> bytes:
+        return long(size) + bytes(size) + b"\0"
+
+    sizes = [4000, 3, 4000, 2000]
+    file = container(schema, b"".join(map(body, sizes)), len(sizes))
+    assert [len(row["a"]) for row in read_records(file, "x.avro")[1]] == sizes
+    long_one = container(schema, body(12_000), 1)
+    with pytest.raises(MetadataError, match="a record cannot be read: it has more than 4,096 bytes"):
+        next(read_records(long_one, "x.avro")[1])
+
+
+def test_avro_schemas_longer_than_their_limit_are_refused():
+    schema = {**record("r", "long"), "doc": "x" * MAX_SCHEMA_SIZE}
+    with pytest.raises(MetadataError, match=r"avro\.schema has 4,194,389 bytes, expected at most 4,194,304"):
+        read_records(container(schema, b"", 0), "x.avro")
+
+
+def test_a_manifest_list_does_not_become_python_objects_as_a_whole(tmp_path: Path):
+    """They take a hundred times as many bytes as the file."""
+    names = ("manifest_path", 500, "string"), ("manifest_length", 501, "long"), ("partition_spec_id", 502, "int")
+    fields = [{"name": name, "field-id": field_id, "type": kind} for name, field_id, kind in names]
+    paths = [f"{i:08}" for i in range(50_000)]
+    body = b"".join(long(8) + path.encode() + long(i) + long(0) for i, path in enumerate(paths))
+    file = tmp_path / "list.avro"
+    file.write_bytes(container({"type": "record", "name": "r", "fields": fields}, body, len(paths)))
+    snapshot = Snapshot(1, None, 1, 0, str(file), (), None, {})
+    tracemalloc.start()
+    try:
+        found = read_manifest_list(Storage(), snapshot)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found["manifest_path"].to_pylist() == paths
+    assert peak < 16 << 20
 
 
 IMPOSSIBLE = {

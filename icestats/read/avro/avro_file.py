@@ -22,6 +22,8 @@ MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 MAX_BLOCK_SIZE = 512 << 20
 """What one block may inflate to, in bytes."""
+MAX_SCHEMA_SIZE = 4 << 20
+"""Most bytes of a header's schema: as Python's objects they may take forty times as many."""
 BATCH_SIZE = 1 << 20
 """Blocks are handed on together until they have this many inflated bytes."""
 
@@ -98,6 +100,9 @@ def read_header(data: bytes, path: str) -> AvroHeader:
 
 def parse_schema(header: AvroHeader) -> Any:
     """Return the writer's schema as JSON."""
+    if len(header.schema_text) > MAX_SCHEMA_SIZE:
+        size = len(header.schema_text)
+        raise MetadataError(f"avro.schema has {size:,} bytes, expected at most {MAX_SCHEMA_SIZE:,}", header.path)
     try:
         return json.loads(header.schema_text)
     except (ValueError, RecursionError) as error:

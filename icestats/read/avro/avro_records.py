@@ -22,14 +22,16 @@ from icestats.read.avro.avro_file import (
 
 MAX_RECORDS = 1_000_000
 """Most records of a file that is read."""
+MAX_RECORD_SIZE = 4 << 20
+"""Most bytes of a record: as Python's objects it may take a hundred times as many."""
 _MAX_FREE = 100
 _MAX_DECIMAL_SIZE = 16
 """To turn longer bytes into a decimal takes the square of their number."""
 _OF_BYTES = (0, False)
 
 
-def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """Read a container file of records.
+def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[Mapping[str, Any]]]:
+    """Read a container file of records, one after the other.
 
     Parameters
     ----------
@@ -42,14 +44,15 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
     -------
     schema : mapping
         The writer's schema, as JSON.
-    records : list of mapping
-        The values by field name.
+    records : iterator of mapping
+        The values by field name. It raises what is wrong with a record when it comes to it.
 
     Raises
     ------
     MetadataError
-        The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS`, lists whose items take
-        no bytes, records of many such values or decimals of any length, or inflates beyond the limits of `avro_file`.
+        The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS` or one of more than
+        `MAX_RECORD_SIZE`, lists whose items take no bytes, records of many such values or decimals of any length, or
+        inflates beyond the limits of `avro_file`.
     """
     import fastavro
 
@@ -62,19 +65,31 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], list[Mappin
         _count_free(schema, {})
     except Exception as error:
         raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
-    records: list[Mapping[str, Any]] = []
+    return document, _decode(data, header, schema)
+
+
+def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[Mapping[str, Any]]:
+    import fastavro
+
+    total = 0
     for offset, count, block in _read_blocks(data, header):
-        stream = io.BytesIO(block)
-        if len(records) + count > MAX_RECORDS:
-            raise MetadataError(f"it has more than {MAX_RECORDS:,} records", path, offset)
+        total += count
+        if total > MAX_RECORDS:
+            raise MetadataError(f"it has more than {MAX_RECORDS:,} records", header.path, offset)
         if count > len(block):
-            raise MetadataError(f"a block has {count:,} records, but only {len(block):,} bytes", path, offset)
-        try:
-            records.extend(fastavro.schemaless_reader(stream, schema) for _ in range(count))  # type: ignore[misc]
-        except Exception as error:
-            # fastavro raises whatever the damaged byte leads to: ValueError, IndexError, EOFError, MemoryError, ...
-            raise MetadataError(f"a record cannot be read: {_line(error)}", path, offset) from error
-    return document, records
+            raise MetadataError(f"a block has {count:,} records, but only {len(block):,} bytes", header.path, offset)
+        begin, window = 0, io.BytesIO(block[: 2 * MAX_RECORD_SIZE])
+        for _ in range(count):
+            if window.tell() > MAX_RECORD_SIZE:
+                begin += window.tell()
+                window = io.BytesIO(block[begin : begin + 2 * MAX_RECORD_SIZE])
+            try:
+                yield fastavro.schemaless_reader(window, schema)  # type: ignore[misc]
+            except Exception as error:
+                # fastavro raises whatever the damaged byte leads to: ValueError, IndexError, EOFError, MemoryError, ...
+                is_cut = begin + 2 * MAX_RECORD_SIZE < len(block) and not window.read(1)
+                what = f"it has more than {MAX_RECORD_SIZE:,} bytes" if is_cut else _line(error)
+                raise MetadataError(f"a record cannot be read: {what}", header.path, offset) from error
 
 
 def _is_record(document: Any) -> bool:

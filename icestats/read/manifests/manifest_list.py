@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ _FIELD_IDS = {
 }
 _REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
 _CONTENTS = ("data", "deletes")
+_AT_ONCE = 4096
 
 
 def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
@@ -72,8 +74,13 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
 
 def _read_rows(data: bytes, path: str) -> pa.Table:
     schema, records = read_records(data, path)
+    parts = [MANIFEST_FILES.empty_table()]
     try:
-        manifests = pa.Table.from_pydict(_build_columns(schema, records), MANIFEST_FILES)
+        names = _find_names(schema)
+        # As Python's objects a manifest takes a hundred times as many bytes as in the file.
+        while some := list(islice(records, _AT_ONCE)):
+            parts.append(pa.Table.from_pydict(_build_columns(names, some), MANIFEST_FILES))
+        manifests = pa.concat_tables(parts).combine_chunks()
     except (ValueError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error
     for name in _REQUIRED:
@@ -82,11 +89,15 @@ def _read_rows(data: bytes, path: str) -> pa.Table:
     return manifests
 
 
-def _build_columns(schema: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _find_names(schema: Mapping[str, Any]) -> dict[int | None, str]:
     names = {field.get("field-id"): field["name"] for field in schema["fields"]}
     for name in _REQUIRED:
         if _FIELD_IDS[name] not in names:
             raise ValueError(f"it has no field {name} (id {_FIELD_IDS[name]})")
+    return names
+
+
+def _build_columns(names: Mapping[int | None, str], records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [record.get(names.get(field_id, "")) for record in records] for name, field_id in _FIELD_IDS.items()
     }

@@ -255,7 +255,8 @@ def _spread(by_id: dict[int | None, pa.Array], name: str, columns: Sequence[Fiel
 
 
 def _read_avro(data: bytes, path: str) -> pa.Table:
-    schema, records = read_records(data, path)
+    schema, found = read_records(data, path)
+    records = list(found)
     fields, arrays = [], []
     maps = {_own_id(name): _map_field(name).type for name in _MAPS}
     for field in schema["fields"]:
