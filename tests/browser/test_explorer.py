@@ -33,6 +33,7 @@ def test_nothing_is_cut_off_at_the_side_or_lies_over_something_else(
         opened.settle()
         assert opened.root.evaluate("(root) => root.scrollWidth <= root.clientWidth + 1"), tab
         assert opened.root.evaluate(_COLLISIONS) == [], tab
+        assert opened.root.evaluate(_LOST_SPACES) == [], tab
         if (size, theme, tab) == (SIZES[0], "Dark", TABS[0]):
             opened.photograph("explorer-dark")
         found = Axe().run(opened.page, context=".icestats-explorer").response["violations"]
@@ -53,6 +54,15 @@ _COLLISIONS = """(root) => {
   }
   return found;
 }"""
+
+
+_LOST_SPACES = """(root) => [...root.querySelectorAll('.icestats-cut')].filter((cut) => {
+  const text = cut.firstChild, end = document.createRange();
+  if (!cut.nextElementSibling || !text?.data?.endsWith(' ') || cut.scrollWidth > cut.clientWidth) return false;
+  end.setStart(text, text.length - 1);
+  end.setEnd(text, text.length);
+  return end.getBoundingClientRect().width === 0;
+}).map((cut) => cut.parentElement.textContent)"""
 
 
 def change_theme(opened: ExplorerPage, theme: str) -> None:

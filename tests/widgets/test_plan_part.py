@@ -12,7 +12,7 @@ import pytest
 import icestats
 from icestats.answers.arrays import join_paths
 from icestats_widgets.parts.plan import PlanPart
-from icestats_widgets.reading.plan_outcomes import plan_of_manifests, plan_of_partitions
+from icestats_widgets.reading.plan_outcomes import SkippedRows, plan_of_manifests, plan_of_partitions
 from icestats_widgets.reading.selection import Selection
 from tests.widgets.asked import Asked, find_blocks
 
@@ -84,6 +84,13 @@ def test_outcomes_are_those_of_the_plan(planned: Planned, row_filter: str) -> No
     plan, partitions = planned.state.table.plan(row_filter), planned.state.table.partitions()
     manifests, files = plan.manifests().to_pylist(), plan.files("all").to_pylist()
     assert plan_of_manifests(plan) == {row["manifest_path"]: None if row["kept"] else row["step"] for row in manifests}
+    skipped, every = SkippedRows(plan), planned.state.table.files().to_pylist()
+    steps = {row["file_path"]: None if row["kept"] else row["step"] for row in files}
+    of_manifest = plan_of_manifests(plan)
+    for row in every:
+        expected = of_manifest[row["manifest_path"]] or steps[row["file_path"]]
+        assert skipped.of_file(row["manifest_path"], row["file_path"]) == expected
+    assert SkippedRows(None).of_file(every[0]["manifest_path"], every[0]["file_path"]) is None
     by_partition: dict[str, list[Any]] = {}
     for row in files:
         by_partition.setdefault(str(row["partition"]), []).append(row)

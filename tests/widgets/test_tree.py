@@ -54,6 +54,37 @@ def test_the_tree_reaches_from_the_snapshot_to_row_groups(hostile_table: icestat
     assert [row["depth"] for row in rows(explorer)] == [0]
 
 
+def test_what_the_filter_skips_is_grey_and_says_at_which_step(hostile_table: icestats.Table) -> None:
+    """In the tree and in the list of all files, as the plan has it; without a filter nothing is."""
+    explorer = Explorer(hostile_table)
+    assert explorer.wait()
+
+    def grey() -> dict[str, str]:
+        cells = [row["cells"][0] for row in rows(explorer)]
+        return {cell["t"]: cell["h"].rsplit("\n", 1)[-1] for cell in cells if cell.get("k") == "skipped"}
+
+    assert grey() == {}
+    explorer.state.row_filter = "at >= '2025-09-03' and price < 20"
+    assert explorer.wait()
+    plan = explorer.state.plan
+    of_manifest = {row["manifest_path"]: row["step"] for row in plan.manifests().to_pylist() if not row["kept"]}
+    assert {f"skipped: {step}" for step in of_manifest.values()} == set(grey().values())
+    assert {path.rsplit("/", 1)[-1] for path in of_manifest} == set(grey())
+    for row in [row for row in rows(explorer) if row["depth"] == 1]:
+        tree(explorer).toggle(row["key"])
+    assert explorer.wait()
+    kept = {row["file_path"].rsplit("/", 1)[-1] for row in plan.files("kept").to_pylist()}
+    every = {path.rsplit("/", 1)[-1] for path in hostile_table.files()["file_path"].to_pylist()}
+    assert {name for name in grey() if name in every} == every - kept
+    assert "What the filter skips is grey." in tree(explorer).caption()
+    explorer.state.tree_mode = "files"
+    assert explorer.wait()
+    assert set(grey()) == every - kept
+    explorer.state.row_filter = ""
+    assert explorer.wait()
+    assert grey() == {}
+
+
 def test_files_are_listed_with_the_selected_column(hostile_table: icestats.Table) -> None:
     """The list of all files has each of them once, with nulls and bounds of the column, sorted as asked."""
     explorer = Explorer(hostile_table, column="price")

@@ -52,11 +52,13 @@ export function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard 
  */
 export function GridRow({ row, isPending, number, top, height, columns, isTree, isSelected, isActive, isCard, cut }) {
   const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : ""}`;
+  // On a card a label without a value says nothing.
+  const isShown = (/** @type {SeenColumn} */ { place }) => !isCard || !row || Boolean(row.cells[place]?.t || row.cells[place]?.svg);
   return html`<div role="row" class=${name} data-row=${number} tabindex=${isActive ? 0 : -1} aria-rowindex=${number + 2}
     aria-selected=${row ? String(isSelected) : undefined} aria-level=${isTree && row ? (row.depth ?? 0) + 1 : undefined}
     aria-expanded=${isTree && row?.open !== undefined ? String(row.open) : undefined}
     style=${{ height: `${height}px`, transform: `translateY(${top}px)` }}>
-    ${columns.map(({ column, place }, at) => html`<${GridCell} key=${column.name} column=${column}
+    ${columns.filter(isShown).map(({ column, place }, at) => html`<${GridCell} key=${column.name} column=${column}
       cell=${row ? (row.cells[place] ?? {}) : { t: "…" }}
       isFirst=${at === 0} isActive=${isActive} isCard=${isCard && at > 0} isCut=${cut === column.name}
       tree=${isTree && at === 0 && row ? { depth: row.depth ?? 0, open: row.open } : null} />`)}

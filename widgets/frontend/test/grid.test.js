@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 
+import { html, render } from "htm/preact";
+
+import { GridRow } from "../src/grid_cell.js";
 import { makeGrid, makeRow, makeTraits } from "./sample.js";
 import { during, showPage } from "./view.js";
 
@@ -142,4 +145,16 @@ test("a grid that shows all its rows leaves the wheel to the page", async () => 
   assert.equal(page.find(`${GRID} .icestats-scroll`).style.overflowY, "auto");
   await page.set("part_tree", tree({ number: 2, row_count: 3 }));
   assert.equal(page.find(`${GRID} .icestats-scroll`).style.overflowY, "hidden");
+});
+
+test("a card has no label for a cell without a value", async () => {
+  const box = document.createElement("div");
+  const names = ["file", "nulls", "lower"];
+  const columns = names.map((name, place) => ({ place, column: { name, title: name } }));
+  const row = { key: "f0", cells: [{ t: "a.parquet" }, { t: "" }, { t: "0.25" }] };
+  for (const [isCard, expected] of [[true, ["lower"]], [false, []]]) {
+    await during(() => render(html`<${GridRow} row=${row} number=${0} top=${0} height=${26} columns=${columns} isCard=${isCard} cut="" />`, box));
+    assert.deepEqual([...box.querySelectorAll(".icestats-card-label")].map((label) => label.textContent), expected);
+    assert.equal(box.querySelectorAll(".icestats-td").length, isCard ? 2 : 3);
+  }
 });

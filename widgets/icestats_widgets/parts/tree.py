@@ -23,7 +23,7 @@ class TreePart(Part):
     name = "outline"
     title = "Manifests and files"
     tab = "layout"
-    follows = ("outline", "column", "selection", "tree_mode", "overview", "table")
+    follows = ("outline", "column", "selection", "plan", "tree_mode", "overview", "table")
 
     def build(self) -> None:
         """Make the grid."""
@@ -56,12 +56,16 @@ class TreePart(Part):
             return ""
         if state.tree_mode == "files":
             so_far = " so far" if state.reading[1] and self.is_loading else ""
-            return f"{counted(len(outline.root.order), 'live file')}{so_far}.\nClick a file to show its columns."
+            count = counted(len(outline.root.order), "live file")
+            return f"{count}{so_far}.\n{self._colours()}Click a file to show its columns."
         manifests = outline.root.open.get(0)
         if manifests is None:
             return ""
-        count = f"{len(manifests.order):,} of {counted(manifests.row_count, 'manifest')}"
-        return f"{count}.\nClick a manifest to select it, open it for its files, a file for its columns."
+        count = f"{len(manifests.order):,} of {counted(manifests.row_count, 'manifest')}.\n{self._colours()}"
+        return f"{count}Click a manifest to select it, open it for its files, a file for its columns."
+
+    def _colours(self) -> str:
+        return "" if self.state.plan is None else "What the filter skips is grey.\n"
 
     def on_mode(self, value: Any) -> None:
         """List the tree, or all files."""

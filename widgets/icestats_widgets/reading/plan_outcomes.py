@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import join_paths
+from icestats.answers.arrays import join_paths, take_rows
 from icestats.iceberg.filters.predicates import Predicate, find_predicates
 from icestats.iceberg.types import decode_value, encode_value
 from icestats.iceberg.value_order import rank_values
@@ -23,6 +24,8 @@ from icestats.snapshot.pruning.plan import Plan
 from icestats.table.table import Table
 
 Numbers = npt.NDArray[np.int64]
+_MOST_MANIFESTS = 64
+"""Number of manifests whose files are kept, as a list of files shows some rows of each."""
 
 
 def plan_of_manifests(plan: Plan) -> dict[str, str | None]:
@@ -35,6 +38,42 @@ def plan_of_manifests(plan: Plan) -> dict[str, str | None]:
         is_kept[result.kept] = True
         places[~is_kept] = number
     return {path: steps[place] for path, place in zip(paths, places.tolist(), strict=True)}
+
+
+class SkippedRows:
+    """Which manifests and data files a plan skips, and at which step; None for what is kept, or not planned.
+
+    Parameters
+    ----------
+    plan : Plan or None
+        The plan; of files it is looked up a manifest at a time.
+    """
+
+    def __init__(self, plan: Plan | None) -> None:
+        self._plan = plan
+        self._manifests = {} if plan is None else plan_of_manifests(plan)
+        self._files = lru_cache(_MOST_MANIFESTS)(self._read_files)
+
+    def of_manifest(self, path: str) -> str | None:
+        """Return the step that skips a manifest."""
+        return self._manifests.get(path)
+
+    def of_file(self, manifest_path: str, path: str) -> str | None:
+        """Return the step that skips a data file, or its manifest."""
+        return self._manifests.get(manifest_path) or self._files(manifest_path).get(path)
+
+    def _read_files(self, manifest_path: str) -> dict[str, str]:
+        if self._plan is None or manifest_path not in self._manifests:
+            return {}
+        funnel = self._plan.funnel
+        kept = funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests))
+        rows = pc.equal(funnel.files["manifest_index"], pc.index(kept, manifest_path)).to_numpy().nonzero()[0]
+        paths = join_paths(take_rows(funnel.files.select(["folder", "file_name"]), rows))["file_path"].to_pylist()
+        found: dict[str, str] = {}
+        for result in reversed(funnel.by_file):
+            is_kept = np.isin(rows, result.kept).tolist()
+            found |= {path: result.step.step for path, one in zip(paths, is_kept, strict=True) if not one}
+        return found
 
 
 def plan_of_partitions(plan: Plan, partitions: pa.Table) -> list[str | None]:

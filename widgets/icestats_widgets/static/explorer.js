@@ -1353,11 +1353,12 @@ function GridCell({ cell, column, isFirst, isActive, isCut, tree, isCard }) {
 }
 function GridRow({ row, isPending, number, top, height, columns, isTree, isSelected, isActive, isCard, cut }) {
   const name = `icestats-tr${isSelected ? " is-selected" : ""}${isPending ? " is-pending" : ""}`;
+  const isShown = ({ place }) => !isCard || !row || Boolean(row.cells[place]?.t || row.cells[place]?.svg);
   return m2`<div role="row" class=${name} data-row=${number} tabindex=${isActive ? 0 : -1} aria-rowindex=${number + 2}
     aria-selected=${row ? String(isSelected) : void 0} aria-level=${isTree && row ? (row.depth ?? 0) + 1 : void 0}
     aria-expanded=${isTree && row?.open !== void 0 ? String(row.open) : void 0}
     style=${{ height: `${height}px`, transform: `translateY(${top}px)` }}>
-    ${columns.map(({ column, place }, at) => m2`<${GridCell} key=${column.name} column=${column}
+    ${columns.filter(isShown).map(({ column, place }, at) => m2`<${GridCell} key=${column.name} column=${column}
       cell=${row ? row.cells[place] ?? {} : { t: "…" }}
       isFirst=${at === 0} isActive=${isActive} isCard=${isCard && at > 0} isCut=${cut === column.name}
       tree=${isTree && at === 0 && row ? { depth: row.depth ?? 0, open: row.open } : null} />`)}

@@ -16,6 +16,7 @@ from icestats.table.overview import KeyRange, Overview
 from icestats.table.table import Table
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, count_cell, render_value, text_cell
 from icestats_widgets.reading.partition_names import PartitionNames
+from icestats_widgets.reading.plan_outcomes import SkippedRows
 from icestats_widgets.reading.tree.file_listing import file_path
 from icestats_widgets.reading.tree.outline import Block
 
@@ -61,7 +62,7 @@ def snapshot_block(table: Table, overview: Overview) -> Block:
     return Block("s", 1, lambda _: cells, lambda _: SNAPSHOT, opens=True)
 
 
-def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None) -> Block:
+def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None, skipped: SkippedRows) -> Block:
     """Return the manifests: `schemas.MANIFESTS`, or `schemas.MANIFEST_FILES` before they are read."""
     is_read = "total_record_count" in manifests.column_names
     records = manifests["total_record_count"] if is_read else _added(manifests, "rows")
@@ -80,8 +81,7 @@ def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None
             f"{paths[row]}\n{counted(lengths[row], 'byte')}, {contents[row]}, added by snapshot {snapshots[row]}, "
             f"sequence number {sequence[row]}"
         )
-        name = paths[row].rsplit("/", 1)[-1]
-        first = text_cell(name, about, "deletes" if contents[row] == "deletes" else "")
+        first = _name_cell(paths[row], about, contents[row], skipped.of_manifest(paths[row]))
         return [first, text_cell(_span(ranges.get(paths[row]))), *figures.cells(row, column, pending=not is_read)]
 
     def keys() -> pa.Array:
@@ -92,7 +92,7 @@ def manifest_block(manifests: pa.Table, overview: Overview, column: Field | None
     return Block("m", len(paths), cells, lambda row: paths[row], values, values["name"], opens=True)
 
 
-def file_block(files: pa.Table, table: Table, column: Field | None) -> Block:
+def file_block(files: pa.Table, table: Table, column: Field | None, skipped: SkippedRows) -> Block:
     """Return live files, as `read_listed_files` gives them."""
     ones = pa.chunked_array([pa.nulls(len(files), pa.int64())])
     rest = (files[name] for name in ("file_size_in_bytes", "nulls", "lower", "upper"))
@@ -103,7 +103,7 @@ def file_block(files: pa.Table, table: Table, column: Field | None) -> Block:
     def cells(row: int) -> list[Cell]:
         path, content = file_path(files, row), files["content"][row].as_py()
         about = f"{path}\n{files['file_format'][row].as_py()}, {content}"
-        first = text_cell(path.rsplit("/", 1)[-1], about, "" if content == "data" else "deletes")
+        first = _name_cell(path, about, content, skipped.of_file(files["manifest_path"][row].as_py(), path))
         text = names.text(partition[row].as_py(), spec_ids[row].as_py())
         rest = figures.cells(row, column, pending=False)
         rest[1] = NOTHING
@@ -176,6 +176,13 @@ def row_group_block(groups: pa.Table, column: Field) -> Block:
 def note_block(text: str) -> Block:
     """Return a single row that says why there are no others."""
     return Block("n", 1, lambda _: [text_cell(text, kind="quiet"), *[NOTHING] * (len(COLUMNS) - 1)])
+
+
+def _name_cell(path: str, about: str, content: str, step: str | None) -> Cell:
+    name = path.rsplit("/", 1)[-1]
+    if content != "data":
+        return text_cell(name, about, "deletes")
+    return text_cell(name, about) if step is None else text_cell(name, f"{about}\nskipped: {step}", "skipped")
 
 
 class _Figures:

@@ -11,7 +11,8 @@ from icestats_widgets.reading.tree.tree_reader import TreeReader, TreeWish
 from icestats_widgets.state import ExplorerState
 
 _FOLLOWED = (
-    "overview", "manifests", "column", "selection", "part", "tree_mode", "tree_sort", "tree_words", "tree_opened",
+    "overview", "manifests", "column", "selection", "part", "plan", "tree_mode", "tree_sort", "tree_words",
+    "tree_opened",
 )  # fmt: skip
 
 
@@ -38,7 +39,7 @@ class TreeCoordinator(StateReader):
         return TreeWish(
             table=state.table, overview=state.overview, manifests=manifests, mode=state.tree_mode, column=state.column,
             sort=state.tree_sort, words=state.tree_words, selection=state.selection if is_apart else None,
-            marked_paths=paths, opened=state.tree_opened,
+            plan=state.plan, marked_paths=paths, opened=state.tree_opened,
         )  # fmt: skip
 
     def read(self) -> None:

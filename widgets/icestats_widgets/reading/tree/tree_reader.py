@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
+from icestats.snapshot.pruning.plan import Plan
 from icestats.table.table import Table
+from icestats_widgets.reading.plan_outcomes import SkippedRows
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.tree.file_listing import find_file, read_file_listing, read_listed_files
 from icestats_widgets.reading.tree.outline import Block, Outline, arrange
@@ -51,6 +53,8 @@ class TreeWish:
     sort: tuple[str, bool] | None = None
     words: str = ""
     selection: Selection | None = None
+    plan: Plan | None = None
+    """Of the filter: what it skips is grey."""
     marked_paths: frozenset[str] | None = None
     """Manifests that may hold files of the selected partitions; None if none are selected."""
     opened: frozenset[Path] = frozenset({(SNAPSHOT,)})
@@ -62,7 +66,7 @@ class TreeWish:
 
     def is_same(self, other: TreeWish) -> bool:
         """Return whether it equals another wish; tables are compared by identity, as comparing values takes long."""
-        large = ("table", "overview", "manifests")
+        large = ("table", "overview", "manifests", "plan")
         small = ("mode", "column", "sort", "words", "selection", "marked_paths", "opened")
         return all(getattr(self, name) is getattr(other, name) for name in large) and all(
             getattr(self, name) == getattr(other, name) for name in small
@@ -74,7 +78,7 @@ class TreeReader:
 
     def __init__(self) -> None:
         self._read_files = lru_cache(_MOST_KEPT)(_read_files)
-        self._roots: dict[str, tuple[tuple[Any, ...], Block]] = {}
+        self._roots: dict[str, tuple[tuple[Any, ...], Any]] = {}
         self._listing: tuple[tuple[Any, ...], pa.Table] | None = None
         self._unfinished: tuple[tuple[Any, ...], Iterator[tuple[pa.Table, int, int]]] | None = None
         self._one_lists = threading.Lock()
@@ -107,8 +111,8 @@ class TreeReader:
     def _manifests(self, wish: TreeWish) -> Block:
         block = self._root(
             "tree",
-            (wish.manifests, wish.overview, wish.column),
-            lambda: manifest_block(wish.manifests, wish.overview, wish.field),
+            (wish.manifests, wish.overview, wish.column, wish.plan),
+            lambda: manifest_block(wish.manifests, wish.overview, wish.field, self._skipped(wish)),
         )
         only = None
         if wish.marked_paths is not None:
@@ -127,7 +131,7 @@ class TreeReader:
         except IcestatsError as error:
             return note_block(str(error))
         only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
-        block = self._arranged(file_block(files, wish.table, wish.field), wish, only)
+        block = self._arranged(file_block(files, wish.table, wish.field, self._skipped(wish)), wish, only)
         self._open_files(wish, block, files, path)
         return block if len(block.order) else note_block("this manifest has no files in the selected partitions")
 
@@ -138,7 +142,8 @@ class TreeReader:
                 self._listing = None
                 self._listing = (key, self._read_listing(wish, key, show))
             files = self._listing[1]
-        made = self._root("files", key, lambda: file_block(files, wish.table, wish.field))
+        skipped = self._skipped(wish)
+        made = self._root("files", (*key, wish.plan), lambda: file_block(files, wish.table, wish.field, skipped))
         only = None if wish.selection is None else wish.selection.mask(files)
         block = self._arranged(made, wish, only, words=wish.words)
         self._open_files(wish, block, files, ())
@@ -152,7 +157,7 @@ class TreeReader:
             started = (key, read_file_listing(wish.table, wish.field))
         for files, done, total in started[1]:
             if show is not None and done < total:
-                rows = file_block(files, wish.table, wish.field) if is_plain else None
+                rows = file_block(files, wish.table, wish.field, self._skipped(wish)) if is_plain else None
                 if not show(None if rows is None else Outline(rows), done, total):
                     self._unfinished = started
                     raise NotWantedError
@@ -187,7 +192,11 @@ class TreeReader:
         except IcestatsError as error:
             return note_block(str(error))
 
-    def _root(self, name: str, key: tuple[Any, ...], build: Any) -> Block:
+    def _skipped(self, wish: TreeWish) -> SkippedRows:
+        found: SkippedRows = self._root("skipped", (wish.plan,), lambda: SkippedRows(wish.plan))
+        return found
+
+    def _root(self, name: str, key: tuple[Any, ...], build: Any) -> Any:
         kept = self._roots.get(name)
         if kept is None or not all(map(_is_same, kept[0], key)):
             kept = self._roots[name] = (key, build())
