@@ -126,8 +126,12 @@ class PartitionField:
 
     field_id: int
     source_id: int
+    """The column; `NO_COLUMN` for a field of several columns."""
     name: str
     transform: str
+
+
+NO_COLUMN = -1
 
 
 def split_transform(transform: str) -> tuple[str, int]:
@@ -536,13 +540,24 @@ def _spec(spec_id: int, fields: list[Mapping[str, Any]]) -> PartitionSpec:
         tuple(
             PartitionField(
                 _int(f.get("field-id", 1000 + i)),
-                _int(f["source-id"] if "source-id" in f else f["source-ids"][0]),
+                _source_id(f),
                 str(f["name"]),
                 _transform(f["transform"]),
             )
             for i, f in enumerate(fields)
         ),
     )
+
+
+def find_source_ids(field: Mapping[str, Any]) -> list[Any]:
+    """Return the ids of the columns that a partition field of metadata.json is made of: in format v3 more than one."""
+    return list(field["source-ids"]) if "source-ids" in field else [field["source-id"]]
+
+
+def _source_id(field: Mapping[str, Any]) -> int:
+    """Return the column; of a field of several columns, as of one whose column is gone, no value tells anything."""
+    source_ids = find_source_ids(field)
+    return _int(source_ids[0]) if len(source_ids) == 1 else NO_COLUMN
 
 
 def _transform(value: Any) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import BinaryType, LongType, NestedField, StructType
 
 import icestats
@@ -82,3 +84,24 @@ def test_metadata_alone_answers_for_the_other_columns(variant: icestats.Table) -
     assert "type variant has no single-value form" in reported["any"]["sources"]
     with pytest.raises(icestats.FilterError, match="is about 'any', of type variant, which cannot be filtered"):
         variant.plan("any is null")
+
+
+def test_a_partition_field_of_several_columns_rules_nothing_out(catalog: SqlCatalog) -> None:
+    """PyIceberg refuses such tables: no filter is projected to the field, whose values say nothing of one column."""
+    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(2), "both"))
+    table = catalog.create_table("db.several", SCHEMA, partition_spec=spec)
+    for number in range(8):
+        table.append(ROWS.slice(0, 1).set_column(0, ROWS.schema.field("id"), pa.array([number], pa.int64())))
+    path = Path(table.metadata_location.removeprefix("file://"))
+    document = json.loads(path.read_text())
+    (field,) = document["partition-specs"][0]["fields"]
+    field.pop("source-id")
+    field["source-ids"] = [1, 2]
+    changed = path.with_name("several.metadata.json")
+    changed.write_text(json.dumps({**document, "format-version": 3, "next-row-id": 8}))
+    found = icestats.load(str(changed))
+    for number in range(8):
+        steps = found.plan(f"id = {number}").steps
+        assert [step.kept for step in steps if step.unit == "file"] == [8, 1]
+    assert len(found.partitions()) == 2
+    assert "no partition field is made of id" in str(found.plan("id = 1"))

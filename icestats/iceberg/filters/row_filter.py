@@ -29,7 +29,7 @@ from icestats.iceberg.filters.predicates import (
     find_predicates,
     join,
 )
-from icestats.iceberg.metadata import read_document
+from icestats.iceberg.metadata import find_source_ids, read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
 _UNTOLD = frozenset({"!=", "not in"})
@@ -137,11 +137,17 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
         schema = allow_null_structs(_read_schema(found))
         left_out = [one for one in found["fields"] if one["id"] not in schema._lazy_id_to_field]
         unreadable = {str(one["name"]): _name_type(one["type"]) for one in left_out}
-        return FilterSchema(schema, {s["spec-id"]: IcebergSpec.model_validate(s) for s in specs}, unreadable)
+        return FilterSchema(schema, {s["spec-id"]: _read_spec(s) for s in specs}, unreadable)
     except UNREAD_SCHEMA as error:
         raise UnsupportedError(
             f"{source.name} cannot be filtered, PyIceberg does not read its schema: {one_line(error)}"
         ) from error
+
+
+def _read_spec(document: dict[str, Any]) -> IcebergSpec:
+    """Read a spec without its fields of several columns: PyIceberg does not know such, and no filter is about one."""
+    fields = [field for field in document["fields"] if len(find_source_ids(field)) == 1]
+    return IcebergSpec.model_validate({**document, "fields": fields})
 
 
 def _name_type(document: Any) -> str:
