@@ -138,3 +138,24 @@ def test_a_file_that_is_none_is_refused(small_table, load):
 def test_no_file_is_a_clear_error(small_table, load):
     with pytest.raises(StatisticsMissingError, match="--partitions --commit"):
         load().partition_statistics()
+
+
+@pytest.mark.parametrize("field_id", [None, b"1"])
+def test_a_file_that_does_not_tell_its_partitions_apart_is_refused(small_table, load, field_id):
+    """Without the field's id the values were null: the partitions of a day were shown and committed as one."""
+    expected = load().partitions()
+    make(load(), with_column_stats=False).commit()
+    path = stored_path(load())
+
+    def change(schema: pa.Schema) -> pa.Schema:
+        day, bucket = schema.field("partition").type
+        bucket = bucket.with_metadata(field_id and {b"PARQUET:field_id": field_id})
+        return schema.set(0, schema.field(0).with_type(pa.struct([day, bucket])))
+
+    rewrite(path, change)
+    with pytest.raises(MetadataError, match=r"partition lacks the field id_bucket \(id 1001\)"):
+        load().partition_statistics()
+    made = make(load(), with_column_stats=False)
+    assert "lacks the field id_bucket" in repr(made)
+    made.commit()
+    assert len(load().partition_statistics()) == len(expected)
