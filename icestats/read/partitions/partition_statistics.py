@@ -57,6 +57,8 @@ _ICEBERG = (
 )
 """Iceberg's columns, with ids from 2 on."""
 _PARTITION = 1
+_DELETES = (6, 7, 8, 9)
+"""The ids of the counts of deletes."""
 _Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -157,7 +159,7 @@ def read_partition_statistics(
     MetadataError
         The file is cut or damaged, a figure in it is impossible, or it lacks a partition field of its rows.
     UnsupportedError
-        Its field ids are not the spec's, or it is of another format.
+        Its field ids are not the spec's, it does not count deletes, or it is of another format.
     """
     if path.endswith(".parquet"):
         with damage_in(path, "the Parquet file is cut or damaged"):
@@ -171,6 +173,7 @@ def read_partition_statistics(
         names = {field.name: field_id_of(field) for field in table.schema}
         by_id = arrays_by_id(table)
     _check_ids(names, path)
+    _check_deletes(by_id, path)
     with damage_in(path, "not partition statistics"):
         groups = _build_groups(by_id, partition)
         _check_partition(by_id[_PARTITION].type, groups["spec_id"].unique().to_pylist(), specs)
@@ -209,6 +212,14 @@ def _check_partition(stored: pa.StructType, spec_ids: Iterable[int], specs: Mapp
     for field in (field for spec_id in spec_ids if spec_id in specs for field in specs[spec_id].fields):
         if field.transform != VOID and field.field_id not in found:
             raise ValueError(f"partition lacks the field {field.name} (id {field.field_id}) of a spec of its rows")
+
+
+def _check_deletes(by_id: Mapping[int | None, pa.Array], path: str) -> None:
+    """Refuse rows whose deletes are not counted: format versions 1 and 2 let a writer leave that out."""
+    for field_id in _DELETES:
+        if field_id not in by_id or by_id[field_id].null_count:
+            name = _ICEBERG[field_id - 2][0]
+            raise UnsupportedError(f"{path}: {name} is not known for each partition; compute these statistics again")
 
 
 def _build_groups(by_id: dict[int | None, pa.Array], partition: Sequence[PartitionColumn]) -> pa.Table:
