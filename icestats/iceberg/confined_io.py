@@ -26,6 +26,7 @@ from pyiceberg.utils.config import Config, merge_config
 
 from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
+from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.metadata import inflate, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local
@@ -36,6 +37,7 @@ _LOCATION_PROVIDER = "write.py-location-provider.impl"
 # Whatever opens PyIceberg's tables imports this module first.
 accept_any_blob_type()
 read_whole_doubles()
+read_avro_as_written()
 
 
 class ConfinedFileIO(FileIO):

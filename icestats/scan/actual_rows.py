@@ -385,7 +385,7 @@ def explained_reading(source: Source) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
         raise unreadable(named[1] if named else source.name, error) from error
-    except (*UNREAD_SCHEMA, OSError, MemoryError, ResolveError, struct.error) as error:
+    except (*UNREAD_SCHEMA, OSError, MemoryError, LookupError, EOFError, ResolveError, struct.error) as error:
         # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"

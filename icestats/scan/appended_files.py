@@ -127,11 +127,15 @@ def _read_entries(io: FileIO, manifests: Iterable[ManifestFile], content: Manife
 def _added(gone: Sequence[ManifestEntry], came: Sequence[ManifestEntry]) -> AppendedFiles:
     if any(entry.status == ManifestEntryStatus.DELETED for entry in came):
         return AppendedFiles(reason="data files have been removed since")
-    before = {entry.data_file.file_path for entry in gone if entry.status != ManifestEntryStatus.DELETED}
-    after: dict[str, DataFile] = {entry.data_file.file_path: entry.data_file for entry in came}
-    if not before <= after.keys():
+    before, after = (
+        Counter(entry.data_file.file_path for entry in entries if entry.status != ManifestEntryStatus.DELETED)
+        for entries in (gone, came)
+    )
+    if before - after:
         return AppendedFiles(reason="data files have been removed since")
-    added = [file for path, file in after.items() if path not in before]
+    files: dict[str, DataFile] = {entry.data_file.file_path: entry.data_file for entry in came}
+    # A file may be there any number of times: readers read its rows as often.
+    added = [files[path] for path in (after - before).elements()]
     odd = next((file for file in added if file.file_format != FileFormat.PARQUET), None)
     if odd is not None:
         return AppendedFiles(reason=f"a file added since is {odd.file_format.value}, not Parquet")

@@ -288,11 +288,13 @@ def _gone(source: Source, what: str) -> SnapshotNotFoundError:
 
 
 def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequence[FileScanTask], str | None]:
+    from pyiceberg.exceptions import ResolveError
+
     if (reason := find_unread(source)) is not None:
         return (), reason
     try:
         tasks: list[FileScanTask] = list(scan.plan_files())
-    except (NotImplementedError, ValueError) as error:
+    except (*UNREAD_SCHEMA, LookupError, ResolveError) as error:
         if "equality deletes" in str(error):
             return (), "the table has equality deletes, which PyIceberg cannot apply"
         return (), f"PyIceberg cannot plan the scan: {one_line(error)}"

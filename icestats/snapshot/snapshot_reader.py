@@ -265,8 +265,8 @@ class SnapshotReader:
     ) -> PartitionStatistics | None:
         """Read a partition statistics file; one that cannot be used is left out."""
         try:
-            data = self.source.storage.read(file.statistics_path)
-            return read_partition_statistics(data, file.statistics_path, self.partition_columns, columns)
+            data, specs = self.source.storage.read(file.statistics_path), self.source.metadata.specs
+            return read_partition_statistics(data, file.statistics_path, self.partition_columns, columns, specs)
         except IcestatsError as error:
             self._leave_out("committed partition statistics", error)
             return None

@@ -99,7 +99,8 @@ def read_theta(data: bytes) -> object:
 def read_partition_file(data: bytes) -> object:
     """Read partition statistics: Parquet where the file begins so, else Avro."""
     path = "p.parquet" if data.startswith(b"PAR1") else "p.avro"
-    return read_partition_statistics(data, path, PARTITION, METADATA.schema.columns).groups.validate(full=True)
+    found = read_partition_statistics(data, path, PARTITION, METADATA.schema.columns, METADATA.specs)
+    return found.groups.validate(full=True)
 
 
 def read_footer(data: bytes) -> object:

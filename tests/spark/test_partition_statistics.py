@@ -66,7 +66,8 @@ def icebergs(table: icestats.Table) -> PartitionStatistics:
     file = next(f for f in table.metadata.partition_statistics if f.snapshot_id == table.snapshot.snapshot_id)
     storage = table._source.storage
     partition = find_partition_types(manifests_to_read(table.manifest_files()), table.metadata, storage)
-    return read_partition_statistics(storage.read(file.statistics_path), file.statistics_path, partition, ())
+    data, specs = storage.read(file.statistics_path), table.metadata.specs
+    return read_partition_statistics(data, file.statistics_path, partition, (), specs)
 
 
 def rows_of(found: PartitionStatistics, names) -> list[tuple]:

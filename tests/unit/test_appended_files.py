@@ -63,6 +63,19 @@ def test_exactly_the_files_of_the_appends_are_found(table, merging):
     assert (len(found.tasks), found.row_count) == (3, 9)
 
 
+@pytest.mark.parametrize("merging", ["false", "true"])
+def test_a_file_that_was_added_again_is_read_again(table, merging):
+    """Also where one manifest has both: its rows are in the table as often as it is."""
+    properties = {"commit.manifest-merge.enabled": merging, "commit.manifest.min-count-to-merge": "1"}
+    table.transaction().set_properties(properties).commit_transaction()
+    base_id, (path,) = table.current_snapshot().snapshot_id, paths(table)
+    for _ in range(2):
+        table.add_files([path.removeprefix("file://")], check_duplicate_files=False)
+    assert (len(table.current_snapshot().manifests(table.io)) == 1) == (merging == "true")
+    found = find(table, base_id)
+    assert (found.reason, found.row_count, len(found.tasks)) == (None, 2 * len(ROWS), 2)
+
+
 def test_nothing_came_since_the_snapshot_itself(table):
     found = find(table, table.current_snapshot().snapshot_id)
     assert (found.reason, found.tasks) == (None, ())

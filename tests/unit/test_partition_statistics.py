@@ -179,7 +179,7 @@ def test_uuids_fixed_and_nanoseconds_survive(file_format):
         groups = groups.append_column(name, groups[of])
     stored = build_stored_table(PartitionStatistics(groups, ROLLUP_CELLS.empty_table(), ()), columns, 3)
     data = write_stored_table(stored, columns, file_format)
-    found = read_partition_statistics(data, f"stats.{file_format}", columns, ())
+    found = read_partition_statistics(data, f"stats.{file_format}", columns, (), {})
     assert found.groups.equals(groups)
     if file_format == "parquet":
         assert pq.ParquetFile(io.BytesIO(data)).schema.column(0).logical_type.type == "UUID"

@@ -14,6 +14,7 @@ import pytest
 from icestats.errors import MetadataError, StatisticsMissingError, UnsupportedError
 from tests.added_rows import numbers
 from tests.stored_partitions import make, stored_path
+from tests.written_deletes import delete_equal, list_data_files
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -138,3 +139,45 @@ def test_a_file_that_is_none_is_refused(small_table, load):
 def test_no_file_is_a_clear_error(small_table, load):
     with pytest.raises(StatisticsMissingError, match="--partitions --commit"):
         load().partition_statistics()
+
+
+DELETES = ["position_delete_record_count", "equality_delete_record_count", "equality_delete_file_count"]
+
+
+@pytest.mark.parametrize("name", DELETES)
+@pytest.mark.parametrize("is_there", [True, False], ids=["null", "left out"])
+def test_deletes_that_a_file_does_not_count_are_not_none(small_table, load, name, is_there):
+    """Before format version 3 a writer may leave these counts out: 0 would be shown, and committed for a later one."""
+    delete_equal(small_table, pa.table({"id": pa.array([3], pa.int64())}), list_data_files(small_table)[0])
+    make(load(), with_column_stats=False).commit()
+    path = stored_path(load())
+    table = pq.read_table(path)
+    if is_there:
+        field = table.schema.field(name)
+        table = table.set_column(table.column_names.index(name), field, pa.nulls(len(table), field.type))
+    pq.write_table(table if is_there else table.drop_columns([name]), path, store_schema=False)
+    with pytest.raises(UnsupportedError, match=f"{name} is not known for each partition; compute"):
+        load().partition_statistics()
+    small_table.refresh().append(numbers([1]))
+    assert f"{name} is not known" in repr(make(load(), with_column_stats=False))
+
+
+@pytest.mark.parametrize("field_id", [None, b"1"])
+def test_a_file_that_does_not_tell_its_partitions_apart_is_refused(small_table, load, field_id):
+    """Without the field's id the values were null: the partitions of a day were shown and committed as one."""
+    expected = load().partitions()
+    make(load(), with_column_stats=False).commit()
+    path = stored_path(load())
+
+    def change(schema: pa.Schema) -> pa.Schema:
+        day, bucket = schema.field("partition").type
+        bucket = bucket.with_metadata(field_id and {b"PARQUET:field_id": field_id})
+        return schema.set(0, schema.field(0).with_type(pa.struct([day, bucket])))
+
+    rewrite(path, change)
+    with pytest.raises(MetadataError, match=r"partition lacks the field id_bucket \(id 1001\)"):
+        load().partition_statistics()
+    made = make(load(), with_column_stats=False)
+    assert "lacks the field id_bucket" in repr(made)
+    made.commit()
+    assert len(load().partition_statistics()) == len(expected)

@@ -169,7 +169,7 @@ def _read_base(
     columns: Sequence[Field],
 ) -> tuple[PartitionStatistics, set[tuple[str, int]]]:
     data = storage.read(file.statistics_path)
-    found = read_partition_statistics(data, file.statistics_path, partition, columns)
+    found = read_partition_statistics(data, file.statistics_path, partition, columns, metadata.specs)
     if columns and not found.columns:
         raise _UnusableError("it lacks statistics of a column, or has them of another type")
     if columns and not found.knows_added:

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import COUNTS, ROLLUP_CELLS, STATISTICS, partition_groups_schema
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.iceberg.metadata import FIRST_TIME_MS, LAST_TIME_MS, Field
-from icestats.iceberg.partition_columns import PartitionColumn, avro_value_type, struct_type
+from icestats.iceberg.metadata import FIRST_TIME_MS, LAST_TIME_MS, Field, PartitionSpec
+from icestats.iceberg.partition_columns import VOID, PartitionColumn, avro_value_type, struct_type
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.avro.avro_file import read_header
 from icestats.read.avro.avro_records import read_records
@@ -57,6 +57,8 @@ _ICEBERG = (
 )
 """Iceberg's columns, with ids from 2 on."""
 _PARTITION = 1
+_DELETES = (6, 7, 8, 9)
+"""The ids of the counts of deletes."""
 _Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -130,7 +132,11 @@ def _map_field(name: str) -> pa.Field:
 
 
 def read_partition_statistics(
-    data: bytes, path: str, partition: Sequence[PartitionColumn], columns: Sequence[Field]
+    data: bytes,
+    path: str,
+    partition: Sequence[PartitionColumn],
+    columns: Sequence[Field],
+    specs: Mapping[int, PartitionSpec],
 ) -> PartitionStatistics:
     """Read a partition statistics file, Parquet or Avro.
 
@@ -141,17 +147,19 @@ def read_partition_statistics(
     path : str
         Its location; the end of its name says the format.
     partition : sequence of PartitionColumn
-        The partition fields of all specs; those that the file does not have are null.
+        The partition fields of all specs. Those that the file does not have are null; no row's spec has them.
     columns : sequence of Field
         The columns whose statistics are wanted. Those of the result are these, or none where the file does not have
         the statistics of each of them, of the type that it has now.
+    specs : mapping of int to PartitionSpec
+        The table's specs by id.
 
     Raises
     ------
     MetadataError
-        The file is cut or damaged, or a figure in it is impossible.
+        The file is cut or damaged, a figure in it is impossible, or it lacks a partition field of its rows.
     UnsupportedError
-        Its field ids are not the spec's, or it is of another format.
+        Its field ids are not the spec's, it does not count deletes, or it is of another format.
     """
     if path.endswith(".parquet"):
         with damage_in(path, "the Parquet file is cut or damaged"):
@@ -165,8 +173,10 @@ def read_partition_statistics(
         names = {field.name: field_id_of(field) for field in table.schema}
         by_id = arrays_by_id(table)
     _check_ids(names, path)
+    _check_deletes(by_id, path)
     with damage_in(path, "not partition statistics"):
         groups = _build_groups(by_id, partition)
+        _check_partition(by_id[_PARTITION].type, groups["spec_id"].unique().to_pylist(), specs)
         types = read_column_types(table.schema.metadata or {}) or {}
         has_maps = all(_own_id(name) in by_id for name in map_names(with_lengths=False))
         found = tuple(columns) if has_maps and all(types.get(c.field_id) == c.type for c in columns) else ()
@@ -194,6 +204,22 @@ def _check_ids(names: dict[str, int | None], path: str) -> None:
             )
         if field_id <= 5 and field_id not in names.values():
             raise MetadataError(f"not partition statistics: no field {name} (id {field_id})", path)
+
+
+def _check_partition(stored: pa.StructType, spec_ids: Iterable[int], specs: Mapping[int, PartitionSpec]) -> None:
+    """Refuse rows whose partitions the file does not tell apart."""
+    found = {field_id_of(field) for field in stored}
+    for field in (field for spec_id in spec_ids if spec_id in specs for field in specs[spec_id].fields):
+        if field.transform != VOID and field.field_id not in found:
+            raise ValueError(f"partition lacks the field {field.name} (id {field.field_id}) of a spec of its rows")
+
+
+def _check_deletes(by_id: Mapping[int | None, pa.Array], path: str) -> None:
+    """Refuse rows whose deletes are not counted: format versions 1 and 2 let a writer leave that out."""
+    for field_id in _DELETES:
+        if field_id not in by_id or by_id[field_id].null_count:
+            name = _ICEBERG[field_id - 2][0]
+            raise UnsupportedError(f"{path}: {name} is not known for each partition; compute these statistics again")
 
 
 def _build_groups(by_id: dict[int | None, pa.Array], partition: Sequence[PartitionColumn]) -> pa.Table:
