@@ -107,6 +107,26 @@ def test_times_beyond_all_years_are_refused(small_table, load, moment):
         load().partition_statistics()
 
 
+def test_values_of_one_partition_field_are_not_taken_for_those_of_another(small_table, load):
+    """Arrow casts an int to a date."""
+    make(load(), with_column_stats=False).commit()
+    day, bucket = (field.field_id for field in small_table.spec().fields)
+
+    def swap(schema: pa.Schema) -> pa.Schema:
+        place = schema.get_field_index("partition")
+        fields = list(schema.field(place).type)
+        ids = {str(day): str(bucket), str(bucket): str(day)}
+        there = [ids[field.metadata[b"PARQUET:field_id"].decode()] for field in fields]
+        swapped = [
+            field.with_metadata({b"PARQUET:field_id": one.encode()}) for field, one in zip(fields, there, strict=True)
+        ]
+        return schema.set(place, schema.field(place).with_type(pa.struct(swapped)))
+
+    rewrite(stored_path(load()), swap)
+    with pytest.raises(MetadataError, match=r"partition field \w+ is stored as int32, expected date32"):
+        load().partition_statistics()
+
+
 def set_column(path: Path, name: str, kind: pa.DataType, value: int) -> None:
     table = pq.read_table(path)
     place = table.column_names.index(name)

@@ -61,6 +61,12 @@ _DELETES = (6, 7, 8, 9)
 """The ids of the counts of deletes."""
 _Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")
+_PROMOTED = (
+    (pa.int32(), pa.int64()),
+    (pa.float32(), pa.float64()),
+    (pa.large_string(), pa.string()),
+    (pa.large_binary(), pa.binary()),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +258,25 @@ def _build_partition(stored: pa.StructArray, columns: Sequence[PartitionColumn])
     by_id, arrays = arrays_by_id(stored), []
     for column, field in zip(columns, kind, strict=True):
         found = by_id.get(column.field_id, pa.nulls(len(stored), field.type))
-        arrays.append((found.storage if isinstance(found, pa.ExtensionArray) else found).cast(field.type))
+        found = found.storage if isinstance(found, pa.ExtensionArray) else found
+        if not _is_read_as(found.type, field.type):
+            raise ValueError(f"partition field {column.name} is stored as {found.type}, expected {field.type}")
+        arrays.append(found.cast(field.type))
     return pa.StructArray.from_arrays(arrays, fields=list(kind))
+
+
+def _is_read_as(stored: pa.DataType, expected: pa.DataType) -> bool:
+    """Return whether values are of a type, or of one that Iceberg promotes to it: Arrow casts an int to a date, too."""
+    kinds = pa.types
+    if kinds.is_null(stored) or kinds.is_null(expected):
+        return True
+    if kinds.is_decimal(expected):
+        return bool(kinds.is_decimal(stored) and stored.scale == expected.scale)
+    if kinds.is_timestamp(expected):
+        is_alike = kinds.is_timestamp(stored) and bool(stored.tz) == bool(expected.tz)
+        # Avro's readers leave nanoseconds as they are stored.
+        return is_alike or kinds.is_date32(stored) or (expected.unit, stored) == ("ns", pa.int64())
+    return stored == expected or (stored, expected) in _PROMOTED
 
 
 def _known(by_id: dict[int | None, pa.Array], columns: Sequence[Field]) -> KnownCells:
