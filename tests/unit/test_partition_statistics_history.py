@@ -18,6 +18,7 @@ from icestats.commit.partition_statistics_file import build_stored_table
 from icestats.read.partitions.partition_history import read_snapshot_partitions
 from tests.added_rows import numbers
 from tests.stored_partitions import expire_all_but_current, make, stored_path
+from tests.written_deletes import delete_equal, list_data_files
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -95,14 +96,24 @@ def test_a_rewritten_manifest_makes_the_computation_full_and_says_so(small_table
     assert "have been rewritten since" in text
 
 
-def test_counts_that_do_not_add_up_are_not_added_to(small_table, load):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("data_record_count", "data_record_count, its manifest list has 200"),
+        ("equality_delete_record_count", "equality_delete_record_count, its manifest list has 1"),
+    ],
+)
+def test_counts_that_do_not_add_up_are_not_added_to(small_table, load, name, said):
+    delete_equal(small_table, pa.table({"id": pa.array([3], pa.int64())}), list_data_files(small_table)[0])
     make(load(), with_column_stats=False).commit()
     path = stored_path(load())
     table = pq.read_table(path)
-    place = table.column_names.index("data_record_count")
-    counts = table["data_record_count"].to_pylist()
+    place = table.column_names.index(name)
+    counts = table[name].to_pylist()
     counts[0] += 1
     table = table.set_column(place, table.schema.field(place), pa.array(counts, pa.int64()))
     pq.write_table(table, path, store_schema=False)
     small_table.append(numbers([500]))
-    assert "as the sum of data_record_count, its manifest list has 200" in repr(make(load(), with_column_stats=False))
+    text = repr(make(load(), with_column_stats=False))
+    assert "as the sum of " in text
+    assert said in text

@@ -29,10 +29,12 @@ from icestats.read.partitions.partition_statistics import (
 )
 from icestats.read.rollups.rollup_merge import LATEST
 
-_COUNTS = {
-    "added_files_count": "data_file_count",
-    "added_rows_count": "data_record_count",
-}
+_COUNTS = (
+    ("data", "added_files_count", ("data_file_count",)),
+    ("data", "added_rows_count", ("data_record_count",)),
+    ("deletes", "added_rows_count", ("position_delete_record_count", "equality_delete_record_count")),
+)
+"""What manifests hold, as the manifest list counts it and as partitions do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +188,16 @@ def _read_base(
 
 
 def _check_totals(found: PartitionStatistics, manifest_files: pa.Table) -> None:
-    data = manifest_files.filter(pc.equal(manifest_files["content"], "data"))
-    for added, counted in _COUNTS.items():
+    for content, added, counted in _COUNTS:
+        listed = manifest_files.filter(pc.equal(manifest_files["content"], content))
         existing = added.replace("added", "existing")
-        if data[added].null_count or data[existing].null_count:
+        if listed[added].null_count or listed[existing].null_count:
             return
-        expected = (pc.sum(data[added]).as_py() or 0) + (pc.sum(data[existing]).as_py() or 0)
-        stated = pc.sum(found.groups[counted]).as_py() or 0
+        expected = sum(pc.sum(listed[name]).as_py() or 0 for name in (added, existing))
+        stated = sum(pc.sum(found.groups[name]).as_py() or 0 for name in counted)
         if stated != expected:
-            raise _UnusableError(f"it has {stated:,} as the sum of {counted}, its manifest list has {expected:,}")
+            names = " and ".join(counted)
+            raise _UnusableError(f"it has {stated:,} as the sum of {names}, its manifest list has {expected:,}")
 
 
 def _added_since(manifests: Sequence[ManifestToRead], known: set[tuple[str, int]]) -> list[ManifestToRead]:
