@@ -68,41 +68,37 @@ class TreePart(Part):
         if value in TREE_MODES:
             self.state.tree_mode = value
 
-    def toggle(self, key: str, is_open: bool | None = None) -> None:
-        """Open or close a row; without `is_open`, toggle it."""
+    def toggle(self, key: str, is_open: bool) -> None:
+        """Open or close a row."""
         path = self._path(key)
         if path and is_open is not (path in self.state.tree_opened):
             self.state.tree_opened = self.state.tree_opened ^ {path}
 
-    def choose(self, key: str, seen: Seen | None = None) -> None:
+    def choose(self, key: str, seen: Seen) -> None:
         """Handle a click: select a manifest, open a file, or select a column.
 
         Parameters
         ----------
         key : str
             The key of the row.
-        seen : Seen, optional
-            How the row looked: a selected manifest is deselected, an open file is closed. By default, how it looks
-            now.
+        seen : Seen
+            How the row looked: a selected manifest is deselected, an open file is closed.
         """
         path = self._path(key)
         if not path:
             # The row is no longer there.
             return
         kind = key.rsplit("/", 1)[-1][:1]
-        wants_open = None if seen is None else not seen.is_open
         if kind == "m":
-            wanted = Selection(manifest_paths=(path[-1],))
-            is_marked = self.state.selection == wanted if seen is None else seen.is_selected
-            self.state.selection = None if is_marked else wanted
+            self.state.selection = None if seen.is_selected else Selection(manifest_paths=(path[-1],))
         elif kind == "c":
             self.state.column = path[-1]
-            self.toggle(key, wants_open)
+            self.toggle(key, not seen.is_open)
         elif kind in ("f", "s"):
             if path == (SNAPSHOT,) and self.state.selection is not None:
                 self.state.selection = None
             else:
-                self.toggle(key, wants_open)
+                self.toggle(key, not seen.is_open)
 
     def to_arrow(self) -> pa.Table | None:
         """Return the manifests, or the selected ones."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,8 +37,7 @@ class NotWantedError(Exception):
     """Something else is wanted by now."""
 
 
-@dataclass(frozen=True)
-class TreeWish:
+class TreeWish(NamedTuple):
     """Which parts of the tree are wanted: everything that they depend on."""
 
     table: Table
@@ -61,12 +60,8 @@ class TreeWish:
         return next((f for f in self.table.schema.columns if f.name == self.column), None)
 
     def is_same(self, other: TreeWish) -> bool:
-        """Return whether it equals another wish; tables are compared by identity, as comparing values takes long."""
-        large = ("table", "overview", "manifests")
-        small = ("mode", "column", "sort", "words", "selection", "marked_paths", "opened")
-        return all(getattr(self, name) is getattr(other, name) for name in large) and all(
-            getattr(self, name) == getattr(other, name) for name in small
-        )
+        """Return whether it equals another wish."""
+        return all(map(_is_same, self, other))
 
 
 class TreeReader:
@@ -213,4 +208,4 @@ def _read_files(table: Table, manifest_path: str, column: Field | None) -> pa.Ta
 
 def _is_same(one: Any, other: Any) -> bool:
     # Tables are compared by identity: comparing their contents would take long.
-    return one is other or (isinstance(one, str) and one == other)
+    return one is other or (isinstance(one, str | tuple | frozenset | Selection) and one == other)
