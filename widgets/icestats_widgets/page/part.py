@@ -68,9 +68,9 @@ class Part:
         """Return the Python line that gives what is shown; empty if there is none."""
         return ""
 
-    def add_grid(self, grid: Grid) -> Grid:
-        """Keep a grid, so that acts on it find it."""
-        self.grids[grid.grid_id] = grid
+    def add_grid(self, grid_id: str, label: str, columns: Sequence[dict[str, Any]], **options: Any) -> Grid:
+        """Make a `Grid`, and keep it, so that acts on it find it."""
+        grid = self.grids[grid_id] = Grid(grid_id, label, columns, **options)
         return grid
 
     def width(self, figure_id: str, usual: int = 620) -> int:

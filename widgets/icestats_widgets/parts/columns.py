@@ -15,7 +15,7 @@ from icestats_widgets.drawing.scales import render_percent
 from icestats_widgets.drawing.spark_figure import build_spark
 from icestats_widgets.page.blocks import Block
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, render_value, text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
 from icestats_widgets.reading.selected_part import SelectedPart
@@ -52,10 +52,8 @@ class ColumnsPart(Part):
     def build(self) -> None:
         """Make the grid."""
         self.grid = self.add_grid(
-            Grid(
-                "list", "Columns", _COLUMNS, row_height=44, most_rows=12, placeholder="search columns",
-                on_choose=self._choose,
-            )
+            "list", "Columns", _COLUMNS, row_height=44, most_rows=12, placeholder="search columns",
+            on_choose=self._choose,
         )  # fmt: skip
         self._shown: tuple[Any, ...] = ()
 

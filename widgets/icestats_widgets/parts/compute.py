@@ -20,7 +20,6 @@ from icestats_widgets.page.blocks import (
     text_field,
     toggle,
 )
-from icestats_widgets.page.grid import Grid
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.commit_preview import (
     ACCURACY,
@@ -68,8 +67,8 @@ class ComputePart(Part):
 
     def build(self) -> None:
         """Make the grids."""
-        self.accuracy = self.add_grid(Grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6))
-        self.found = self.add_grid(Grid("found", "What has been computed", FOUND, most_rows=8))
+        self.accuracy = self.add_grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6)
+        self.found = self.add_grid("found", "What has been computed", FOUND, most_rows=8)
         self._pattern = ""
         self._shown: tuple[Any, ...] | None = None
         self._is_found_open = False

@@ -10,7 +10,7 @@ from icestats.iceberg.metadata import PartitionStatisticsFile
 from icestats_widgets.page.blocks import Block, button, code_block, form_block
 from icestats_widgets.page.cells import Cell, text_cell
 from icestats_widgets.page.given_names import define_given
-from icestats_widgets.page.grid import Grid, Row
+from icestats_widgets.page.grid import Row
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.statistics import ALL_FILES, StatisticsPart
 from icestats_widgets.parts.statistics_matrix import BLOBS, KINDS, OF_TABLE
@@ -53,12 +53,8 @@ class DetailsPart(Part):
 
     def build(self) -> None:
         """Make the grids."""
-        self.blob_grid = self.add_grid(
-            Grid("blobs", "Blobs of statistics files", _COMMITTED, most_rows=4, placeholder="")
-        )
-        self.engine_grid = self.add_grid(
-            Grid("engines", "What engines have of it", _ENGINES, most_rows=4, placeholder="")
-        )
+        self.blob_grid = self.add_grid("blobs", "Blobs of statistics files", _COMMITTED, most_rows=4, placeholder="")
+        self.engine_grid = self.add_grid("engines", "What engines have of it", _ENGINES, most_rows=4, placeholder="")
 
     def blocks(self) -> list[Block]:
         """Return what is committed of it, what engines have, and what computes it."""

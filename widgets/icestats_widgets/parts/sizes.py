@@ -13,7 +13,7 @@ from icestats.iceberg.partition_columns import partition_field_type
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
 from icestats_widgets.page.blocks import Block, button, figure_block, form_block, side_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
-from icestats_widgets.page.grid import BuiltRows, Grid, Row, Seen
+from icestats_widgets.page.grid import BuiltRows, Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.selection import FieldRange, Selection
@@ -44,14 +44,7 @@ class SizesPart(Part):
     def build(self) -> None:
         """Make the grid, smallest partitions first."""
         self.grid = self.add_grid(
-            Grid(
-                "list",
-                "Partitions by size",
-                _COLUMNS,
-                most_rows=8,
-                placeholder="search partitions",
-                on_choose=self._choose,
-            )
+            "list", "Partitions by size", _COLUMNS, most_rows=8, placeholder="search partitions", on_choose=self._choose
         )
         self.grid.sort = {"column": "size", "descending": False}
         self._read_from: Any = None

@@ -12,7 +12,7 @@ from icestats.answers.text import counted, render_bytes, render_time
 from icestats.iceberg.metadata import Snapshot, TableMetadata, parse_count
 from icestats_widgets.page.blocks import Block, button, card_block, fact, facts_block, text_block
 from icestats_widgets.page.cells import Cell, bytes_cell, change_cell, count_cell, text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.snapshot_comparison import COUNTS, SnapshotComparison, age_of, open_snapshot
 
@@ -51,11 +51,11 @@ class SnapshotsPart(Part):
     def build(self) -> None:
         """Make the grids."""
         self.grid = self.add_grid(
-            Grid("snapshots", "Snapshots", _COLUMNS, most_rows=12, placeholder="search operations, tags, ids",
-                 on_choose=self._choose)
+            "snapshots", "Snapshots", _COLUMNS, most_rows=12, placeholder="search operations, tags, ids",
+            on_choose=self._choose,
         )  # fmt: skip
         self.touched = self.add_grid(
-            Grid("touched", "Partitions touched", _TOUCHED, most_rows=8, placeholder="search partitions")
+            "touched", "Partitions touched", _TOUCHED, most_rows=8, placeholder="search partitions"
         )
         self._listed: TableMetadata | None = None
         self._compared: SnapshotComparison | None = None

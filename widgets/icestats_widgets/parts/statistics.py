@@ -19,7 +19,7 @@ from icestats_widgets.page.blocks import (
     toggle,
 )
 from icestats_widgets.page.cells import Cell, text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.statistics_matrix import KINDS, OF_COLUMNS, OF_TABLE, Matrix, Standing
 from icestats_widgets.reading.computation import BUSY, Computation
@@ -56,13 +56,12 @@ class StatisticsPart(Part):
 
     def build(self) -> None:
         """Make the grids."""
+        clicks: dict[str, Any] = {"on_choose": self._choose, "on_cell": self._pick}
+        search = "search columns, missing, behind"
         self.matrix_grid = self.add_grid(
-            Grid("matrix", "Statistics by column", _MATRIX, most_rows=8, placeholder="search columns, missing, behind",
-                 on_choose=self._choose, on_cell=self._pick)
-        )  # fmt: skip
-        self.own_grid = self.add_grid(
-            Grid("own", "Statistics of the table", _OWN, placeholder="", on_choose=self._choose, on_cell=self._pick)
+            "matrix", "Statistics by column", _MATRIX, most_rows=8, placeholder=search, **clicks
         )
+        self.own_grid = self.add_grid("own", "Statistics of the table", _OWN, placeholder="", **clicks)
         self._is_gaps_only = False
         self._read: tuple[Any, ...] = ()
         self._matrix: Matrix | None = None

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.text import counted
 from icestats_widgets.page.blocks import Block, choice, form_block
-from icestats_widgets.page.grid import Grid, Seen
+from icestats_widgets.page.grid import Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.tree.outline import Outline
@@ -28,11 +28,9 @@ class TreePart(Part):
     def build(self) -> None:
         """Make the grid."""
         self.grid = self.add_grid(
-            Grid(
-                "tree", "Manifest tree", column_titles(self.state.column), is_tree=True,
-                placeholder="a path, records > 1000, size < 1 MB",
-                on_open=self.toggle, on_choose=self.choose, on_arrange=self._arrange,
-            )
+            "tree", "Manifest tree", column_titles(self.state.column), is_tree=True,
+            placeholder="a path, records > 1000, size < 1 MB",
+            on_open=self.toggle, on_choose=self.choose, on_arrange=self._arrange,
         )  # fmt: skip
 
     def blocks(self) -> list[Block]:
