@@ -6,11 +6,10 @@ import datetime as dt
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -282,10 +281,14 @@ class Board:
 class CellSums:
     """What lies at a place."""
 
-    partition_count: int
+    keys: tuple[Key, ...]
     sums: tuple[int, ...]
     """Of the columns in `SUMMED`."""
-    keys: tuple[Key, ...]
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions lie there."""
+        return len(self.keys)
 
 
 Cells = Mapping[tuple[int, Cell], CellSums]
@@ -346,19 +349,14 @@ def sum_cells(partitions: pa.Table, board: Board) -> Cells:
     rows = partitions.filter(pc.equal(partitions["spec_id"], board.spec_id))
     figures = np.stack([rows[name].to_numpy() for name in SUMMED], axis=1) if rows.num_rows else np.zeros((0, 5))
     members: dict[tuple[int, Cell], list[int]] = {}
-    keys = board.keys(rows)
-    places: dict[Key, tuple[int, Cell] | None] = {}
+    keys, find_place = board.keys(rows), cache(board.place)
     for row, key in enumerate(keys):
-        if key not in places:
-            places[key] = board.place(key)
-        if (place := places[key]) is not None:
+        if (place := find_place(key)) is not None:
             members.setdefault(place, []).append(row)
-    return {place: _cell_sums(figures, keys, found) for place, found in members.items()}
-
-
-def _cell_sums(figures: npt.NDArray[Any], keys: Sequence[Key], rows: list[int]) -> CellSums:
-    distinct = tuple(dict.fromkeys(keys[row] for row in rows))
-    return CellSums(len(distinct), tuple(int(total) for total in figures[rows].sum(axis=0)), distinct)
+    return {
+        place: CellSums(tuple(dict.fromkeys(keys[row] for row in found)), tuple(map(int, figures[found].sum(axis=0))))
+        for place, found in members.items()
+    }
 
 
 def _short(text: str) -> str:
@@ -423,11 +421,8 @@ def _time_runs(values: Sequence[Any], unit: str, most: int) -> tuple[list[Run], 
 
 
 def _time_run(number: int, unit: str, coarser: str, first: int, last: int) -> Run:
-    ends = (
-        max(first, first_time(number, unit, coarser)),
-        min(last, first_time(number + 1, unit, coarser) - 1),
-    )
-    return Run(time_value(unit, ends[0]), time_value(unit, ends[1]), time_label(number, coarser))
+    start, end = first_time(number, unit, coarser), first_time(number + 1, unit, coarser) - 1
+    return Run(time_value(unit, max(first, start)), time_value(unit, min(last, end)), time_label(number, coarser))
 
 
 def _calendar_zones(field: PartitionField, kind: str, values: Sequence[Any], room: int) -> tuple[Zone, ...]:
