@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
-from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value
 from icestats_widgets.drawing.axis import MS_A_DAY, MS_AN_HOUR, is_time_transform
 from icestats_widgets.drawing.calendars import (
     CALENDARS,
@@ -29,6 +29,7 @@ from icestats_widgets.drawing.calendars import (
     time_value,
 )
 from icestats_widgets.drawing.canvas import shorten
+from icestats_widgets.reading.partition_names import find_typed_fields
 from icestats_widgets.reading.selection import FieldRange
 
 MOST_CELLS = 900
@@ -321,11 +322,12 @@ def build_board(
     width : float
         Pixels of the figure.
     """
-    found = sorted({spec for spec in pc.unique(partitions["spec_id"]).to_pylist() if _fields(specs[spec], schema)})
-    if not found:
+    used = sorted(pc.unique(partitions["spec_id"]).to_pylist())
+    typed = {spec_id: fields for spec_id in used if (fields := find_typed_fields(specs[spec_id], schema))}
+    if not typed:
         return None
-    spec_id = default_spec_id if default_spec_id in found else found[-1]
-    fields = _fields(specs[spec_id], schema)
+    spec_id = default_spec_id if default_spec_id in typed else list(typed)[-1]
+    fields = typed[spec_id]
     shown = sorted(fields[:2], key=lambda pair: time_unit(pair[0].transform, pair[1]) is None)
     rows = partitions.filter(pc.equal(partitions["spec_id"], spec_id))
     values = [_values(rows, field) for field, _ in shown]
@@ -361,11 +363,6 @@ def sum_cells(partitions: pa.Table, board: Board) -> Cells:
 
 def _short(text: str) -> str:
     return shorten(text, _LONGEST_LABEL)
-
-
-def _fields(spec: PartitionSpec, schema: Schema) -> list[tuple[PartitionField, str]]:
-    typed = ((field, partition_field_type(field, schema)) for field in spec.fields if field.transform != "void")
-    return [(field, kind) for field, kind in typed if kind is not None]
 
 
 def _values(rows: pa.Table, field: PartitionField) -> list[Any]:
