@@ -160,12 +160,10 @@ class ManifestsPart(Part):
         self.state.selection = None if is_same or not paths else Selection(manifest_paths=tuple(paths))
 
     def _marked(self) -> frozenset[str] | None:
-        selection, part = self.state.selection, self.state.part
-        if selection is None:
-            return None
-        if not selection.ranges:
-            return frozenset(selection.manifest_paths)
-        return part.manifest_paths if part is not None and part.selection == selection else None
+        paths, part = asked_manifests(self.state), self.state.selected_part
+        if paths is not None:
+            return frozenset(paths)
+        return None if part is None else part.manifest_paths
 
     def _find_range(self, value: Any) -> tuple[float, float] | None:
         found = None if self._picture is None else self._picture.find_range(value)
