@@ -55,7 +55,6 @@ class ColumnsPart(Part):
             "list", "Columns", _COLUMNS, row_height=44, most_rows=12, placeholder="search columns",
             on_choose=self._choose,
         )  # fmt: skip
-        self._shown: tuple[Any, ...] = ()
 
     def blocks(self) -> list[Block]:
         """Return the columns as a table."""
@@ -63,8 +62,7 @@ class ColumnsPart(Part):
         is_waiting = self._is_waiting and self.grid.block()["row_count"]
         columns = self._part.columns if self._part is not None else state.columns
         shown = (state.table, columns, state.sparks, self._part, self._sketches, self.is_loading)
-        if not is_waiting and any(one is not two for one, two in zip(shown, self._shown or [None] * 6, strict=True)):
-            self._shown = shown
+        if not is_waiting and self.has_new(*shown):
             self.grid.show(self._rows())
         fields = state.table.schema.columns
         self.grid.selected = [f"c{number}" for number, field in enumerate(fields) if field.name == state.column]

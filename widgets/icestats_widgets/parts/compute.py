@@ -70,7 +70,6 @@ class ComputePart(Part):
         self.accuracy = self.add_grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6)
         self.found = self.add_grid("found", "What has been computed", FOUND, most_rows=8)
         self._pattern = ""
-        self._shown: tuple[Any, ...] | None = None
         self._is_found_open = False
 
     @property
@@ -246,9 +245,7 @@ class ComputePart(Part):
         return blocks
 
     def _show_values(self, statistics: Statistics) -> None:
-        shown = (statistics, self.state.sketches)
-        if self._shown is None or any(one is not two for one, two in zip(shown, self._shown, strict=True)):
-            self._shown = shown
+        if self.has_new(statistics, self.state.sketches):
             ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
             for grid in (self.accuracy, self.found):
                 grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""

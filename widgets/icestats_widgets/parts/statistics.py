@@ -63,7 +63,6 @@ class StatisticsPart(Part):
         )
         self.own_grid = self.add_grid("own", "Statistics of the table", _OWN, placeholder="", **clicks)
         self._is_gaps_only = False
-        self._read: tuple[Any, ...] = ()
         self._matrix: Matrix | None = None
         self._counts: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
@@ -133,9 +132,7 @@ class StatisticsPart(Part):
         state = self.state
         if state.coverage is None:
             return None
-        read = (state.coverage, state.sketches, state.table)
-        if self._matrix is None or any(a is not b for a, b in zip(read, self._read, strict=True)):
-            self._read = read
+        if self.has_new(state.coverage, state.sketches, state.table) or self._matrix is None:
             self._matrix = Matrix(state.coverage, state.sketches, state.table.metadata, state.table.snapshot)
         return self._matrix
 
