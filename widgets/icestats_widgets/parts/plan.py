@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icestats.answers.arrays import join_paths
 from icestats.answers.text import counted, render_bytes, render_count
-from icestats.snapshot.pruning.funnel import PlanStep, StepResult
+from icestats.snapshot.pruning.funnel import StepResult
 from icestats.snapshot.pruning.plan import Plan
 from icestats_widgets.drawing.bounds_figure import build_bounds_figure
 from icestats_widgets.page.blocks import (
@@ -189,7 +189,8 @@ class PlanPart(AskingPart):
         results = [*plan.funnel.by_manifest, *plan.funnel.by_file]
         number = self._number(plan)
         if number >= len(results):
-            return [text_block(_describe_last(plan.steps[number]), "quiet")]
+            last = plan.steps[number]
+            return [text_block(f"{describe_step(last)}{': ' if last.note else ''}{last.note}.", "quiet")]
         result = results[number]
         kind = "manifests" if number < len(plan.funnel.by_manifest) else "files"
         if kind == "files" and number == len(plan.funnel.by_manifest) and self._partition is None:
@@ -295,7 +296,3 @@ class PlanPart(AskingPart):
 
 def _read_row_groups(table: Any, plan: Plan, row: int) -> tuple[Plan, int, Any]:
     return plan, row, read_row_groups(table, plan, row)
-
-
-def _describe_last(step: PlanStep) -> str:
-    return f"{describe_step(step)}{'' if not step.note else ': ' + step.note}."
