@@ -11,6 +11,7 @@ from icestats.answers.text import counted
 from icestats_widgets.page.blocks import Block, choice, form_block
 from icestats_widgets.page.grid import Seen
 from icestats_widgets.page.part import Part
+from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.tree.outline import Outline
 from icestats_widgets.reading.tree.tree_blocks import SNAPSHOT, column_titles
@@ -42,7 +43,7 @@ class TreePart(Part):
         if state.overview is None or self.note:
             self.grid.show([], self.note or state.notes.get("overview", "The manifest list has not been read."))
         elif outline is not None:
-            self.grid.selected = [row["key"] for row in self._selected(outline)]
+            self.grid.selected = self._find_selected(outline)
             self.grid.show(outline, "" if outline.row_count else self._empty())
         modes = choice("outline.mode", "show", state.tree_mode, list(TREE_MODES.items()))
         return [form_block(modes), self.grid.block()]
@@ -119,13 +120,11 @@ class TreePart(Part):
         self.state.tree_sort = (sort["column"], sort["descending"]) if sort else None
         self.state.tree_words = self.grid.words
 
-    def _selected(self, outline: Outline) -> list[dict[str, Any]]:
-        selection: Selection | None = self.state.selection
-        manifests = outline.root.open.get(0)
-        if selection is None or selection.ranges or manifests is None or manifests.prefix != "m":
+    def _find_selected(self, outline: Outline) -> list[str]:
+        wanted, manifests = set(asked_manifests(self.state) or ()), outline.root.open.get(0)
+        if not wanted or manifests is None or manifests.prefix != "m":
             return []
-        wanted = set(selection.manifest_paths)
-        return [{"key": f"s0/m{row}"} for row in manifests.order.tolist() if manifests.identify(row) in wanted]
+        return [f"s0/m{row}" for row in manifests.order.tolist() if manifests.identify(row) in wanted]
 
     def _path(self, key: str) -> tuple[str, ...]:
         outline = self.state.outline
