@@ -111,12 +111,9 @@ class ComparePart(AskingPart):
         if not check.fits:
             self.state.set_note("plan_comparison", check.error or check.hint)
         elif self._kind and chosen:
-            work = partial(compare_plans, self.state.table, self._asked, self._kind, chosen)
+            asked = effective_filter(self.state) or "true"
+            work = partial(compare_plans, self.state.table, asked, self._kind, chosen)
             self.questions.start("plan_comparison", work)
-
-    @property
-    def _asked(self) -> str:
-        return effective_filter(self.state) or "true"
 
     @property
     def _chosen(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,7 +147,8 @@ class PlanPart(AskingPart):
         """Read the row groups of the file that is open."""
         plan, row = self.state.plan, self._file
         if plan is not None and row is not None:
-            self.questions.start("row_groups", partial(_read_row_groups, self.state.table, plan, row))
+            table = self.state.table
+            self.questions.start("row_groups", lambda: (plan, row, read_row_groups(table, plan, row)))
 
     def _begin(self, plan: Plan) -> None:
         self._built, self._partition, self._file, self._is_asked = (plan,), None, None, False
@@ -292,7 +292,3 @@ class PlanPart(AskingPart):
         ]  # fmt: skip
         self.groups.show(rows)
         return [self.groups.block()]
-
-
-def _read_row_groups(table: Any, plan: Plan, row: int) -> tuple[Plan, int, Any]:
-    return plan, row, read_row_groups(table, plan, row)

@@ -140,8 +140,9 @@ class StatisticsPart(Part):
         state = self.state
         engines = [("", "all engines"), *((name, name) for name in list_engines())]
         request = request_update(state.table, state.sketches)
+        label = "Update what is behind" if request is None or request.updates else "Compute everything"
         refresh = button(
-            "statistics.refresh", _name_update(request), tone="primary",
+            "statistics.refresh", label, tone="primary",
             is_disabled=request is None or state.phase in BUSY,
             about="" if request is None else describe_cost(request, state),
         )  # fmt: skip
@@ -243,7 +244,3 @@ class StatisticsPart(Part):
         # What is asked for first replaces the choice of everything.
         known = self.state.request or ComputeRequest(columns=(), table=False)
         self.state.request = known.adding(computed, None if field is None else field.name)
-
-
-def _name_update(request: ComputeRequest | None) -> str:
-    return "Update what is behind" if request is None or request.updates else "Compute everything"
