@@ -30,7 +30,7 @@ from icestats_widgets.drawing.calendars import (
 )
 from icestats_widgets.drawing.canvas import shorten
 from icestats_widgets.reading.partition_names import find_typed_fields
-from icestats_widgets.reading.selection import FieldRange
+from icestats_widgets.reading.selection import FieldRange, field_range
 
 MOST_CELLS = 900
 """Most cells of a chart; more would make a slow page."""
@@ -106,11 +106,6 @@ class Axis:
             or (None not in (run.lower, chosen.lower) and run.lower <= chosen.upper and run.upper >= chosen.lower)
         ]
         return (places[0], places[-1]) if places else None
-
-
-def field_range(field: PartitionField, kind: str, lower: Any, upper: Any, *, with_null: bool = False) -> FieldRange:
-    """Return values of a partition field as a selection has them."""
-    return FieldRange(field.name, field.source_id, field.transform, kind, lower, upper, with_null)
 
 
 @dataclass(frozen=True)

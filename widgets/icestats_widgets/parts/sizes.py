@@ -9,14 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.text import counted, render_bytes
-from icestats_widgets.drawing.partition_board import field_range
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
 from icestats_widgets.page.blocks import Block, button, figure_block, form_block, side_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
 from icestats_widgets.page.grid import BuiltRows, Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.partition_names import PartitionNames, find_typed_fields
-from icestats_widgets.reading.selection import FieldRange, Selection
+from icestats_widgets.reading.selection import FieldRange, Selection, field_range
 
 FAR = 10
 """A partition that many times smaller or larger than the median stands out."""

@@ -16,7 +16,7 @@ from icestats.iceberg.types import parse_type
 from icestats.stats.frequent_items import VALUE_LENGTH
 from icestats.stats.kll_items import item_type_of, item_value, to_item
 from icestats_widgets.reading.bounds import decode_bound
-from icestats_widgets.reading.selection import FieldRange, Selection
+from icestats_widgets.reading.selection import Selection, field_range
 from icestats_widgets.state import ExplorerState
 
 _MOST_PARTITIONS = 200
@@ -88,8 +88,7 @@ def _first_value(found: Any, value: Any, schema: Schema) -> Any:
     """Return the least value of a partition: the value itself, or when its day, month, hour or year begins."""
     if value is None or found.transform == "identity":
         return value
-    one = FieldRange(found.name, found.source_id, found.transform, "", value, value)
-    told = Selection(0, (one,)).row_filter(schema)
+    told = Selection(0, (field_range(found, "", value, value),)).row_filter(schema)
     return None if told is None else told.partition(" >= ")[2].partition(" and ")[0]
 
 
