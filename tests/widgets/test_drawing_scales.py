@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from icestats.iceberg.types import to_integer
 from icestats_widgets.drawing.axes import draw_x_axis, draw_y_axis, fit_ticks
-from icestats_widgets.drawing.axis import axis_position, axis_value
 from icestats_widgets.drawing.canvas import Canvas, Plot, shorten, text_width
 from icestats_widgets.drawing.scales import BandScale, LinearScale, LogScale, Scale, TimeScale
 from tests.pictures import check_labels, check_picture, parse_svg, texts
@@ -118,24 +117,6 @@ def test_times_say_what_differs(start: dt.datetime, end: dt.datetime, labels: li
     """The year stands once, and so does the day of several hours."""
     scale = TimeScale(*(to_integer(moment) / 1000 for moment in (start, end)))
     assert [text for _, text in scale.ticks(3)] == labels
-
-
-@pytest.mark.parametrize(
-    ("type_text", "value"),
-    [
-        ("date", dt.date(2026, 9, 1)),
-        ("date", 5_000_000),
-        ("timestamptz", dt.datetime(2026, 9, 1, 12, 0, 0, 123_456, tzinfo=dt.UTC)),
-        ("timestamp_ns", 1_788_220_800_000_000_000),
-        ("time", dt.time(23, 59, 59)),
-        ("long", -7),
-        ("double", 0.1),
-        ("boolean", True),
-    ],
-)
-def test_a_position_on_the_axis_is_a_value_of_the_column(type_text: str, value: Any) -> None:
-    """What is marked on an axis can be said as a filter."""
-    assert axis_value(type_text, axis_position(type_text, value)) == value
 
 
 @given(st.text(max_size=60), st.integers(0, 300))

@@ -9,6 +9,7 @@ import icestats
 from benchmarks.generated_table import Shape, generate
 from icestats.answers.arrays import join_paths
 from icestats_widgets import Explorer
+from icestats_widgets.page.grid import Seen
 from icestats_widgets.parts.tree import TreePart
 from icestats_widgets.reading.tree.file_listing import read_file_listing
 from icestats_widgets.reading.tree.outline import Outline
@@ -39,7 +40,7 @@ def test_the_tree_reaches_from_the_snapshot_to_row_groups(hostile_table: icestat
         below = [row for row in rows(explorer) if row["depth"] == depth]
         if depth < 4:
             key = next(row["key"] for row in below if depth != 3 or texts(row)[0] == "price")
-            tree(explorer).toggle(key)
+            tree(explorer).toggle(key, True)
             assert explorer.wait()
         if records is not None:
             assert {texts(row)[2] for row in below} == {str(records)}
@@ -49,7 +50,7 @@ def test_the_tree_reaches_from_the_snapshot_to_row_groups(hostile_table: icestat
     column = next(row for row in rows(explorer) if row["depth"] == 3 and texts(row)[0] == "price")
     assert texts(group)[0] == "row group 0"
     assert (texts(group)[5], texts(group)[6]) == (texts(column)[5], texts(column)[6])
-    tree(explorer).toggle("s0")
+    tree(explorer).toggle("s0", False)
     assert explorer.wait()
     assert [row["depth"] for row in rows(explorer)] == [0]
 
@@ -97,7 +98,7 @@ def test_files_are_listed_with_the_selected_column(hostile_table: icestats.Table
     assert len(listed) == hostile_table.overview().data_file_count
     assert (records, sum(records)) == (sorted(records, reverse=True), 120)
     assert sum(int(texts(row)[5]) for row in listed) == 20
-    tree(explorer).choose(listed[0]["key"])
+    tree(explorer).choose(listed[0]["key"], Seen(False, False))
     assert explorer.wait()
     assert texts(rows(explorer)[1])[0] == "id"
 

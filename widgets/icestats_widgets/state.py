@@ -6,6 +6,8 @@ import threading
 
 from traitlets import Any, Bool, Dict, Enum, HasTraits, Instance, Int, List, Tuple, Unicode
 
+from icestats_widgets.reading.selected_part import SelectedPart
+
 PARTITION_VALUES = ("records", "files", "bytes")
 KINDS = ("equi-width", "equi-height")
 TREE_MODES = {"tree": "tree", "files": "all files"}
@@ -383,7 +385,13 @@ class ExplorerState(HasTraits):
     @property
     def has_part(self) -> bool:
         """Whether `part` belongs to the current selection, not an earlier one; True if nothing is selected."""
-        return self.selection is None or (self.part is not None and self.part.selection == self.selection)
+        return self.selection is None or self.selected_part is not None
+
+    @property
+    def selected_part(self) -> SelectedPart | None:
+        """`part`, if it belongs to the current selection, not an earlier one; None if nothing is selected."""
+        found: SelectedPart | None = self.part
+        return found if found is not None and found.selection == self.selection else None
 
     def set_note(self, part: str, text: str | None) -> None:
         """Say why a part shows nothing, or clear the note; call it from any thread."""

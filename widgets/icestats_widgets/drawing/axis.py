@@ -9,7 +9,6 @@ from typing import Any
 
 from icestats.errors import CallError
 from icestats.iceberg.types import json_value, parse_type, to_integer
-from icestats.stats.kll_items import item_value
 
 MS_A_DAY = 86_400_000
 MS_AN_HOUR = 3_600_000
@@ -47,26 +46,6 @@ def axis_position(type_text: str, value: Any) -> float:
     if is_time_type(type_text):
         return to_integer(value) / 1000
     return float(value)
-
-
-def axis_value(type_text: str, position: float) -> Any:
-    """Return the value of a column that lies at a position: of days, whole numbers and decimals the nearest one.
-
-    Times that Python cannot hold are whole numbers, as Iceberg stores them.
-
-    Examples
-    --------
-    >>> axis_value("date", 90_000_000.0), axis_value("long", 6.6), axis_value("decimal(9, 2)", 1.504)
-    (datetime.date(1970, 1, 2), 7, Decimal('1.50'))
-    """
-    kind = parse_type(type_text)
-    if kind.name in ("float", "double"):
-        return position
-    if kind.name == "date":
-        return item_value(type_text, math.floor(position / MS_A_DAY))
-    if is_time_type(type_text):
-        return item_value(type_text, round(position * (1_000_000 if kind.name.endswith("_ns") else 1000)))
-    return item_value(type_text, round(position * 10**kind.scale))
 
 
 def value_label(type_text: str, value: Any) -> str:

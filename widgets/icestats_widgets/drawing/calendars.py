@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +46,8 @@ class Calendar:
         return period * len(self.rows) + row + self.offset
 
 
-_hours: Callable[[int], str] = "{:02d}:00".format
 CALENDARS = {
-    "hour": Calendar("hour", tuple(_hours(hour) for hour in range(24)), "days", 0, 36),
+    "hour": Calendar("hour", tuple(f"{hour:02}:00" for hour in range(24)), "days", 0, 36),
     "day": Calendar("day", ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"), "weeks from Monday", _FIRST_MONDAY, 14),
     "month": Calendar(
         "month",

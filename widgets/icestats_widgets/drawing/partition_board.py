@@ -6,16 +6,15 @@ import datetime as dt
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
-from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value
 from icestats_widgets.drawing.axis import MS_A_DAY, MS_AN_HOUR, is_time_transform
 from icestats_widgets.drawing.calendars import (
     CALENDARS,
@@ -30,7 +29,8 @@ from icestats_widgets.drawing.calendars import (
     time_value,
 )
 from icestats_widgets.drawing.canvas import shorten
-from icestats_widgets.reading.selection import FieldRange
+from icestats_widgets.reading.partition_names import find_typed_fields
+from icestats_widgets.reading.selection import FieldRange, field_range
 
 MOST_CELLS = 900
 """Most cells of a chart; more would make a slow page."""
@@ -106,11 +106,6 @@ class Axis:
             or (None not in (run.lower, chosen.lower) and run.lower <= chosen.upper and run.upper >= chosen.lower)
         ]
         return (places[0], places[-1]) if places else None
-
-
-def field_range(field: PartitionField, kind: str, lower: Any, upper: Any, *, with_null: bool = False) -> FieldRange:
-    """Return values of a partition field as a selection has them."""
-    return FieldRange(field.name, field.source_id, field.transform, kind, lower, upper, with_null)
 
 
 @dataclass(frozen=True)
@@ -282,10 +277,14 @@ class Board:
 class CellSums:
     """What lies at a place."""
 
-    partition_count: int
+    keys: tuple[Key, ...]
     sums: tuple[int, ...]
     """Of the columns in `SUMMED`."""
-    keys: tuple[Key, ...]
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions lie there."""
+        return len(self.keys)
 
 
 Cells = Mapping[tuple[int, Cell], CellSums]
@@ -318,11 +317,12 @@ def build_board(
     width : float
         Pixels of the figure.
     """
-    found = sorted({spec for spec in pc.unique(partitions["spec_id"]).to_pylist() if _fields(specs[spec], schema)})
-    if not found:
+    used = sorted(pc.unique(partitions["spec_id"]).to_pylist())
+    typed = {spec_id: fields for spec_id in used if (fields := find_typed_fields(specs[spec_id], schema))}
+    if not typed:
         return None
-    spec_id = default_spec_id if default_spec_id in found else found[-1]
-    fields = _fields(specs[spec_id], schema)
+    spec_id = default_spec_id if default_spec_id in typed else list(typed)[-1]
+    fields = typed[spec_id]
     shown = sorted(fields[:2], key=lambda pair: time_unit(pair[0].transform, pair[1]) is None)
     rows = partitions.filter(pc.equal(partitions["spec_id"], spec_id))
     values = [_values(rows, field) for field, _ in shown]
@@ -346,28 +346,18 @@ def sum_cells(partitions: pa.Table, board: Board) -> Cells:
     rows = partitions.filter(pc.equal(partitions["spec_id"], board.spec_id))
     figures = np.stack([rows[name].to_numpy() for name in SUMMED], axis=1) if rows.num_rows else np.zeros((0, 5))
     members: dict[tuple[int, Cell], list[int]] = {}
-    keys = board.keys(rows)
-    places: dict[Key, tuple[int, Cell] | None] = {}
+    keys, find_place = board.keys(rows), cache(board.place)
     for row, key in enumerate(keys):
-        if key not in places:
-            places[key] = board.place(key)
-        if (place := places[key]) is not None:
+        if (place := find_place(key)) is not None:
             members.setdefault(place, []).append(row)
-    return {place: _cell_sums(figures, keys, found) for place, found in members.items()}
-
-
-def _cell_sums(figures: npt.NDArray[Any], keys: Sequence[Key], rows: list[int]) -> CellSums:
-    distinct = tuple(dict.fromkeys(keys[row] for row in rows))
-    return CellSums(len(distinct), tuple(int(total) for total in figures[rows].sum(axis=0)), distinct)
+    return {
+        place: CellSums(tuple(dict.fromkeys(keys[row] for row in found)), tuple(map(int, figures[found].sum(axis=0))))
+        for place, found in members.items()
+    }
 
 
 def _short(text: str) -> str:
     return shorten(text, _LONGEST_LABEL)
-
-
-def _fields(spec: PartitionSpec, schema: Schema) -> list[tuple[PartitionField, str]]:
-    typed = ((field, partition_field_type(field, schema)) for field in spec.fields if field.transform != "void")
-    return [(field, kind) for field, kind in typed if kind is not None]
 
 
 def _values(rows: pa.Table, field: PartitionField) -> list[Any]:
@@ -423,11 +413,8 @@ def _time_runs(values: Sequence[Any], unit: str, most: int) -> tuple[list[Run], 
 
 
 def _time_run(number: int, unit: str, coarser: str, first: int, last: int) -> Run:
-    ends = (
-        max(first, first_time(number, unit, coarser)),
-        min(last, first_time(number + 1, unit, coarser) - 1),
-    )
-    return Run(time_value(unit, ends[0]), time_value(unit, ends[1]), time_label(number, coarser))
+    start, end = first_time(number, unit, coarser), first_time(number + 1, unit, coarser) - 1
+    return Run(time_value(unit, max(first, start)), time_value(unit, min(last, end)), time_label(number, coarser))
 
 
 def _calendar_zones(field: PartitionField, kind: str, values: Sequence[Any], room: int) -> tuple[Zone, ...]:

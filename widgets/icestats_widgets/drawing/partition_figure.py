@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -91,9 +91,12 @@ def build_partition_figure(
         plots = [canvas.plot(plot) for plot in _place_zones(board, width)]
         for plot, zone in zip(plots, board.zones, strict=True):
             _draw_zone_axes(canvas, plot, zone, board)
-        for place, cell in cells.items():
-            kind = _heat_kind(cell, colours.level(_mean(cell, number)), verdicts)
-            _draw_cell(canvas, plots[place[0]], board, place, cell, kind, verdicts)
+        for (which, place), cell in cells.items():
+            left, top, wide, tall = _box(plots[which], board.zones[which], place, place)
+            gap = 1 if min(wide, tall) > 5 else 0.3
+            ramp = "heat" if _is_kept(cell, verdicts) else "cold"
+            kind, told = f"{ramp}{colours.level(_mean(cell, number))}", _tell(board.zones[which], place, cell, verdicts)
+            canvas.rects([(left, top, wide - gap, tall - gap)], kind, **told)
     else:
         plots = [_draw_bars(canvas, board, cells, number, value, verdicts)]
     _draw_frames(canvas, board, plots, selection)
@@ -152,16 +155,13 @@ def _names_width(zone: Zone) -> float:
 
 def _draw_zone_axes(canvas: Canvas, plot: Plot, zone: Zone, board: Board) -> None:
     draw_row_labels(canvas, plot)
-    if isinstance(zone, CalendarZone):
-        times = TimeScale(*zone.span_ms)
-        draw_x_axis(canvas, Plot(plot.name, plot.left, plot.top, plot.width, plot.height, times, plot.y))
-    else:
-        draw_x_axis(canvas, plot)
     left, name = plot.left - _names_width(zone), board.axes[0].field.name
     if isinstance(zone, CalendarZone):
+        draw_x_axis(canvas, replace(plot, x=TimeScale(*zone.span_ms)))
         own = zone.calendar.unit == zone.unit
         title = f"{name}, {zone.calendar.title}" if own else f"{zone.name}, by {zone.calendar.unit}"
     else:
+        draw_x_axis(canvas, plot)
         titles = [f"{axis.field.name}{f', {axis.about}' if axis.about else ''}" for axis in board.axes]
         named = [f"across: {titles[0]}", *(f"down: {one}" for one in titles[1:])] if len(titles) > 1 else titles
         title = " · ".join(named) if zone.name != "null" else ""
@@ -198,32 +198,23 @@ def _mean(cell: CellSums, number: int) -> float:
     return cell.sums[number] / cell.partition_count
 
 
-def _heat_kind(cell: CellSums, level: int, verdicts: Mapping[Key, str] | None) -> str:
-    return f"{'heat' if verdicts is None or _kept(cell, verdicts) else 'cold'}{level}"
+def _is_kept(cell: CellSums, verdicts: Mapping[Key, str] | None) -> bool:
+    return verdicts is None or _kept(cell, verdicts) > 0
 
 
 def _kept(cell: CellSums, verdicts: Mapping[Key, str]) -> int:
     return sum(not verdicts.get(key, "") for key in cell.keys)
 
 
-def _draw_cell(
-    canvas: Canvas,
-    plot: Plot,
-    board: Board,
-    place: tuple[int, Cell],
-    cell: CellSums,
-    kind: str,
-    verdicts: Mapping[Key, str] | None,
-) -> None:
-    zone, (across, down) = board.zones[place[0]], place[1]
+def _box(plot: Plot, zone: Zone, first: Cell, last: Cell) -> tuple[float, float, float, float]:
+    """Return left, top, width and height of the places of a rectangle, in pixels."""
     wide, tall = plot.width / len(zone.columns), plot.height / len(zone.rows)
-    gap = 1 if min(wide, tall) > 5 else 0.3
-    x, y = plot.left + across * wide, plot.top + down * tall
-    key, title = f"{zone.name} {across} {down}", _title(zone, place[1], cell, verdicts)
-    canvas.rects([(x, y, wide - gap, tall - gap)], kind, key=key, title=title)
+    size = (last[0] - first[0] + 1) * wide, (last[1] - first[1] + 1) * tall
+    return plot.left + first[0] * wide, plot.top + first[1] * tall, *size
 
 
-def _title(zone: Zone, place: Cell, cell: CellSums, verdicts: Mapping[Key, str] | None) -> str:
+def _tell(zone: Zone, place: Cell, cell: CellSums, verdicts: Mapping[Key, str] | None) -> dict[str, str]:
+    """Return the key and the title of the mark of a place."""
     records, files, size_bytes, position, equality = cell.sums
     lines = [zone.label(place)]
     if cell.partition_count > 1:
@@ -234,7 +225,7 @@ def _title(zone: Zone, place: Cell, cell: CellSums, verdicts: Mapping[Key, str] 
         lines.append(counted(position + equality, "delete record"))
     if verdicts is not None:
         lines.append(_verdict(cell, verdicts))
-    return "\n".join(lines)
+    return {"key": f"{zone.name} {place[0]} {place[1]}", "title": "\n".join(lines)}
 
 
 def _verdict(cell: CellSums, verdicts: Mapping[Key, str]) -> str:
@@ -265,11 +256,11 @@ def _draw_bars(
     kinds = [("data", value)] + ([("skipped0", "skipped")] if verdicts is not None else [])
     draw_legend(canvas, 4, 14, kinds)
     pitch = plot.width / len(zone.columns)
-    for place, cell in cells.items():
-        kind = "data" if verdicts is None or _kept(cell, verdicts) else "skipped0"
-        x, top = plot.left + place[1][0] * pitch, plot.y_at(cell.sums[number])
-        key, title = f"{zone.name} {place[1][0]} 0", _title(zone, place[1], cell, verdicts)
-        canvas.rect(x + pitch * 0.06, top, pitch * 0.88, plot.bottom - top, kind, key=key, title=title)
+    for (_, place), cell in cells.items():
+        kind = "data" if _is_kept(cell, verdicts) else "skipped0"
+        x, top = plot.left + place[0] * pitch, plot.y_at(cell.sums[number])
+        told = _tell(zone, place, cell, verdicts)
+        canvas.rect(x + pitch * 0.06, top, pitch * 0.88, plot.bottom - top, kind, **told)
     draw_x_axis(canvas, plot, ", ".join(filter(None, (board.axes[0].field.name, board.axes[0].about))))
     return plot
 
@@ -279,7 +270,5 @@ def _draw_frames(canvas: Canvas, board: Board, plots: Collection[Plot], selectio
         return
     chosen = {one.name: one for one in selection.ranges}
     for plot, zone in zip(plots, board.zones, strict=True):
-        wide, tall = plot.width / len(zone.columns), plot.height / len(zone.rows)
         for first, last in zone.boxes(chosen):
-            size = ((last[0] - first[0] + 1) * wide, (last[1] - first[1] + 1) * tall)
-            canvas.rect(plot.left + first[0] * wide, plot.top + first[1] * tall, *size, "frame")
+            canvas.rect(*_box(plot, zone, first, last), "frame")

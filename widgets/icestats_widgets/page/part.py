@@ -43,6 +43,7 @@ class Part:
         self.state = state
         self.grids: dict[str, Grid] = {}
         """The part's grids by their id."""
+        self._drawn_of: tuple[object, ...] = ()
         self.redraw: Callable[[], object] = lambda: None
         """Draws the part again; the explorer sets it."""
         self.send: Callable[[dict[str, Any]], object] = lambda _: None
@@ -68,10 +69,15 @@ class Part:
         """Return the Python line that gives what is shown; empty if there is none."""
         return ""
 
-    def add_grid(self, grid: Grid) -> Grid:
-        """Keep a grid, so that acts on it find it."""
-        self.grids[grid.grid_id] = grid
+    def add_grid(self, grid_id: str, label: str, columns: Sequence[dict[str, Any]], **options: Any) -> Grid:
+        """Make a `Grid`, and keep it, so that acts on it find it."""
+        grid = self.grids[grid_id] = Grid(grid_id, label, columns, **options)
         return grid
+
+    def has_new(self, *shown: object) -> bool:
+        """Return whether these are other objects than at the last call; to compare what is in them would take long."""
+        before, self._drawn_of = self._drawn_of, shown
+        return len(before) != len(shown) or any(one is not other for one, other in zip(before, shown, strict=True))
 
     def width(self, figure_id: str, usual: int = 620) -> int:
         """Return the pixels that a figure has on the page."""

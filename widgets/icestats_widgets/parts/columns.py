@@ -15,7 +15,7 @@ from icestats_widgets.drawing.scales import render_percent
 from icestats_widgets.drawing.spark_figure import build_spark
 from icestats_widgets.page.blocks import Block
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, render_value, text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.filters.asked_filter import filter_beside_selection
 from icestats_widgets.reading.selected_part import SelectedPart
@@ -52,12 +52,9 @@ class ColumnsPart(Part):
     def build(self) -> None:
         """Make the grid."""
         self.grid = self.add_grid(
-            Grid(
-                "list", "Columns", _COLUMNS, row_height=44, most_rows=12, placeholder="search columns",
-                on_choose=self._choose,
-            )
+            "list", "Columns", _COLUMNS, row_height=44, most_rows=12, placeholder="search columns",
+            on_choose=self._choose,
         )  # fmt: skip
-        self._shown: tuple[Any, ...] = ()
 
     def blocks(self) -> list[Block]:
         """Return the columns as a table."""
@@ -65,8 +62,7 @@ class ColumnsPart(Part):
         is_waiting = self._is_waiting and self.grid.block()["row_count"]
         columns = self._part.columns if self._part is not None else state.columns
         shown = (state.table, columns, state.sparks, self._part, self._sketches, self.is_loading)
-        if not is_waiting and any(one is not two for one, two in zip(shown, self._shown or [None] * 6, strict=True)):
-            self._shown = shown
+        if not is_waiting and self.has_new(*shown):
             self.grid.show(self._rows())
         fields = state.table.schema.columns
         self.grid.selected = [f"c{number}" for number, field in enumerate(fields) if field.name == state.column]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from icestats.answers.text import render_bytes, render_count, render_time
 from icestats_widgets.page.blocks import Block, button, choice, code_block, form_block, text_block, text_field
 from icestats_widgets.page.cells import Cell, text_cell
-from icestats_widgets.page.grid import Grid, Row
+from icestats_widgets.page.grid import Row
 from icestats_widgets.page.part import AskingPart
 from icestats_widgets.reading.filters.asked_filter import asked_manifests, effective_filter
 from icestats_widgets.reading.filters.filter_check import Check, check_filter
@@ -59,7 +59,7 @@ class ComparePart(AskingPart):
                 }
                 for i, which in ((1, "first"), (2, "second"))
             ]
-        self.grid = self.add_grid(Grid("steps", "Steps of both plans", columns, placeholder=""))
+        self.grid = self.add_grid("steps", "Steps of both plans", columns, placeholder="")
         self._kind = ""
         self._choices: dict[str, str] = {}
 
@@ -111,12 +111,9 @@ class ComparePart(AskingPart):
         if not check.fits:
             self.state.set_note("plan_comparison", check.error or check.hint)
         elif self._kind and chosen:
-            work = partial(compare_plans, self.state.table, self._asked, self._kind, chosen)
+            asked = effective_filter(self.state) or "true"
+            work = partial(compare_plans, self.state.table, asked, self._kind, chosen)
             self.questions.start("plan_comparison", work)
-
-    @property
-    def _asked(self) -> str:
-        return effective_filter(self.state) or "true"
 
     @property
     def _chosen(self) -> str:

@@ -20,7 +20,6 @@ from icestats_widgets.page.blocks import (
     text_field,
     toggle,
 )
-from icestats_widgets.page.grid import Grid
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.commit_preview import (
     ACCURACY,
@@ -68,10 +67,9 @@ class ComputePart(Part):
 
     def build(self) -> None:
         """Make the grids."""
-        self.accuracy = self.add_grid(Grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6))
-        self.found = self.add_grid(Grid("found", "What has been computed", FOUND, most_rows=8))
+        self.accuracy = self.add_grid("accuracy", "Accuracy before and after", ACCURACY, most_rows=6)
+        self.found = self.add_grid("found", "What has been computed", FOUND, most_rows=8)
         self._pattern = ""
-        self._shown: tuple[Any, ...] | None = None
         self._is_found_open = False
 
     @property
@@ -247,9 +245,7 @@ class ComputePart(Part):
         return blocks
 
     def _show_values(self, statistics: Statistics) -> None:
-        shown = (statistics, self.state.sketches)
-        if self._shown is None or any(one is not two for one, two in zip(shown, self._shown, strict=True)):
-            self._shown = shown
+        if self.has_new(statistics, self.state.sketches):
             ages = {} if self.state.sketches is None else find_blob_ages(self.state.sketches)
             for grid in (self.accuracy, self.found):
                 grid.placeholder = "search columns" if len(statistics.found.columns) > grid.most_rows else ""

@@ -14,7 +14,7 @@ from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats_widgets.drawing.q_error_figure import build_q_error_figure
 from icestats_widgets.page.blocks import Block, button, figure_block, form_block, text_block
 from icestats_widgets.page.cells import Cell, text_cell
-from icestats_widgets.page.grid import Grid, Row
+from icestats_widgets.page.grid import Row
 from icestats_widgets.page.part import AskingPart
 from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.question_coordinator import MOST_FILES, affordable_sources, is_small
@@ -48,7 +48,7 @@ class EstimatePart(AskingPart):
 
     def build(self) -> None:
         """Make the grid."""
-        self.grid = self.add_grid(Grid("sources", "Estimates by source", _COLUMNS, placeholder=""))
+        self.grid = self.add_grid("sources", "Estimates by source", _COLUMNS, placeholder="")
         self._has: dict[str, bool] = {}
 
     def blocks(self) -> list[Block]:

@@ -26,7 +26,7 @@ from icestats_widgets.page.blocks import (
     toggle,
 )
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, filter_beside_selection
+from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, drop_chip, filter_beside_selection
 from icestats_widgets.reading.histogram_part import HistogramPart
 from icestats_widgets.state import KINDS
 
@@ -166,9 +166,7 @@ class HistogramPanel(Part):
 
     def on_bars_clear(self, _: Any) -> None:
         """Take what was marked out of the filter."""
-        self.state.clauses = {
-            source: text for source, text in self.state.clauses.items() if source != f"histogram:{self.state.column}"
-        }
+        drop_chip(self.state, f"clause:histogram:{self.state.column}")
 
     def _controls(self, part: HistogramPart) -> Block:
         fields = []

@@ -20,7 +20,7 @@ from icestats_widgets.drawing.manifest_figure import (
 )
 from icestats_widgets.page.blocks import Block, figure_block, text_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
-from icestats_widgets.page.grid import Grid, Row
+from icestats_widgets.page.grid import Row
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.plan_outcomes import plan_of_manifests
@@ -46,7 +46,7 @@ class ManifestsPart(Part):
 
     def build(self) -> None:
         """Make the grid; nothing is drawn yet."""
-        self.selected = self.add_grid(Grid("selected", "Selected manifests", _COLUMNS, placeholder="", most_rows=8))
+        self.selected = self.add_grid("selected", "Selected manifests", _COLUMNS, placeholder="", most_rows=8)
         self._picture: ManifestPicture | None = None
         self._rows: tuple[Any, Any] = (None, None)
         self._zoom: tuple[float, float] | None = None
@@ -160,12 +160,10 @@ class ManifestsPart(Part):
         self.state.selection = None if is_same or not paths else Selection(manifest_paths=tuple(paths))
 
     def _marked(self) -> frozenset[str] | None:
-        selection, part = self.state.selection, self.state.part
-        if selection is None:
-            return None
-        if not selection.ranges:
-            return frozenset(selection.manifest_paths)
-        return part.manifest_paths if part is not None and part.selection == selection else None
+        paths, part = asked_manifests(self.state), self.state.selected_part
+        if paths is not None:
+            return frozenset(paths)
+        return None if part is None else part.manifest_paths
 
     def _find_range(self, value: Any) -> tuple[float, float] | None:
         found = None if self._picture is None else self._picture.find_range(value)

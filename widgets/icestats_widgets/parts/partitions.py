@@ -64,10 +64,10 @@ class PartitionsPart(Part):
 
     def to_arrow(self) -> pa.Table | None:
         """Return the partitions, of the selected part if there is one."""
-        selection, part = self.state.selection, self.state.part
-        if selection is None:
+        if self.state.selection is None:
             return None if self.state.partitions is None else self.state.table.partitions()
-        return part.partitions if part is not None and part.selection == selection else None
+        part = self.state.selected_part
+        return None if part is None else part.partitions
 
     def code(self) -> str:
         """Return the Python line that gives the partitions."""
@@ -105,10 +105,8 @@ class PartitionsPart(Part):
 
     def _shown(self) -> pa.Table:
         # Marked partitions are framed; of a marked manifest its own partitions are shown, once they have been read.
-        selection = self.state.selection
-        if selection is None or selection.ranges or not self.state.has_part:
-            return self.state.partitions
-        return self.state.part.partitions
+        part = self.state.selected_part
+        return self.state.partitions if part is None or self.state.selection.ranges else part.partitions
 
     def _verdicts(self, board: Board) -> dict[Any, str] | None:
         plan, partitions = self.state.plan, self.state.partitions
@@ -138,8 +136,8 @@ class PartitionsPart(Part):
         return self._board[2]
 
     def _totals(self) -> list[Block]:
-        part = self.state.part
-        if self.state.selection is None or part is None or not self.state.has_part:
+        part = self.state.selected_part
+        if part is None:
             return []
         return [
             facts_block(

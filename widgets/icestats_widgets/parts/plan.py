@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 
 from icestats.answers.arrays import join_paths
 from icestats.answers.text import counted, render_bytes, render_count
-from icestats.snapshot.pruning.funnel import PlanStep, StepResult
+from icestats.snapshot.pruning.funnel import StepResult
 from icestats.snapshot.pruning.plan import Plan
 from icestats_widgets.drawing.bounds_figure import build_bounds_figure
 from icestats_widgets.page.blocks import (
@@ -27,7 +26,7 @@ from icestats_widgets.page.blocks import (
 )
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
 from icestats_widgets.page.filter_bar import describe_outlook
-from icestats_widgets.page.grid import BuiltRows, Grid
+from icestats_widgets.page.grid import BuiltRows
 from icestats_widgets.page.part import AskingPart
 from icestats_widgets.parts.plan_rows import (
     FILE_COLUMNS,
@@ -66,25 +65,16 @@ class PlanPart(AskingPart):
 
     def build(self) -> None:
         """Make the grids."""
-        self.steps = self.add_grid(
-            Grid("steps", "Steps of the plan", STEP_COLUMNS, placeholder="", on_choose=self._choose)
-        )
-        self.found: dict[str, Grid] = {
-            "manifests": Grid("manifests", "Manifests of the step", MANIFEST_COLUMNS, most_rows=10),
-            "partitions": Grid(
-                "partitions", "Partitions of the step", PARTITION_COLUMNS, most_rows=10,
-                on_cell=self._open_partition, on_choose=self._open_partition,
-            ),
-            "files": Grid(
-                "files", "Files of the step", FILE_COLUMNS, most_rows=10,
-                on_cell=self._open_file, on_choose=self._open_file,
-            ),
-        }  # fmt: skip
-        for grid in self.found.values():
-            self.add_grid(grid)
-        self.groups = self.add_grid(
-            Grid("groups", "Row groups of the file", _GROUP_COLUMNS, placeholder="", most_rows=6)
-        )
+        self.steps = self.add_grid("steps", "Steps of the plan", STEP_COLUMNS, placeholder="", on_choose=self._choose)
+        for kind, columns, on_click in (
+            ("manifests", MANIFEST_COLUMNS, None),
+            ("partitions", PARTITION_COLUMNS, self._open_partition),
+            ("files", FILE_COLUMNS, self._open_file),
+        ):
+            self.add_grid(
+                kind, f"{kind.capitalize()} of the step", columns, most_rows=10, on_cell=on_click, on_choose=on_click
+            )
+        self.groups = self.add_grid("groups", "Row groups of the file", _GROUP_COLUMNS, placeholder="", most_rows=6)
         self._which, self._step = "kept", -1
         self._partition: int | None = None
         self._file: int | None = None
@@ -157,7 +147,8 @@ class PlanPart(AskingPart):
         """Read the row groups of the file that is open."""
         plan, row = self.state.plan, self._file
         if plan is not None and row is not None:
-            self.questions.start("row_groups", partial(_read_row_groups, self.state.table, plan, row))
+            table = self.state.table
+            self.questions.start("row_groups", lambda: (plan, row, read_row_groups(table, plan, row)))
 
     def _begin(self, plan: Plan) -> None:
         self._built, self._partition, self._file, self._is_asked = (plan,), None, None, False
@@ -198,7 +189,8 @@ class PlanPart(AskingPart):
         results = [*plan.funnel.by_manifest, *plan.funnel.by_file]
         number = self._number(plan)
         if number >= len(results):
-            return [text_block(_describe_last(plan.steps[number]), "quiet")]
+            last = plan.steps[number]
+            return [text_block(f"{describe_step(last)}{': ' if last.note else ''}{last.note}.", "quiet")]
         result = results[number]
         kind = "manifests" if number < len(plan.funnel.by_manifest) else "files"
         if kind == "files" and number == len(plan.funnel.by_manifest) and self._partition is None:
@@ -207,7 +199,7 @@ class PlanPart(AskingPart):
         if kind != "manifests" and plan.funnel.files.num_rows > MOST_FILES and not self._is_asked:
             label = f"List the {counted(len(rows), 'file')}"
             return [form_block(button("plan.list", label, about="takes seconds for a table of this size"))]
-        grid = self.found[kind]
+        grid = self.grids[kind]
         grid.label = result.step.step.capitalize()
         grid.selected = [f"f{self._file}"] if kind == "files" and self._file is not None else []
         state = (plan, number, self._which, self._partition)
@@ -300,11 +292,3 @@ class PlanPart(AskingPart):
         ]  # fmt: skip
         self.groups.show(rows)
         return [self.groups.block()]
-
-
-def _read_row_groups(table: Any, plan: Plan, row: int) -> tuple[Plan, int, Any]:
-    return plan, row, read_row_groups(table, plan, row)
-
-
-def _describe_last(step: PlanStep) -> str:
-    return f"{describe_step(step)}{'' if not step.note else ': ' + step.note}."

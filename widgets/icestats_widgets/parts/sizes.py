@@ -9,14 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.text import counted, render_bytes
-from icestats.iceberg.partition_columns import partition_field_type
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
 from icestats_widgets.page.blocks import Block, button, figure_block, form_block, side_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
-from icestats_widgets.page.grid import BuiltRows, Grid, Row, Seen
+from icestats_widgets.page.grid import BuiltRows, Row, Seen
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.partition_names import PartitionNames
-from icestats_widgets.reading.selection import FieldRange, Selection
+from icestats_widgets.reading.partition_names import PartitionNames, find_typed_fields
+from icestats_widgets.reading.selection import FieldRange, Selection, field_range
 
 FAR = 10
 """A partition that many times smaller or larger than the median stands out."""
@@ -44,14 +43,7 @@ class SizesPart(Part):
     def build(self) -> None:
         """Make the grid, smallest partitions first."""
         self.grid = self.add_grid(
-            Grid(
-                "list",
-                "Partitions by size",
-                _COLUMNS,
-                most_rows=8,
-                placeholder="search partitions",
-                on_choose=self._choose,
-            )
+            "list", "Partitions by size", _COLUMNS, most_rows=8, placeholder="search partitions", on_choose=self._choose
         )
         self.grid.sort = {"column": "size", "descending": False}
         self._read_from: Any = None
@@ -156,14 +148,10 @@ class SizesPart(Part):
         self.grid.show(BuiltRows(columns, names, build, numbers))
 
     def _ranges(self, row: dict[str, Any]) -> list[FieldRange]:
-        schema = self.state.table.schema
-        found = []
-        for field in self.state.table.metadata.specs[row["spec_id"]].fields:
-            kind = partition_field_type(field, schema)
-            if field.transform != "void" and kind is not None and field.name in row["partition"]:
-                value = row["partition"][field.name]
-                found.append(FieldRange(field.name, field.source_id, field.transform, kind, value, value))
-        return found
+        table, values = self.state.table, row["partition"]
+        fields = find_typed_fields(table.metadata.specs[row["spec_id"]], table.schema)
+        known = [(field, kind, values[field.name]) for field, kind in fields if field.name in values]
+        return [field_range(field, kind, value, value) for field, kind, value in known]
 
     def _choose(self, key: str, seen: Seen) -> None:
         number = self.number_of(key, "p", len(self._partitions))

@@ -12,7 +12,7 @@ from icestats.answers.text import counted, render_bytes, render_time
 from icestats.iceberg.metadata import Snapshot, TableMetadata, parse_count
 from icestats_widgets.page.blocks import Block, button, card_block, fact, facts_block, text_block
 from icestats_widgets.page.cells import Cell, bytes_cell, change_cell, count_cell, text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.snapshot_comparison import COUNTS, SnapshotComparison, age_of, open_snapshot
 
@@ -51,11 +51,11 @@ class SnapshotsPart(Part):
     def build(self) -> None:
         """Make the grids."""
         self.grid = self.add_grid(
-            Grid("snapshots", "Snapshots", _COLUMNS, most_rows=12, placeholder="search operations, tags, ids",
-                 on_choose=self._choose)
+            "snapshots", "Snapshots", _COLUMNS, most_rows=12, placeholder="search operations, tags, ids",
+            on_choose=self._choose,
         )  # fmt: skip
         self.touched = self.add_grid(
-            Grid("touched", "Partitions touched", _TOUCHED, most_rows=8, placeholder="search partitions")
+            "touched", "Partitions touched", _TOUCHED, most_rows=8, placeholder="search partitions"
         )
         self._listed: TableMetadata | None = None
         self._compared: SnapshotComparison | None = None
@@ -174,12 +174,8 @@ class SnapshotsPart(Part):
 def build_snapshot_rows(metadata: TableMetadata) -> list[Row]:
     """Build the rows of the snapshots, newest first; what a summary does not state is not shown as 0."""
     snapshots = sorted(metadata.snapshots.values(), key=age_of, reverse=True)
-    changes = {one.snapshot_id: {name: _count(one.summary, name) for name in _CHANGES} for one in snapshots}
-    most = {name: max((counts[name] or 0 for counts in changes.values()), default=0) for name in _CHANGES}
-    most_files = max((abs(_files(counts) or 0) for counts in changes.values()), default=0)
-    most_deletes = max((_deletes(counts) or 0 for counts in changes.values()), default=0)
-    totals = {one.snapshot_id: parse_count(one.summary.get("total-records")) for one in snapshots}
-    most_total = max((total for total in totals.values() if total is not None), default=0)
+    stated = [_read_counts(one.summary) for one in snapshots]
+    most = {name: max(abs(counts[name] or 0) for counts in stated) for name in stated[0]}
     refs, statistics = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
     for name, ref in metadata.refs.items():
         refs[ref.snapshot_id].append(f"{ref.type} {name}")
@@ -189,18 +185,17 @@ def build_snapshot_rows(metadata: TableMetadata) -> list[Row]:
     for partitions in metadata.partition_statistics:
         statistics[partitions.snapshot_id].append("partitions")
     rows = []
-    for one in snapshots:
-        counts = changes[one.snapshot_id]
+    for one, counts in zip(snapshots, stated, strict=True):
         cells = [
             {**text_cell(render_time(one.timestamp_ms).removesuffix(" UTC")), "v": one.timestamp_ms},
             text_cell(one.operation),
             _flow(counts, "added-records", most),
             _flow(counts, "deleted-records", most),
-            change_cell(_files(counts), most_files),
+            change_cell(counts["files"], most["files"]),
             _flow(counts, "added-files-size", most),
             _flow(counts, "removed-files-size", most),
-            {**count_cell(_deletes(counts), most_deletes), "k": "less" if _deletes(counts) else "quiet"},
-            count_cell(totals[one.snapshot_id], most_total),
+            {**count_cell(counts["deletes"], most["deletes"]), "k": "less" if counts["deletes"] else "quiet"},
+            count_cell(counts["total"], most["total"]),
             text_cell(", ".join(refs[one.snapshot_id]) or "–"),
             text_cell(", ".join(statistics[one.snapshot_id]) or "–"),
             text_cell(str(one.snapshot_id), _about(one)),
@@ -222,18 +217,18 @@ _CHANGES = {
 """Of a summary: a change, and the total beside which writers leave it out where it is 0."""
 
 
-def _count(summary: Mapping[str, str], name: str) -> int | None:
-    return parse_count(summary.get(name, "0" if _CHANGES[name] in summary else None))
-
-
-def _deletes(counts: Mapping[str, int | None]) -> int | None:
-    positions, equality = counts["added-position-deletes"], counts["added-equality-deletes"]
-    return None if positions is None or equality is None else positions + equality
-
-
-def _files(counts: Mapping[str, int | None]) -> int | None:
+def _read_counts(summary: Mapping[str, str]) -> dict[str, int | None]:
+    """Return what a summary states, and what follows from that; None where it does not state it."""
+    counts = {
+        name: parse_count(summary.get(name, "0" if total in summary else None)) for name, total in _CHANGES.items()
+    }
     added, removed = counts["added-data-files"], counts["deleted-data-files"]
-    return None if added is None or removed is None else added - removed
+    positions, equality = counts["added-position-deletes"], counts["added-equality-deletes"]
+    return counts | {
+        "files": None if added is None or removed is None else added - removed,
+        "deletes": None if positions is None or equality is None else positions + equality,
+        "total": parse_count(summary.get("total-records")),
+    }
 
 
 def _flow(counts: Mapping[str, int | None], name: str, most: Mapping[str, int]) -> Cell:

@@ -19,7 +19,7 @@ from icestats_widgets.page.blocks import (
     toggle,
 )
 from icestats_widgets.page.cells import Cell, text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.statistics_matrix import KINDS, OF_COLUMNS, OF_TABLE, Matrix, Standing
 from icestats_widgets.reading.computation import BUSY, Computation
@@ -56,15 +56,13 @@ class StatisticsPart(Part):
 
     def build(self) -> None:
         """Make the grids."""
+        clicks: dict[str, Any] = {"on_choose": self._choose, "on_cell": self._pick}
+        search = "search columns, missing, behind"
         self.matrix_grid = self.add_grid(
-            Grid("matrix", "Statistics by column", _MATRIX, most_rows=8, placeholder="search columns, missing, behind",
-                 on_choose=self._choose, on_cell=self._pick)
-        )  # fmt: skip
-        self.own_grid = self.add_grid(
-            Grid("own", "Statistics of the table", _OWN, placeholder="", on_choose=self._choose, on_cell=self._pick)
+            "matrix", "Statistics by column", _MATRIX, most_rows=8, placeholder=search, **clicks
         )
+        self.own_grid = self.add_grid("own", "Statistics of the table", _OWN, placeholder="", **clicks)
         self._is_gaps_only = False
-        self._read: tuple[Any, ...] = ()
         self._matrix: Matrix | None = None
         self._counts: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
@@ -134,9 +132,7 @@ class StatisticsPart(Part):
         state = self.state
         if state.coverage is None:
             return None
-        read = (state.coverage, state.sketches, state.table)
-        if self._matrix is None or any(a is not b for a, b in zip(read, self._read, strict=True)):
-            self._read = read
+        if self.has_new(state.coverage, state.sketches, state.table) or self._matrix is None:
             self._matrix = Matrix(state.coverage, state.sketches, state.table.metadata, state.table.snapshot)
         return self._matrix
 
@@ -144,8 +140,9 @@ class StatisticsPart(Part):
         state = self.state
         engines = [("", "all engines"), *((name, name) for name in list_engines())]
         request = request_update(state.table, state.sketches)
+        label = "Update what is behind" if request is None or request.updates else "Compute everything"
         refresh = button(
-            "statistics.refresh", _name_update(request), tone="primary",
+            "statistics.refresh", label, tone="primary",
             is_disabled=request is None or state.phase in BUSY,
             about="" if request is None else describe_cost(request, state),
         )  # fmt: skip
@@ -247,7 +244,3 @@ class StatisticsPart(Part):
         # What is asked for first replaces the choice of everything.
         known = self.state.request or ComputeRequest(columns=(), table=False)
         self.state.request = known.adding(computed, None if field is None else field.name)
-
-
-def _name_update(request: ComputeRequest | None) -> str:
-    return "Update what is behind" if request is None or request.updates else "Compute everything"

@@ -12,7 +12,7 @@ from icestats.stats.kll_items import item_type_of, item_value, to_item
 from icestats_widgets.drawing.pairs_figure import build_pairs_figure
 from icestats_widgets.page.blocks import Block, figure_block, side_block
 from icestats_widgets.page.cells import text_cell
-from icestats_widgets.page.grid import Grid, Row, Seen
+from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.reading.filters.asked_filter import add_clause
 
@@ -35,9 +35,7 @@ class TogetherPart(Part):
 
     def build(self) -> None:
         """Make the grid of common pairs."""
-        self.grid = self.add_grid(
-            Grid("list", "Most common pairs of values", _COLUMNS, most_rows=10, on_choose=self._ask)
-        )
+        self.grid = self.add_grid("list", "Most common pairs of values", _COLUMNS, most_rows=10, on_choose=self._ask)
         self._chosen: tuple[str, str] | None = None
         self._pair: Mapping[str, Any] | None = None
 

@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from icestats.answers.text import counted
 from icestats_widgets.page.blocks import Block, choice, form_block
-from icestats_widgets.page.grid import Grid, Seen
+from icestats_widgets.page.grid import Seen
 from icestats_widgets.page.part import Part
+from icestats_widgets.reading.filters.asked_filter import asked_manifests
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.tree.outline import Outline
 from icestats_widgets.reading.tree.tree_blocks import SNAPSHOT, column_titles
@@ -28,11 +29,9 @@ class TreePart(Part):
     def build(self) -> None:
         """Make the grid."""
         self.grid = self.add_grid(
-            Grid(
-                "tree", "Manifest tree", column_titles(self.state.column), is_tree=True,
-                placeholder="a path, records > 1000, size < 1 MB",
-                on_open=self.toggle, on_choose=self.choose, on_arrange=self._arrange,
-            )
+            "tree", "Manifest tree", column_titles(self.state.column), is_tree=True,
+            placeholder="a path, records > 1000, size < 1 MB",
+            on_open=self.toggle, on_choose=self.choose, on_arrange=self._arrange,
         )  # fmt: skip
 
     def blocks(self) -> list[Block]:
@@ -44,7 +43,7 @@ class TreePart(Part):
         if state.overview is None or self.note:
             self.grid.show([], self.note or state.notes.get("overview", "The manifest list has not been read."))
         elif outline is not None:
-            self.grid.selected = [row["key"] for row in self._selected(outline)]
+            self.grid.selected = self._find_selected(outline)
             self.grid.show(outline, "" if outline.row_count else self._empty())
         modes = choice("outline.mode", "show", state.tree_mode, list(TREE_MODES.items()))
         return [form_block(modes), self.grid.block()]
@@ -72,41 +71,37 @@ class TreePart(Part):
         if value in TREE_MODES:
             self.state.tree_mode = value
 
-    def toggle(self, key: str, is_open: bool | None = None) -> None:
-        """Open or close a row; without `is_open`, toggle it."""
+    def toggle(self, key: str, is_open: bool) -> None:
+        """Open or close a row."""
         path = self._path(key)
         if path and is_open is not (path in self.state.tree_opened):
             self.state.tree_opened = self.state.tree_opened ^ {path}
 
-    def choose(self, key: str, seen: Seen | None = None) -> None:
+    def choose(self, key: str, seen: Seen) -> None:
         """Handle a click: select a manifest, open a file, or select a column.
 
         Parameters
         ----------
         key : str
             The key of the row.
-        seen : Seen, optional
-            How the row looked: a selected manifest is deselected, an open file is closed. By default, how it looks
-            now.
+        seen : Seen
+            How the row looked: a selected manifest is deselected, an open file is closed.
         """
         path = self._path(key)
         if not path:
             # The row is no longer there.
             return
         kind = key.rsplit("/", 1)[-1][:1]
-        wants_open = None if seen is None else not seen.is_open
         if kind == "m":
-            wanted = Selection(manifest_paths=(path[-1],))
-            is_marked = self.state.selection == wanted if seen is None else seen.is_selected
-            self.state.selection = None if is_marked else wanted
+            self.state.selection = None if seen.is_selected else Selection(manifest_paths=(path[-1],))
         elif kind == "c":
             self.state.column = path[-1]
-            self.toggle(key, wants_open)
+            self.toggle(key, not seen.is_open)
         elif kind in ("f", "s"):
             if path == (SNAPSHOT,) and self.state.selection is not None:
                 self.state.selection = None
             else:
-                self.toggle(key, wants_open)
+                self.toggle(key, not seen.is_open)
 
     def to_arrow(self) -> pa.Table | None:
         """Return the manifests, or the selected ones."""
@@ -129,13 +124,11 @@ class TreePart(Part):
         self.state.tree_sort = (sort["column"], sort["descending"]) if sort else None
         self.state.tree_words = self.grid.words
 
-    def _selected(self, outline: Outline) -> list[dict[str, Any]]:
-        selection: Selection | None = self.state.selection
-        manifests = outline.root.open.get(0)
-        if selection is None or selection.ranges or manifests is None or manifests.prefix != "m":
+    def _find_selected(self, outline: Outline) -> list[str]:
+        wanted, manifests = set(asked_manifests(self.state) or ()), outline.root.open.get(0)
+        if not wanted or manifests is None or manifests.prefix != "m":
             return []
-        wanted = set(selection.manifest_paths)
-        return [{"key": f"s0/m{row}"} for row in manifests.order.tolist() if manifests.identify(row) in wanted]
+        return [f"s0/m{row}" for row in manifests.order.tolist() if manifests.identify(row) in wanted]
 
     def _path(self, key: str) -> tuple[str, ...]:
         outline = self.state.outline

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import logging
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from icestats.errors import IcestatsError
-from icestats_widgets.reading.memory import release_memory
 
 T = TypeVar("T")
 
@@ -115,7 +118,14 @@ class Background:
                 self._threads.pop(threading.current_thread(), None)
                 is_last = not self._threads
             if is_last:
-                release_memory()
+                _release_memory()
+
+
+def _release_memory() -> None:
+    """Give back what Arrow and the GNU C library keep for later: a kernel lives for days."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 _running: weakref.WeakSet[Background] = weakref.WeakSet()

@@ -77,42 +77,30 @@ class Computation:
 
     def preview(self) -> None:
         """Find out what a commit would change."""
-        if self._state.statistics is None or self.is_busy:
-            return
-        statistics, table = self._state.statistics, self._state.table
-        self._state.set_note("compute", None)
-        self._state.phase = "previewing"
-        self._background.run("commit", lambda: self._preview(statistics, table), self._previewed, self._refused)
+        statistics = self._state.statistics
+        if statistics is not None and not self.is_busy:
+            reach = partial(self._reach, "previewed", "report")
+            self._take_step("previewing", partial(_preview, statistics, self._state.table), reach)
 
     def commit(self) -> None:
         """Make the previewed commit, and reload the table."""
-        if self._state.phase != "previewed":
-            return
-        statistics, table = self._state.statistics, self._state.table
-        self._state.set_note("compute", None)
-        self._state.phase = "committing"
-        self._background.run("commit", lambda: self._commit(statistics, table), self._committed, self._refused)
+        if self._state.phase == "previewed":
+            work = partial(self._commit, self._state.statistics, self._state.table)
+            self._take_step("committing", work, self._committed)
 
     def check_undo(self) -> None:
         """Find out what undoing the last commit of statistics would change."""
         snapshot_id = self._find_undone()
-        if snapshot_id is None or self.is_busy:
-            return
-        table = self._state.table
-        self._state.set_note("compute", None)
-        self._state.phase = "checking"
-        check = partial(table.remove_statistics, snapshot_id, restore=True, dry_run=True)
-        self._background.run("commit", check, self._checked, self._refused)
+        if snapshot_id is not None and not self.is_busy:
+            check = partial(self._state.table.remove_statistics, snapshot_id, restore=True, dry_run=True)
+            self._take_step("checking", check, partial(self._reach, "checked", "removal"))
 
     def undo(self) -> None:
         """Make the change that `check_undo` has shown, and reload the table."""
         snapshot_id = self._find_undone()
-        if self._state.phase != "checked" or snapshot_id is None:
-            return
-        work = partial(_undo, self._state.table, snapshot_id, self._state.removal)
-        self._state.set_note("compute", None)
-        self._state.phase = "undoing"
-        self._background.run("commit", work, self._undone, self._refused)
+        if self._state.phase == "checked" and snapshot_id is not None:
+            work = partial(_undo, self._state.table, snapshot_id, self._state.removal)
+            self._take_step("undoing", work, self._undone)
 
     def keep(self) -> None:
         """Undo nothing after all."""
@@ -130,9 +118,14 @@ class Computation:
         wanted = None if snapshot is None else snapshot.snapshot_id
         return wanted if any(entry.snapshot_id == wanted for entry in entries) else None
 
-    def _preview(self, statistics: Statistics, table: Table) -> CommitReport:
-        table.check_commit()
-        return statistics.commit(dry_run=True)
+    def _take_step(self, phase: str, work: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
+        self._state.set_note("compute", None)
+        self._state.phase = phase
+        self._background.run("commit", work, deliver, self._refused)
+
+    def _reach(self, phase: str, trait: str, report: CommitReport | RemovalReport) -> None:
+        setattr(self._state, trait, report)
+        self._state.phase = phase
 
     def _scan(self, table: Table, request: ComputeRequest, cancelled: threading.Event) -> Statistics:
         if table.snapshot is None or not request.scans:
@@ -193,10 +186,6 @@ class Computation:
         else:
             state.phase = "idle" if state.statistics is None else "found"
 
-    def _previewed(self, report: CommitReport) -> None:
-        self._state.report = report
-        self._state.phase = "previewed"
-
     def _commit(self, statistics: Statistics, table: Table) -> tuple[CommitReport, Table]:
         report = statistics.commit(on_step=self._step)
         return report, table.refresh()
@@ -210,10 +199,6 @@ class Computation:
         self._state.earlier_estimates = self._state.estimates
         self._state.table = table
 
-    def _checked(self, report: RemovalReport) -> None:
-        self._state.removal = report
-        self._state.phase = "checked"
-
     def _undone(self, outcome: tuple[RemovalReport, Table]) -> None:
         self._state.report = None
         self._state.removal, table = outcome
@@ -223,6 +208,11 @@ class Computation:
     def _refused(self, error: Exception) -> None:
         self._state.set_note("compute", explain_error(error))
         self._rest()
+
+
+def _preview(statistics: Statistics, table: Table) -> CommitReport:
+    table.check_commit()
+    return statistics.commit(dry_run=True)
 
 
 def _undo(table: Table, snapshot_id: int, shown: RemovalReport) -> tuple[RemovalReport, Table]:

@@ -92,7 +92,7 @@ def read_histogram_part(
 def find_middle(histogram: Histogram) -> tuple[float, float] | None:
     """Return the positions on the axis that enclose the middle of the values; None if cutting is not worth it."""
     finite = _finite(histogram)
-    middle = [_at(histogram, histogram.quantiles[rank]) for rank in MIDDLE]
+    middle = [axis_position(histogram.type, histogram.quantiles[rank]) for rank in MIDDLE]
     lower = middle[0] if _is_drawable(middle[0]) else finite[0]
     upper = middle[1] if _is_drawable(middle[1]) else finite[-1]
     return (lower, upper) if 0 < upper - lower < WORTH_CUTTING * (finite[-1] - finite[0]) else None
@@ -100,7 +100,7 @@ def find_middle(histogram: Histogram) -> tuple[float, float] | None:
 
 def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind) -> HistogramPart:
     """Return the bins of a histogram between `lower` and `upper`; bins that extend to infinity are never drawn."""
-    positions = [_at(histogram, edge) for edge in histogram.edges]
+    positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
     kept = [
         i
         for i, (a, b) in enumerate(pairwise(positions))
@@ -114,13 +114,9 @@ def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind)
 
 
 def _finite(histogram: Histogram) -> list[float]:
-    positions = [_at(histogram, edge) for edge in histogram.edges]
+    positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
     return [p for p in positions if _is_drawable(p)] or [0.0, 0.0]
 
 
 def _is_drawable(position: float) -> bool:
     return abs(position) < LARGEST
-
-
-def _at(histogram: Histogram, edge: object) -> float:
-    return axis_position(histogram.type, edge)

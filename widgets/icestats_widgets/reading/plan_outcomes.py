@@ -22,6 +22,7 @@ from icestats.snapshot.evaluation.explanations import explain
 from icestats.snapshot.pruning.funnel import judge_row_groups
 from icestats.snapshot.pruning.plan import Plan
 from icestats.table.table import Table
+from icestats_widgets.reading.bounds import decode_bound
 
 Numbers = npt.NDArray[np.int64]
 _MOST_MANIFESTS = 64
@@ -153,18 +154,11 @@ def find_compared(plan: Plan, row: int) -> list[Compared]:
 def _compare(predicate: Predicate, metrics: ColumnMetrics | None, place: int) -> Compared | None:
     if metrics is None or not predicate.literals or predicate.transform not in ("identity", "day"):
         return None
-    ends = [_value(metrics, values[place]) for values in (metrics.lower_bytes, metrics.upper_bytes)]
+    ends = [values[place].as_py() for values in (metrics.lower_bytes, metrics.upper_bytes)]
+    if not metrics.is_exact:
+        ends = [decode_bound(metrics.type, end) for end in ends]
     literals = [decode_value(predicate.type, encode_value(predicate.type, one)) for one in predicate.literals]
     return Compared(str(predicate), predicate.operator, predicate.type, ends[0], ends[1], tuple(literals))
-
-
-def _value(metrics: ColumnMetrics, bound: Any) -> Any:
-    if metrics.is_exact or not bound.is_valid:
-        return bound.as_py()
-    try:
-        return decode_value(metrics.type, bound.as_py())
-    except ValueError:
-        return None
 
 
 def read_row_groups(table: Table, plan: Plan, row: int) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,8 +29,10 @@ class QuestionCoordinator(StateReader):
     def __init__(self, state: ExplorerState, background: Background) -> None:
         super().__init__(state, background)
         self._one_at_a_time = threading.Lock()
-        state.observe(lambda _: self._forget(), ["row_filter", "clauses", "selection"])
-        state.observe(lambda _: self.ask(), ["row_filter", "clauses", "selection", "table"])
+        asked = ["row_filter", "clauses", "selection"]
+        # Estimates from before a commit are compared with those of the same filter only.
+        state.observe(lambda _: setattr(state, "earlier_estimates", None), asked)
+        state.observe(lambda _: self.ask(), [*asked, "table"])
         state.observe(lambda _: setattr(state, "workload", None), "table")
         state.observe(lambda _: self._rolled_up(), "manifests")
         state.observe(lambda _: self._suggest(), "columns")
@@ -39,15 +41,14 @@ class QuestionCoordinator(StateReader):
         """Plan and estimate what the state asks. A plan that fails leaves the last one standing, with a note."""
         state = self._state
         row_filter, manifest_paths, table = effective_filter(state), asked_manifests(state), state.table
-        if row_filter is None:
-            self._answer([("plan", lambda: None), ("estimates", lambda: None)])
-            return
-        for part in ("plan", "estimates"):
-            state.set_loading(part, loading=True)
-        self._foresee(table, row_filter, manifest_paths)
-        plan = partial(table.plan, row_filter, manifest_paths=manifest_paths)
-        estimate = partial(table.estimate, row_filter, sources=affordable_sources(state))
-        self._answer([("plan", plan), ("estimates", estimate)])
+        questions: dict[str, Callable[[], Any]] = {"plan": lambda: None, "estimates": lambda: None}
+        if row_filter is not None:
+            for part in questions:
+                state.set_loading(part, loading=True)
+            self._foresee(table, row_filter, manifest_paths)
+            questions["plan"] = partial(table.plan, row_filter, manifest_paths=manifest_paths)
+            questions["estimates"] = partial(table.estimate, row_filter, sources=affordable_sources(state))
+        self._background.run("question", partial(self._answer, questions), lambda _: None, lambda _: None)
 
     def _foresee(self, table: Table, row_filter: str, manifest_paths: tuple[str, ...] | None) -> None:
         # Not in the queue of plans: the manifests of a large table are read for seconds, while a person types on.
@@ -68,14 +69,10 @@ class QuestionCoordinator(StateReader):
         """Measure the layout of the table, which reads the statistics of every file."""
         self.start("layout_report", self._state.table.layout)
 
-    def _answer(self, questions: Sequence[tuple[str, Callable[[], Any]]]) -> None:
-        work = partial(self._answer_all, questions)
-        self._background.run("question", work, lambda _: None, lambda _: None)
-
-    def _answer_all(self, questions: Sequence[tuple[str, Callable[[], Any]]]) -> None:
+    def _answer(self, questions: Mapping[str, Callable[[], Any]]) -> None:
         # Work that nobody waits for any more would take the processors from the answer that is waited for.
         with self._one_at_a_time:
-            for part, work in questions:
+            for part, work in questions.items():
                 if not self._background.is_wanted():
                     return
                 try:
@@ -92,10 +89,6 @@ class QuestionCoordinator(StateReader):
         snapshot_id = None if state.table.snapshot is None else state.table.snapshot.snapshot_id
         if state.plan is not None and state.plan.snapshot_id != snapshot_id:
             state.plan = state.estimates = None
-
-    def _forget(self) -> None:
-        # Estimates from before a commit are compared with those of the same filter only.
-        self._state.earlier_estimates = None
 
     def _rolled_up(self) -> None:
         self._state.layout_report = None

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.text import counted
 from icestats.iceberg.filters.filter_text import write_column, write_value
-from icestats.iceberg.metadata import Schema, TableMetadata
+from icestats.iceberg.metadata import PartitionField, Schema, TableMetadata
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
 
@@ -40,6 +40,11 @@ class FieldRange:
             return f"{self.name} null"
         span = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
         return f"{self.name} {span}{' or null' if self.with_null else ''}"
+
+
+def field_range(field: PartitionField, kind: str, lower: Any, upper: Any, *, with_null: bool = False) -> FieldRange:
+    """Return values of a partition field as a selection has them."""
+    return FieldRange(field.name, field.source_id, field.transform, kind, lower, upper, with_null)
 
 
 @dataclass(frozen=True)

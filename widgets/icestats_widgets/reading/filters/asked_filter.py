@@ -27,7 +27,8 @@ class Chip(NamedTuple):
 
 def effective_filter(state: ExplorerState) -> str | None:
     """Return what was typed, clicked and selected as one filter, as far as a filter can say it; None for nothing."""
-    marked = _say_selection(state)
+    selection: Selection | None = state.selection
+    marked = None if selection is None else selection.row_filter(state.table.schema)
     parts = [part for part in (state.row_filter.strip(), *state.clauses.values(), marked) if part]
     return join_filters(parts) or ("true" if asked_manifests(state) is not None else None)
 
@@ -36,11 +37,6 @@ def asked_manifests(state: ExplorerState) -> tuple[str, ...] | None:
     """Return the paths of the manifests that are selected, which no filter can say; None if there are none."""
     selection: Selection | None = state.selection
     return None if selection is None or selection.ranges else selection.manifest_paths
-
-
-def _say_selection(state: ExplorerState) -> str | None:
-    selection: Selection | None = state.selection
-    return None if selection is None else selection.row_filter(state.table.schema)
 
 
 def filter_beside_selection(state: ExplorerState, *, without: str = "") -> str:

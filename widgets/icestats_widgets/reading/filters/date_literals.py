@@ -12,7 +12,15 @@ from icestats_widgets.reading.filters.filter_words import Comparison, Mistake, r
 
 _MOST_NAMED = 2
 """Of the days of a list, in what is said; the filter that is offered has all."""
-_DATE = re.compile(r"'(\d{4}-\d{2}-\d{2})'")
+_DATE = re.compile(r"'\d{4}-\d{2}-\d{2}'")
+_MEANT = {
+    "<=": ("{column} < {after}", "ends at the first moment of that day. With the whole day"),
+    ">": ("{column} >= {after}", "has that day but for its first moment. Without the day"),
+    "=": ("{column} >= {day} and {column} < {after}", "is the first moment of that day alone. For the whole day"),
+    "!=": ("{column} < {day} or {column} >= {after}", "leaves out the first moment of that day alone. Without the day"),
+}
+"""Of a sign before a date: the comparison that is meant, and what it says as it stands."""
+_SAME_SIGNS = {"==": "=", "<>": "!="}
 
 
 @dataclass(frozen=True)
@@ -64,59 +72,43 @@ def _explain(comparison: str) -> tuple[str, str] | None:
     if rest and rest[-1] == ")":
         is_negated = sign.lower() == "not"
         return _explain_list(column, [one for one in rest if one.lower() not in ("in", "(", ",", ")")], is_negated)
-    last = _DATE.fullmatch(rest[-1]) if rest else None
-    following = None if last is None else _next_day(last[1])
-    if last is None or following is None:
+    if not rest or not _is_day(rest[-1]):
         return None
-    day, after = last[0], f"'{following}'"
-    if sign == "<=":
-        meant = f"{column} < {after}"
-        return f"{comparison} ends at the first moment of that day. With the whole day: {meant}", meant
-    if sign == ">":
-        meant = f"{column} >= {after}"
-        return f"{comparison} has that day but for its first moment. Without the day: {meant}", meant
-    if sign in ("=", "=="):
-        meant = _whole_day(column, day)
-        return f"{comparison} is the first moment of that day alone. For the whole day: {meant}", meant
-    if sign in ("!=", "<>"):
-        meant = _other_days(column, day)
-        return f"{comparison} leaves out the first moment of that day alone. Without the day: {meant}", meant
+    day = rest[-1]
     if sign.lower() == "between" and len(rest) == 3:
-        meant = f"{column} >= {rest[0]} and {column} < {after}"
-        return f"{comparison} ends at the first moment of {last[1]}. With the whole day: {meant}", meant
-    return None
+        meant = f"{column} >= {rest[0]} and {_mean('<=', column, day)}"
+        return f"{comparison} ends at the first moment of {day[1:-1]}. With the whole day: {meant}", meant
+    sign = _SAME_SIGNS.get(sign, sign)
+    if sign not in _MEANT:
+        return None
+    meant = _mean(sign, column, day)
+    return f"{comparison} {_MEANT[sign][1]}: {meant}", meant
 
 
 def _explain_list(column: str, literals: list[str], is_negated: bool) -> tuple[str, str] | None:
     days = [one for one in literals if _is_day(one)]
     if not days:
         return None
-    build, sign, joiner = (_other_days, "!=", " and ") if is_negated else (_whole_day, "=", " or ")
-    parts = [f"({build(column, one)})" if one in days else f"{column} {sign} {one}" for one in literals]
+    sign, joiner, named = ("!=", " and ", "not in") if is_negated else ("=", " or ", "in")
+    parts = [f"({_mean(sign, column, one)})" if one in days else f"{column} {sign} {one}" for one in literals]
     what = "leaves out the first moment of each day alone" if is_negated else "has the first moment of each day alone"
     whole = "Without the days" if is_negated else "For the whole days"
-    meant = joiner.join(parts) if len(parts) > 1 else build(column, days[0])
-    named = "not in" if is_negated else "in"
+    meant = joiner.join(parts) if len(parts) > 1 else _mean(sign, column, days[0])
     said = meant if len(parts) <= _MOST_NAMED else f"{joiner.join(parts[:_MOST_NAMED])}{joiner}…"
     return f"{column} {named} (…) {what}. {whole}: {said}", meant
 
 
 def _is_day(literal: str) -> bool:
-    found = _DATE.fullmatch(literal)
-    return found is not None and _next_day(found[1]) is not None
+    return _DATE.fullmatch(literal) is not None and _next_day(literal) is not None
 
 
-def _whole_day(column: str, day: str) -> str:
-    return f"{column} >= {day} and {column} < '{_next_day(day[1:-1])}'"
+def _mean(sign: str, column: str, day: str) -> str:
+    return _MEANT[sign][0].format(column=column, day=day, after=f"'{_next_day(day)}'")
 
 
-def _other_days(column: str, day: str) -> str:
-    return f"{column} < {day} or {column} >= '{_next_day(day[1:-1])}'"
-
-
-def _next_day(text: str) -> dt.date | None:
+def _next_day(literal: str) -> dt.date | None:
     try:
-        return dt.date.fromisoformat(text) + dt.timedelta(days=1)
+        return dt.date.fromisoformat(literal[1:-1]) + dt.timedelta(days=1)
     except (ValueError, OverflowError):
         return None
 

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from icestats.answers.text import counted, render_rows
 from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import Field, Schema
-from icestats.iceberg.types import decode_value, parse_type
+from icestats.iceberg.types import parse_type
 from icestats.stats.frequent_items import VALUE_LENGTH
 from icestats.stats.kll_items import item_type_of, item_value, to_item
-from icestats_widgets.reading.selection import FieldRange, Selection
+from icestats_widgets.reading.bounds import decode_bound
+from icestats_widgets.reading.selection import Selection, field_range
 from icestats_widgets.state import ExplorerState
 
 _MOST_PARTITIONS = 200
@@ -87,8 +88,7 @@ def _first_value(found: Any, value: Any, schema: Schema) -> Any:
     """Return the least value of a partition: the value itself, or when its day, month, hour or year begins."""
     if value is None or found.transform == "identity":
         return value
-    one = FieldRange(found.name, found.source_id, found.transform, "", value, value)
-    told = Selection(0, (one,)).row_filter(schema)
+    told = Selection(0, (field_range(found, "", value, value),)).row_filter(schema)
     return None if told is None else told.partition(" >= ")[2].partition(" and ")[0]
 
 
@@ -112,7 +112,7 @@ def _quantiles(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
 def _bounds(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
     row = _row(state, field) or {}
     for name, about in (("lower_bound", "lower bound"), ("upper_bound", "upper bound")):
-        value = _decoded(field.type, row.get(name))
+        value = decode_bound(field.type, row.get(name))
         if value is not None:
             yield value, about
 
@@ -147,7 +147,7 @@ def suggest_filters(columns: pa.Table, schema: Schema) -> list[str]:
 
 def _ideas(name: str, row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     kind = parse_type(row["type"])
-    lower, upper = (_decoded(row["type"], row[end]) for end in ("lower_bound", "upper_bound"))
+    lower, upper = (decode_bound(row["type"], row[end]) for end in ("lower_bound", "upper_bound"))
     if lower is None or upper is None or lower == upper:
         return
     if (kind.is_timestamp and not isinstance(lower, int)) or (kind.name == "date" and not isinstance(lower, int)):
@@ -162,10 +162,3 @@ def _ideas(name: str, row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "whole", f"{name} = {lower + (upper - lower) // 3}"
     elif kind.name == "string" and (text := write_value("string", str(upper)[:40])) is not None:
         yield "text", f"{name} = {text}"
-
-
-def _decoded(type_text: str, data: bytes | None) -> Any:
-    try:
-        return None if data is None else decode_value(type_text, data)
-    except ValueError:
-        return None

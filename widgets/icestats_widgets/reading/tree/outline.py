@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -79,9 +80,7 @@ def arrange(block: Block, column: str | None, *, descending: bool, words: str = 
     masks += list(_masks(block, words))
     order = np.arange(block.row_count)
     if masks:
-        kept = masks[0]
-        for mask in masks[1:]:
-            kept = pc.and_(kept, mask)
+        kept = reduce(pc.and_, masks)
         order = np.flatnonzero(pc.fill_null(kept, False).to_numpy(zero_copy_only=False))
     if column is not None and column in block.values:
         values = block.values[column]().take(pa.array(order))

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.text import counted, render_time
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import decode_value
 from icestats.table.overview import KeyRange, Overview
 from icestats.table.table import Table
 from icestats_widgets.page.cells import UNKNOWN, Cell, bytes_cell, count_cell, render_value, text_cell
+from icestats_widgets.reading.bounds import decode_bound
 from icestats_widgets.reading.partition_names import PartitionNames
 from icestats_widgets.reading.plan_outcomes import SkippedRows
 from icestats_widgets.reading.tree.file_listing import file_path
@@ -237,13 +237,7 @@ def _span(one: KeyRange | None) -> str:
 
 
 def _decoded(type_text: str, values: Any) -> pa.Array:
-    def decode(data: bytes | None) -> Any:
-        try:
-            return None if data is None else decode_value(type_text, data)
-        except ValueError:
-            return None
-
-    found = [decode(data) for data in values.to_pylist()]
+    found = [decode_bound(type_text, data) for data in values.to_pylist()]
     try:
         return pa.array(found)
     except (pa.ArrowException, TypeError):

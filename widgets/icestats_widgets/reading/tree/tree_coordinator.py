@@ -29,10 +29,8 @@ class TreeCoordinator(StateReader):
     def wish(self) -> TreeWish:
         """Return the parts of the tree that the state asks for."""
         state = self._state
-        paths = None
-        if state.selection is not None and state.selection.ranges:
-            is_there = state.part is not None and state.part.selection == state.selection
-            paths = state.part.manifest_paths if is_there else None
+        part = state.selected_part
+        paths = part.manifest_paths if part is not None and state.selection.ranges else None
         manifests = state.manifests if state.manifests is not None else state.table.manifest_files()
         # In the tree a marked manifest is highlighted: no row is another.
         is_apart = state.selection is not None and (state.tree_mode == "files" or bool(state.selection.ranges))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,8 +39,7 @@ class NotWantedError(Exception):
     """Something else is wanted by now."""
 
 
-@dataclass(frozen=True)
-class TreeWish:
+class TreeWish(NamedTuple):
     """Which parts of the tree are wanted: everything that they depend on."""
 
     table: Table
@@ -65,12 +64,8 @@ class TreeWish:
         return next((f for f in self.table.schema.columns if f.name == self.column), None)
 
     def is_same(self, other: TreeWish) -> bool:
-        """Return whether it equals another wish; tables are compared by identity, as comparing values takes long."""
-        large = ("table", "overview", "manifests", "plan")
-        small = ("mode", "column", "sort", "words", "selection", "marked_paths", "opened")
-        return all(getattr(self, name) is getattr(other, name) for name in large) and all(
-            getattr(self, name) == getattr(other, name) for name in small
-        )
+        """Return whether it equals another wish."""
+        return all(map(_is_same, self, other))
 
 
 class TreeReader:
@@ -122,14 +117,11 @@ class TreeReader:
         numbers = {path: row for row, path in enumerate(paths)}
         for path in self._opened(wish, (SNAPSHOT,)):
             if path in numbers:
-                block.open[numbers[path]] = self._files_of(wish, (SNAPSHOT, path))
+                block.open[numbers[path]] = _or_note(self._files_of, wish, (SNAPSHOT, path))
         return block
 
     def _files_of(self, wish: TreeWish, path: Path) -> Block:
-        try:
-            files = self._read_files(wish.table, path[-1], wish.field)
-        except IcestatsError as error:
-            return note_block(str(error))
+        files = self._read_files(wish.table, path[-1], wish.field)
         only = wish.selection.mask(files) if wish.selection is not None and wish.selection.ranges else None
         block = self._arranged(file_block(files, wish.table, wish.field, self._skipped(wish)), wish, only)
         self._open_files(wish, block, files, path)
@@ -168,29 +160,20 @@ class TreeReader:
             found = find_file(files, file_path)
             if found >= 0:
                 manifest_path = str(files["manifest_path"][found].as_py())
-                block.open[found] = self._columns_of(wish, (*path, file_path), manifest_path)
+                block.open[found] = _or_note(self._columns_of, wish, (*path, file_path), manifest_path)
 
     def _columns_of(self, wish: TreeWish, path: Path, manifest_path: str) -> Block:
         schema = wish.table.schema
-        try:
-            names = [field.name for field in schema.columns]
-            files = wish.table.files(columns=names, manifest_paths=[manifest_path])
-        except IcestatsError as error:
-            return note_block(str(error))
+        names = [field.name for field in schema.columns]
+        files = wish.table.files(columns=names, manifest_paths=[manifest_path])
         file = files.filter(pc.equal(files["file_path"], path[-1])).slice(0, 1)
         (entry,) = file.to_pylist()
         block = self._arranged(column_block(entry, schema.columns, entry["content"] == "data"), wish, None)
         for name in self._opened(wish, path):
             if name in names:
-                block.open[names.index(name)] = self._row_groups_of(wish, file, schema.columns[names.index(name)])
+                place = names.index(name)
+                block.open[place] = _or_note(_row_groups_of, wish.table, file, schema.columns[place])
         return block
-
-    @staticmethod
-    def _row_groups_of(wish: TreeWish, file: pa.Table, column: Field) -> Block:
-        try:
-            return row_group_block(wish.table.row_groups(file, columns=[column.name]), column)
-        except IcestatsError as error:
-            return note_block(str(error))
 
     def _skipped(self, wish: TreeWish) -> SkippedRows:
         found: SkippedRows = self._root("skipped", (wish.plan,), lambda: SkippedRows(wish.plan))
@@ -215,6 +198,18 @@ class TreeReader:
                 yield opened[-1]
 
 
+def _or_note(build: Callable[..., Block], *arguments: Any) -> Block:
+    """Return the rows below another one; where they cannot be read, a row that says why."""
+    try:
+        return build(*arguments)
+    except IcestatsError as error:
+        return note_block(str(error))
+
+
+def _row_groups_of(table: Table, file: pa.Table, column: Field) -> Block:
+    return row_group_block(table.row_groups(file, columns=[column.name]), column)
+
+
 def _read_files(table: Table, manifest_path: str, column: Field | None) -> pa.Table:
     manifests = table.manifest_files()
     return read_listed_files(table, manifests.filter(pc.equal(manifests["manifest_path"], manifest_path)), column)
@@ -222,4 +217,4 @@ def _read_files(table: Table, manifest_path: str, column: Field | None) -> pa.Ta
 
 def _is_same(one: Any, other: Any) -> bool:
     # Tables are compared by identity: comparing their contents would take long.
-    return one is other or (isinstance(one, str) and one == other)
+    return one is other or (isinstance(one, str | tuple | frozenset | Selection) and one == other)
