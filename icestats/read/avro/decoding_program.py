@@ -254,8 +254,7 @@ class _Compiler:
         }
         self.code += [k.SEEN, metric]
         before = [k.CLEAR, k.KEY, k.CLEAR, k.VALUE]
-        after = [k.PUT_COUNT if metric < 4 else k.PUT_BOUND, metric]
-        self._loop(before, item, Capture(RECORD, fields=captures), where, after)
+        self._loop(before, item, Capture(RECORD, fields=captures), where, [k.PUT, metric])
 
     def _loop(
         self, before: list[int], items: Any, wanted: Capture | None, where: str, after: list[int] | None = None

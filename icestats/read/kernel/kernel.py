@@ -55,9 +55,8 @@ CLOSE = 16  # slot
 COUNTS = 17  # metric
 BOUNDS = 18  # metric
 CLEAR = 19  # slot
-PUT_COUNT = 20  # metric
-PUT_BOUND = 21  # metric
-SEEN = 22  # metric
+PUT = 20  # metric
+SEEN = 21  # metric
 
 # Slots: what is captured of an entry. A slot's length is -1 for null, and 0 for a number.
 METRICS = 6
@@ -322,8 +321,10 @@ def _find_column(frame: Frame, field_id: _Integer) -> _Integer:
 
 
 @_inlined
-def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
-    """Read a map of field id to count."""
+def _read_metrics(
+    data: Bytes, position: _Integer, end: _Integer, metric: _Integer, are_bounds: _Flag, frame: Frame
+) -> _Integer:
+    """Read a map of field id to count or bound."""
     bit = np.uint8(1 << metric)
     values = frame.values
     while True:
@@ -334,35 +335,19 @@ def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Intege
             field_id, position = _read_long(data, position, end, frame)
             if position < 0:
                 return -1
-            value, position = _read_long(data, position, end, frame)
+            if are_bounds:
+                length, position = _read_length(data, position, end, frame)
+                value = position
+            else:
+                length = 0
+                value, position = _read_long(data, position, end, frame)
             if position < 0:
                 return -1
             column = _find_column(frame, field_id)
             if column >= 0:
                 values[np.uint64(column), metric] = value
-                frame.flags[column] |= bit
-
-
-@_inlined
-def _read_bounds(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
-    """Read a map of field id to bound."""
-    bit = np.uint8(1 << metric)
-    values = frame.values
-    while True:
-        count, position = _read_count(data, position, end, frame)
-        if count == 0:
-            return position
-        for _ in range(count):
-            field_id, position = _read_long(data, position, end, frame)
-            if position < 0:
-                return -1
-            length, position = _read_length(data, position, end, frame)
-            if position < 0:
-                return -1
-            column = _find_column(frame, field_id)
-            if column >= 0:
-                values[np.uint64(column), metric] = position
-                values[np.uint64(column), metric + 2] = length
+                if are_bounds:
+                    values[np.uint64(column), metric + 2] = length
                 frame.flags[column] |= bit
             position += length
 
@@ -506,11 +491,11 @@ def _decode_entry(data: Bytes, position: _Integer, end: _Integer, code: Words, f
             at += 2
         elif operation == COUNTS:
             lengths[code[at + 1]] = 0
-            position = _read_counts(data, position, end, code[at + 1], frame)
+            position = _read_metrics(data, position, end, code[at + 1], False, frame)
             at += 2
         elif operation == BOUNDS:
             lengths[code[at + 1]] = 0
-            position = _read_bounds(data, position, end, code[at + 1], frame)
+            position = _read_metrics(data, position, end, code[at + 1], True, frame)
             at += 2
         elif operation == CLEAR:
             lengths[code[at + 1]] = -1
