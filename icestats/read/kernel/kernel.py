@@ -961,10 +961,20 @@ def _add_entry(data: Bytes, frame: Frame, groups: GroupArrays, job: Job, manifes
 
 
 @_inlined
+def _end_block(frame: Frame, end: _Integer) -> _Integer:
+    """Step to the next block, if this one has been read to its end."""
+    if frame.state[_AT_BYTE] != end:
+        _fail(frame, LEFT_OVER, frame.state[_AT_BYTE])
+        return FAILED
+    frame.state[AT_BLOCK] += 1
+    frame.state[AT_ENTRY] = 0
+    return DONE
+
+
+@_inlined
 def _roll_up_block(
     data: Bytes,
-    end: _Integer,
-    count: _Integer,
+    block: Words,
     code: Words,
     frame: Frame,
     groups: GroupArrays,
@@ -972,8 +982,10 @@ def _roll_up_block(
     manifest: _Integer,
 ) -> _Integer:
     """Add the entries of one block, from `frame.state` on."""
-    state = frame.state
-    while state[AT_ENTRY] < count:
+    state, end = frame.state, block[1]
+    if state[AT_ENTRY] == 0:
+        state[_AT_BYTE] = block[0]
+    while state[AT_ENTRY] < block[2]:
         start = state[_AT_BYTE]
         frame.lengths[:] = -1
         position = _decode_entry(data, start, end, code, frame)
@@ -990,10 +1002,7 @@ def _roll_up_block(
             return result
         state[_AT_BYTE] = position
         state[AT_ENTRY] += 1
-    if state[_AT_BYTE] != end:
-        _fail(frame, LEFT_OVER, state[_AT_BYTE])
-        return FAILED
-    return DONE
+    return _end_block(frame, end)
 
 
 @_compiled
@@ -1004,19 +1013,13 @@ def roll_up_blocks(
 
     DONE; FULL: the groups must be emptied, and the call repeated; FAILED: see `frame.state`.
     """
-    state = frame.state
     manifest = _find_group(groups, manifest_tag, data, 0, 0)
     if manifest < 0:
         return FULL
-    while state[AT_BLOCK] < blocks.shape[0]:
-        block = blocks[state[AT_BLOCK]]
-        if state[AT_ENTRY] == 0:
-            state[_AT_BYTE] = block[0]
-        result = _roll_up_block(data, block[1], block[2], code, frame, groups, job, manifest)
+    while frame.state[AT_BLOCK] < blocks.shape[0]:
+        result = _roll_up_block(data, blocks[frame.state[AT_BLOCK]], code, frame, groups, job, manifest)
         if result != DONE:
             return result
-        state[AT_BLOCK] += 1
-        state[AT_ENTRY] = 0
     return DONE
 
 
@@ -1071,8 +1074,7 @@ def _keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: _Integer) -> None
 @_called
 def _capture_block(
     data: Bytes,
-    end: _Integer,
-    count: _Integer,
+    block: Words,
     code: Words,
     frame: Frame,
     rows: Rows,
@@ -1080,8 +1082,10 @@ def _capture_block(
     is_manifest: _Flag,
 ) -> _Integer:
     """Store the live entries of one block, from `frame.state` on."""
-    state = frame.state
-    while state[AT_ENTRY] < count:
+    state, end = frame.state, block[1]
+    if state[AT_ENTRY] == 0:
+        state[_AT_BYTE] = block[0]
+    while state[AT_ENTRY] < block[2]:
         start = state[_AT_BYTE]
         if rows.meters[ROWS_USED] == rows.numbers.shape[0]:
             return FULL
@@ -1099,10 +1103,7 @@ def _capture_block(
             _keep_row(data, frame, rows, manifest)
         state[_AT_BYTE] = position
         state[AT_ENTRY] += 1
-    if state[_AT_BYTE] != end:
-        _fail(frame, LEFT_OVER, state[_AT_BYTE])
-        return FAILED
-    return DONE
+    return _end_block(frame, end)
 
 
 @_compiled
@@ -1113,16 +1114,10 @@ def capture_rows(
 
     DONE; FULL: the rows must be taken away, and the call repeated; FAILED: see `frame.state`.
     """
-    state = frame.state
-    while state[AT_BLOCK] < blocks.shape[0]:
-        block = blocks[state[AT_BLOCK]]
-        if state[AT_ENTRY] == 0:
-            state[_AT_BYTE] = block[0]
-        result = _capture_block(data, block[1], block[2], code, frame, rows, manifest, is_manifest)
+    while frame.state[AT_BLOCK] < blocks.shape[0]:
+        result = _capture_block(data, blocks[frame.state[AT_BLOCK]], code, frame, rows, manifest, is_manifest)
         if result != DONE:
             return result
-        state[AT_BLOCK] += 1
-        state[AT_ENTRY] = 0
     return DONE
 
 
