@@ -293,7 +293,7 @@ class SnapshotReader:
         usable = [blob for blob in self.nearest_blobs() if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
             try:
-                found = read_committed_figures(self.source.storage, (blob,), self.schema)
+                found = read_committed_figures(self.source.storage, blob, self.schema)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
                 continue
