@@ -180,10 +180,6 @@ class AllFields(_ManifestFiles):
         count = len(store)
         nulls = store.slot(metric)[1] < 0
         kind = COUNTS if metric < _FIRST_BOUND else BOUNDS
-        if not self._field_ids:
-            offsets = pa.array(np.zeros(count + 1, np.int32), mask=np.append(nulls, False))
-            empty = (pa.array([], kind.key_type), pa.array([], kind.item_type))
-            return pa.MapArray.from_arrays(offsets, *empty, type=kind)
         sizes = store.rows.sizes[:count, metric, :]
         present = sizes >= 0
         offsets = np.zeros(count + 1, np.int32)
