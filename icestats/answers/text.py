@@ -146,3 +146,14 @@ def quote_name(*parts: str, quote: str = "`") -> str:
     '`lake`.`db`.`odd``name`'
     """
     return ".".join(quote + part.replace(quote, 2 * quote) + quote for part in parts)
+
+
+def quote_text(text: str) -> str:
+    r"""Return text as Spark's SQL has it.
+
+    Examples
+    --------
+    >>> print(quote_text("it's"))
+    'it\'s'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

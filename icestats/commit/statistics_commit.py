@@ -28,7 +28,7 @@ from icestats.commit.registration import (
     reload_with_snapshot,
     write_and_register,
 )
-from icestats.commit.statistics_plan import THETA, CommitPlan, CommitRequest, build_commit_plan
+from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_commit_plan
 from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
@@ -47,6 +47,7 @@ from icestats.errors import (
     SnapshotNotFoundError,
 )
 from icestats.iceberg.metadata import StatisticsFile
+from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

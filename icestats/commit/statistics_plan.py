@@ -24,14 +24,12 @@ from icestats.commit.table_state import (
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import TIME_TRAP, ZONELESS_TIMES
+from icestats.read.puffin.statistics_age import THETA, TIME_TRAP, ZONELESS_TIMES
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-THETA = "apache-datasketches-theta-v1"
-"""The only type of blob that every reader of metadata.json accepts there."""
 
 # The first version of Spark that estimates by the NDV where there are no bounds (SPARK-56485).
 _SPARK_WITHOUT_TRAP = (4, 2)

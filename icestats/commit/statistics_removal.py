@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from icestats.answers.text import counted, printable_lines
 from icestats.commit.entries import Entry, set_entry, unset_entry
 from icestats.commit.registration import commit_entries, count_attempts
-from icestats.commit.statistics_plan import THETA, entry_text
+from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
     TableFiles,
     blob_key,
@@ -23,6 +23,7 @@ from icestats.commit.table_state import (
 from icestats.errors import CommitError, MetadataError, StatisticsMissingError
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.puffin import read_puffin_footer
+from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

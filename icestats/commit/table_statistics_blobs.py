@@ -163,10 +163,7 @@ def _payload_size(found: ScannedPartitions, name: str, partitions: Mapping[Parti
 def _without_sketches(
     partitions: Mapping[PartitionKey, ColumnStatistics], kept: Collection[PartitionKey]
 ) -> dict[PartitionKey, ColumnStatistics]:
-    return {
-        key: one if key in kept else replace(one, theta=b"", kll=None, frequent_items=b"")
-        for key, one in partitions.items()
-    }
+    return {key: one if key in kept else one.without_sketches() for key, one in partitions.items()}
 
 
 def _without_items(partitions: Mapping[PartitionKey, ColumnStatistics]) -> dict[PartitionKey, ColumnStatistics]:

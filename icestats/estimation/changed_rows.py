@@ -72,8 +72,7 @@ class ChangedRows:
     def _by_partition(self) -> Mapping[PartitionKey | None, tuple[float, float]]:
         own, reader = np.flatnonzero(~self._is_anywhere), self.reader
         files = self.files.take(pa.array(own))
-        values, spec_ids = combine_chunks(files["partition"]), to_numpy(files["spec_id"])
-        keys = build_partition_keys(values, spec_ids, reader.source.metadata, reader.schema)
+        keys = build_partition_keys(files, reader.source.metadata, reader.schema)
         found: dict[PartitionKey | None, tuple[float, float]] = {}
         for key, added, removed in zip(keys, self.added[own].tolist(), self.removed[own].tolist(), strict=True):
             before = found.get(key, (0.0, 0.0))

@@ -25,19 +25,6 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
     "partition-column": (*_OF_COLUMNS, "num values", *_COUNTS, *_LENGTHS),
 }
 """The statistics of each level, by the names of "Extending standardized statistics in Iceberg"."""
-PLACES = (
-    *(
-        "snapshot summary",
-        "manifest list",
-        "manifests",
-        "Theta sketch",
-        "KLL sketch",
-        "column statistics",
-        "partition statistics",
-    ),
-    *("partition sketches", "Presto's blobs", "Hive's blobs", "Hive's blobs by partition"),
-)
-"""Where a table can have a statistic."""
 _NOT_IN_PATHS = frozenset({"name", "version", "bridge", "fact"})
 
 
@@ -54,7 +41,7 @@ class EngineFact:
     types: str
     """The types of columns that this holds for, as a regular expression; empty: all."""
     reads: tuple[str, ...]
-    """Of `PLACES`: where the engine looks in an Iceberg table."""
+    """Where the engine looks in an Iceberg table, as `Holding` has it."""
     says: str
     source: str
     """The file of the engine's source that shows it."""

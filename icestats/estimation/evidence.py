@@ -246,8 +246,7 @@ class Evidence:
         return found, files.select(["partition", "spec_id"])
 
     def _group_values(self, groups: pa.Table) -> list[SpecGroups]:
-        values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
-        return group_values(values, spec_ids, self.reader.source.metadata, self.reader.schema)
+        return group_values(groups, self.reader.source.metadata, self.reader.schema)
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""
@@ -497,9 +496,7 @@ class Evidence:
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:
-        partitions = self._partitions[0]
-        values, spec_ids = combine_chunks(partitions["partition"]), to_numpy(partitions["spec_id"])
-        return build_partition_keys(values, spec_ids, self.reader.source.metadata, self.reader.schema)
+        return build_partition_keys(self._partitions[0], self.reader.source.metadata, self.reader.schema)
 
 
 def _find_owners(files: pa.Table, partitions: pa.Table) -> Longs:

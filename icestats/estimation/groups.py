@@ -42,7 +42,7 @@ def estimate_groups(evidence: Evidence, question: Question, fields: Sequence[Fie
         columns = {field.field_id: one for field in fields if (one := evidence.read_frequent(field)) is not None}
     except MetadataError as error:
         return [SourceEstimate(name, reason=str(error)) for name in names]
-    if unknown := [field.name for field in fields if _lacks_ndv(columns.get(field.field_id))]:
+    if unknown := [f.name for f in fields if f.field_id not in columns or math.isnan(columns[f.field_id].ndv)]:
         reason = f"no Theta sketch and frequent items of {', '.join(unknown)} are committed"
         return [SourceEstimate(name, reason=reason) for name in names]
     rows = ask_sources(evidence, question, ["data-files", "combined"], double_filtering=False)[1].rows
@@ -71,10 +71,6 @@ def estimate_groups(evidence: Evidence, question: Question, fields: Sequence[Fie
             )
         )
     return found
-
-
-def _lacks_ndv(column: FrequentColumn | None) -> bool:
-    return column is None or math.isnan(column.ndv)
 
 
 def _share_column(column: FrequentColumn, leaf: Leaf | None) -> GroupShares:

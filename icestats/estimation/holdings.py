@@ -59,7 +59,7 @@ class Holding:
     """A place where a table has a statistic."""
 
     place: str
-    """Of `engine_statistics.PLACES`."""
+    """As `EngineFact.reads` names it."""
     source: str
     """The same, for a person: with the blob's type and the file."""
     commits_behind: int

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import NESTED_TYPES, PartitionField, PartitionSpec, Schema
-from icestats.iceberg.types import json_value, parse_type, to_arrow_type
+from icestats.iceberg.types import encode_value, json_value, parse_type, to_arrow_type
 
 VOID = "void"
 
@@ -159,3 +159,13 @@ def display_partition_value(transform: str, type_text: str, value: Any) -> str:
         day, hour = divmod(value, 24)
         return f"{np.datetime64(day, 'D')}T{hour:02d}"
     return str(json_value(type_text, value))
+
+
+def encode_values(array: pa.Array, type_text: str) -> list[bytes | None]:
+    """Return partition values, in the Arrow type of `struct_type`, as single-value bytes."""
+    if pa.types.is_temporal(array.type):
+        # The number that Iceberg stores, of nanoseconds too.
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    distinct = array.dictionary_encode()
+    values = [None if v is None else encode_value(type_text, v) for v in distinct.dictionary.to_pylist()]
+    return [None if place is None else values[place] for place in distinct.indices.to_pylist()]

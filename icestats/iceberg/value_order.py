@@ -194,18 +194,29 @@ def _real_keys(reals: Floats) -> Longs:
 
 def _decimal_keys(bounds: pa.Array, known: Mask, precision: int) -> Keys:
     places, data = binary_places(bounds)
-    starts, lengths = places[:-1], np.diff(places)
-    valid = known & (lengths > 0) & (lengths <= 16)
-    out = np.zeros((len(bounds), 16), np.uint8)
-    rows = np.flatnonzero(valid)
-    if rows.size:
-        first, size = starts[rows], lengths[rows]
-        out[rows] = np.where(data[first] >= 128, 255, 0).astype(np.uint8)[:, None]
-        for place in range(int(size.max())):
-            there = rows[size > place]
-            out[there, 15 - place] = data[(first + size - 1 - place)[size > place]]
-    values, fits = _of_wide(out, precision)
-    return Keys(values, valid & fits)
+    lengths = np.diff(places)
+    values, fits = _of_wide(widen_decimals(data, places[:-1], lengths), precision)
+    return Keys(values, known & (lengths > 0) & (lengths <= 16) & fits)
+
+
+def widen_decimals(data: npt.NDArray[np.uint8], starts: Longs, lengths: Longs) -> npt.NDArray[np.uint8]:
+    """Return the unscaled values of decimals as 16 bytes each, the highest first; zeros for other than 1 to 16 bytes.
+
+    Parameters
+    ----------
+    data : numpy.ndarray of uint8
+        Single values: big-endian numbers with their sign.
+    starts, lengths : numpy.ndarray of int64
+        Where each begins, and how many bytes it has.
+    """
+    wide = np.zeros((len(starts), 16), np.uint8)
+    rows = np.flatnonzero((lengths > 0) & (lengths <= 16))
+    first, size = starts[rows], lengths[rows]
+    wide[rows] = np.where(data[first] >= 128, 255, 0).astype(np.uint8)[:, None]
+    for place in range(int(size.max(initial=0))):
+        there = rows[size > place]
+        wide[there, 15 - place] = data[(first + size - 1 - place)[size > place]]
+    return wide
 
 
 def _of_wide(words: npt.NDArray[np.uint8], precision: int) -> tuple[Any, Mask]:

@@ -260,19 +260,15 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
 
 
 def _read_matching(scan: Any, row_filter: RowFilter) -> Iterator[pa.Table]:
+    """Yield the matching rows; a filter that PyIceberg scans with would lose some.
+
+    Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
+    """
     try:
         tasks = list(_plan_files(scan, row_filter))
     except (TypeError, OverflowError):
         # As in `count_rows`.
         tasks = list(scan.plan_files())
-    return _read_files(scan, tasks, row_filter)
-
-
-def _read_files(scan: Any, tasks: Sequence[FileScanTask], row_filter: RowFilter) -> Iterator[pa.Table]:
-    """Yield the matching rows of files; a filter that PyIceberg scans with would lose some.
-
-    Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
-    """
     condition = _build_condition(row_filter, scan.projection())
     return map_rows(scan, tasks, lambda table: table.filter(condition))
 

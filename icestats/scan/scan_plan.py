@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import combine_chunks
 from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.errors import (
@@ -24,7 +25,7 @@ from icestats.errors import (
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
-from icestats.iceberg.types import encode_value
+from icestats.iceberg.partition_columns import PartitionColumn, encode_values, find_partition_columns
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import find_repeated_files, manifests_to_read, read_files
 from icestats.scan.scan_job import (
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestEntry, ManifestFile
     from pyiceberg.table import DataScan, FileScanTask
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
-
-    from icestats.iceberg.partition_columns import PartitionColumn
 
 _METRICS = range(6, 12)
 """Where a data file of PyIceberg's has the metrics of columns: from column_sizes to upper_bounds."""
@@ -339,22 +338,20 @@ def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:
 
 def find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:
     """Return the partition of each file by its path, of files as `read_files` gives them."""
-    paths, spec_ids = files["file_path"].to_pylist(), files["spec_id"].to_pylist()
-    structs = files["partition"].combine_chunks()
-    by_field = encode_fields(structs, metadata)
+    return dict(zip(files["file_path"].to_pylist(), build_scanned_keys(files, metadata), strict=True))
+
+
+def build_scanned_keys(groups: pa.Table, metadata: TableMetadata) -> list[PartitionKey]:
+    """Return the partition of each row of a table that has `partition` and `spec_id`."""
+    structs, columns = combine_chunks(groups["partition"]), enumerate(_partition_columns(metadata))
+    by_field = {one.field_id: encode_values(structs.field(i), one.type) for i, one in columns if one.type is not None}
     keys: dict[PartitionKey, PartitionKey] = {}
-    found = {}
-    for row, (path, spec_id) in enumerate(zip(paths, spec_ids, strict=True)):
+    found = []
+    for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
         ids = [field.field_id for field in metadata.specs[spec_id].fields]
         key = PartitionKey(spec_id, tuple((i, by_field[i][row]) for i in ids if i in by_field))
-        found[path] = keys.setdefault(key, key)
+        found.append(keys.setdefault(key, key))
     return found
-
-
-def encode_fields(structs: pa.StructArray, metadata: TableMetadata) -> dict[int, list[bytes | None]]:
-    """Return the values of partition fields as single-value bytes, by field id: one a partition."""
-    columns = enumerate(_partition_columns(metadata))
-    return {one.field_id: _single_values(structs.field(i), one.type) for i, one in columns if one.type is not None}
 
 
 def find_key_types(metadata: TableMetadata) -> dict[int, str]:
@@ -363,17 +360,7 @@ def find_key_types(metadata: TableMetadata) -> dict[int, str]:
 
 
 def _partition_columns(metadata: TableMetadata) -> tuple[PartitionColumn, ...]:
-    from icestats.iceberg.partition_columns import find_partition_columns
-
     return find_partition_columns(metadata.specs, [metadata.schema, *reversed(list(metadata.schemas.values()))])
-
-
-def _single_values(array: pa.Array, type_text: str) -> list[bytes | None]:
-    if pa.types.is_temporal(array.type):
-        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    distinct = array.dictionary_encode()
-    values = [None if v is None else encode_value(type_text, v) for v in distinct.dictionary.to_pylist()]
-    return [None if place is None else values[place] for place in distinct.indices.to_pylist()]
 
 
 def build_statistics(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from icestats.answers.text import quote_name
+from icestats.answers.text import quote_name, quote_text
 from icestats.iceberg.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.iceberg.types import decode_json, encode_value, parse_type
 from icestats.stats.kll_items import item_value
@@ -146,6 +146,5 @@ def _float_literal(item: float, name: str, dialect: Dialect) -> str:
 
 def _text_literal(item: str, dialect: Dialect) -> str:
     if dialect == "spark":
-        item = item.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{item}'"
+        return quote_text(item)
     return "'" + item.replace("'", "''") + "'"

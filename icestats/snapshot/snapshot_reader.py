@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding
 from icestats.answers.schemas import MANIFESTS, partitions_schema
 from icestats.answers.text import counted
@@ -250,8 +250,7 @@ class SnapshotReader:
         return build_partitions(rollups, self.schema, figures)
 
     def _build_keys(self, groups: pa.Table) -> list[PartitionKey | None]:
-        values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
-        return build_partition_keys(values, spec_ids, self.source.metadata, self.schema)
+        return build_partition_keys(groups, self.source.metadata, self.schema)
 
     def _read_stored_partitions(self) -> PartitionStatistics | None:
         """Return the partition statistics file of this very snapshot, without columns; None where there is none."""
@@ -294,7 +293,7 @@ class SnapshotReader:
         usable = [blob for blob in self.nearest_blobs() if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
             try:
-                found = read_committed_figures(self.source.storage, (blob,), self.schema)
+                found = read_committed_figures(self.source.storage, blob, self.schema)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
                 continue

@@ -42,11 +42,11 @@ class JavaFileIO(FileIO):
 
     def new_input(self, location: str) -> InputFile:
         """Give a file to read."""
-        return _JavaInput(self._session, location, self._java)
+        return _JavaFile(self._session, location, self._java)
 
     def new_output(self, location: str) -> OutputFile:
         """Give a file to write."""
-        return _JavaOutput(self._session, location, self._java)
+        return _JavaFile(self._session, location, self._java)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Delete a file."""
@@ -74,7 +74,7 @@ class JavaFileIO(FileIO):
                 yield one.location(), one.size(), datetime.fromtimestamp(one.createdAtMillis() / 1000, UTC)
 
 
-class _JavaInput(InputFile):
+class _JavaFile(InputFile, OutputFile):
     def __init__(self, session: SparkSession, location: str, java: Any) -> None:
         super().__init__(location)
         self._session = session
@@ -94,21 +94,8 @@ class _JavaInput(InputFile):
             raw = _JavaReader(self._session, self.location, file.newStream(), file.getLength())
         return cast(InputStream, io.BufferedReader(raw, _BLOCK_BYTES))
 
-
-class _JavaOutput(OutputFile):
-    def __init__(self, session: SparkSession, location: str, java: Any) -> None:
-        super().__init__(location)
-        self._session = session
-        self._java = java
-
-    def __len__(self) -> int:
-        return len(self.to_input_file())
-
-    def exists(self) -> bool:
-        return self.to_input_file().exists()
-
     def to_input_file(self) -> InputFile:
-        return _JavaInput(self._session, self.location, self._java)
+        return self
 
     def create(self, overwrite: bool = False) -> OutputStream:
         with _asked(self._session, self.location):
@@ -117,10 +104,25 @@ class _JavaOutput(OutputFile):
         return cast(OutputStream, _JavaWriter(self._session, self.location, stream))
 
 
-class _JavaReader(io.RawIOBase):
-    def __init__(self, session: SparkSession, location: str, stream: Any, length: int) -> None:
-        self._session, self._location, self._stream, self._length = session, location, stream, length
+class _JavaStream(io.RawIOBase):
+    def __init__(self, session: SparkSession, location: str, stream: Any) -> None:
+        self._session, self._location, self._stream = session, location, stream
         self._position = 0
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        if not self.closed:
+            with _asked(self._session, self._location):
+                self._stream.close()
+        super().close()
+
+
+class _JavaReader(_JavaStream):
+    def __init__(self, session: SparkSession, location: str, stream: Any, length: int) -> None:
+        super().__init__(session, location, stream)
+        self._length = length
 
     def readable(self) -> bool:
         return True
@@ -131,9 +133,6 @@ class _JavaReader(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._length}[whence]
         self._position = start + offset
-        return self._position
-
-    def tell(self) -> int:
         return self._position
 
     def readinto(self, buffer: WriteableBuffer) -> int:
@@ -156,21 +155,8 @@ class _JavaReader(io.RawIOBase):
             filled += count
         return bytes(data[:filled])
 
-    def close(self) -> None:
-        if not self.closed:
-            with _asked(self._session, self._location):
-                self._stream.close()
-        super().close()
 
-
-class _JavaWriter(io.RawIOBase):
-    def __init__(self, session: SparkSession, location: str, stream: Any) -> None:
-        self._session, self._location, self._stream = session, location, stream
-        self._position = 0
-
-    def tell(self) -> int:
-        return self._position
-
+class _JavaWriter(_JavaStream):
     def writable(self) -> bool:
         return True
 
@@ -181,12 +167,6 @@ class _JavaWriter(io.RawIOBase):
                 self._stream.write(whole[start : start + _BLOCK_BYTES])
         self._position += len(whole)
         return len(whole)
-
-    def close(self) -> None:
-        if not self.closed:
-            with _asked(self._session, self._location):
-                self._stream.close()
-        super().close()
 
 
 @contextmanager

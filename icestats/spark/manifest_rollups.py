@@ -19,7 +19,7 @@ from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.iceberg.storage import Storage
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
-from icestats.read.rollups.rollup_cache import Reader
+from icestats.read.rollups.rollup_cache import Reader, write_stream
 from icestats.read.rollups.rollup_merge import merge_rollups
 from icestats.spark.jobs import cancel_jobs, cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
 from icestats.spark.python_workers import map_in_workers
@@ -180,16 +180,8 @@ def _answer(manifests: Sequence[ManifestToRead], job: _Job, storage: Storage) ->
     except IcestatsError as error:
         row["error"] = pickle.dumps(error)
     else:
-        row |= {name: _write_stream(getattr(rollups, name)) for name in _TABLES}
+        row |= {name: write_stream(getattr(rollups, name)).to_pybytes() for name in _TABLES}
     return pa.RecordBatch.from_pylist([row], _ANSWER)
-
-
-def _write_stream(table: pa.Table) -> bytes:
-    stream = pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, table.schema) as writer:
-        writer.write_table(table)
-    data: bytes = stream.getvalue().to_pybytes()
-    return data
 
 
 def _unpack(row: Any) -> RollUps:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from icestats.answers.text import quote_name
+from icestats.answers.text import quote_name, quote_text
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.reach import LOCAL, check_reach, store_of
@@ -89,7 +89,7 @@ def open_in_spark(
         session.sql(f"create namespace if not exists {quote_name(name, _NAMESPACE)}")
         session.sql(
             f"call {quote_name(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
-            f"'{_escaped(source.metadata_location)}')"
+            f"{quote_text(source.metadata_location)})"
         ).collect()
     try:
         yield session, identifier
@@ -209,7 +209,3 @@ def _explained(session: SparkSession, source: Source, reason: str) -> AbstractCo
     return explained_errors(
         session, f"reading {source.name} in Spark", lambda said: UnsupportedError(f"{failed}: {said}")
     )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -294,7 +294,10 @@ class Refresh:
         for name in names:
             base = self._bases[name]
             if base.snapshot_id == base_id:
-                self._columns[name] = _merge(base.statistics, found, name, sizes.lg_k)
+                self._columns[name] = base.statistics
+                if found is not None:
+                    added = found.columns[name]
+                    self._columns[name] = merge_column_statistics(base.statistics, added, lg_k=sizes.lg_k)
                 self.added_to[name] = base_id
             if name in committed:
                 new = {} if found is None or found.by_partition is None else found.by_partition.columns[name]
@@ -374,7 +377,3 @@ class Refresh:
 
 def _choose(k: int, lg_k: int, part: CommittedPartitions | None) -> Sizes:
     return Sizes(k, lg_k, k, lg_k) if part is None else Sizes(k, lg_k, part.index.k, part.index.lg_k)
-
-
-def _merge(base: ColumnStatistics, found: TableStatistics | None, name: str, lg_k: int) -> ColumnStatistics:
-    return base if found is None else merge_column_statistics(base, found.columns[name], lg_k=lg_k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from icestats.answers.text import quote_text
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 
 BARRIER = "icestats_barrier"
@@ -63,5 +64,5 @@ def find_version(metadata: TableMetadata, snapshot: Snapshot, schema: Schema) ->
     if snapshot.schema_id in (None, schema.schema_id) or not branches:
         return Version(snapshot.snapshot_id, f"version as of {snapshot.snapshot_id}", True, takes_filters)
     branch = min(branches, key=lambda name: (name != "main", name))
-    escaped = branch.replace("\\", "\\\\").replace("'", "\\'")
-    return Version(snapshot.snapshot_id, f"version as of '{escaped}'", False, takes_filters or branch == "main")
+    clause = f"version as of {quote_text(branch)}"
+    return Version(snapshot.snapshot_id, clause, False, takes_filters or branch == "main")

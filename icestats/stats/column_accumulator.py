@@ -26,7 +26,7 @@ from icestats.stats.batch_counts import (
 from icestats.stats.column_values import byte_ranges, dense_values, encode_dense, fixed_words, unify, unscaled_words
 from icestats.stats.count_min import HashCounter
 from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
-from icestats.stats.hashing import EMPTY_HASH, Hashes, hash_all, hash_dense, hash_words
+from icestats.stats.hashing import EMPTY_HASH, hash_all, hash_dense, hash_words
 from icestats.stats.joint_statistics import encode_column
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of, item_value
@@ -150,7 +150,7 @@ class ColumnAccumulator:
         elif kind.name in _RANGED:
             self._update_ranges(dense)
         else:
-            self._update_wide(dense)
+            self._update_bytes(dense, dense, is_cut=False)
 
     def _update_sample(self, array: pa.Array, numbers: npt.NDArray[np.float64]) -> None:
         places, kind = self.sample.choose(numbers), self._field.type
@@ -186,11 +186,7 @@ class ColumnAccumulator:
             counted = dense.value_counts()
             self._update_counted(counted.field("values"), counted.field("counts"), dense)
             return
-        hashes = hash_dense(dense, self._field.type)
-        self._theta.update(hashes)
-        self._bound(*_arrow_extremes(dense))
-        self._distribute(dense)
-        self._count_ranges(short, hash_dense(short, self._field.type) if is_cut else hashes, is_cut=is_cut)
+        self._update_bytes(dense, short, is_cut=is_cut)
 
     def _update_counted(self, distinct: pa.Array, counts: pa.Array, dense: pa.Array | None = None) -> None:
         hashes = hash_all(distinct, self._field.type)
@@ -204,18 +200,17 @@ class ColumnAccumulator:
         self._items.update(counted)
         self._counter.update(hashes, counted.counts)
 
-    def _update_wide(self, dense: pa.Array) -> None:
-        hashes = hash_dense(dense, self._field.type)
+    def _update_bytes(self, dense: pa.Array, short: pa.Array, *, is_cut: bool) -> None:
+        """Add values of more than 8 bytes, many of them different; `short` are those that common values are of."""
+        type_text, items = self._field.type, self._items
+        hashes = hash_dense(dense, type_text)
         self._theta.update(hashes)
         self._bound(*_arrow_extremes(dense))
         self._distribute(dense)
-        self._count_ranges(dense, hashes, is_cut=False)
-
-    def _count_ranges(self, dense: pa.Array, hashes: Hashes, *, is_cut: bool) -> None:
-        items = self._items
-        found = count_ranges(dense, self._field.type, hashes, items.values, items.capacity)
+        hashes = hash_dense(short, type_text) if is_cut else hashes
+        found = count_ranges(short, type_text, hashes, items.values, items.capacity)
         items.update(replace(found, is_cut=is_cut))
-        self._counter.update(np.append(hashes, np.full(len(dense) - len(hashes), EMPTY_HASH)))
+        self._counter.update(np.append(hashes, np.full(len(short) - len(hashes), EMPTY_HASH)))
 
     def _update_words(self, dense: pa.Array, kind: PrimitiveType) -> None:
         if kind.name in ("float", "double"):

@@ -81,7 +81,8 @@ def build_equi_height(
     edges = (ends[0], *(min(max(edge, ends[0]), ends[1]) for edge in inner), ends[1])
     is_whole = sketch.item_type != "double"
     most = [_count_most(low, high, total / bins, is_whole=is_whole) for low, high in pairwise(edges)]
-    return EquiHeightBins(edges, tuple(_fill(most, ndv - _count_repeated(edges))))
+    repeated_edges = {low for low, high in pairwise(edges) if low == high}
+    return EquiHeightBins(edges, tuple(_fill(most, ndv - len(repeated_edges))))
 
 
 def build_around_common(
@@ -248,10 +249,6 @@ def _count_most(low: Any, high: Any, height: float, *, is_whole: bool) -> float:
     if low == high:
         return 0.0
     return max(1.0, min(height, float(high - low)) if is_whole else height)
-
-
-def _count_repeated(edges: Sequence[Any]) -> int:
-    return len({low for low, high in pairwise(edges) if low == high})
 
 
 def _fill(most: Sequence[float], ndv: int) -> Iterable[int]:

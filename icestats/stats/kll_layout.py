@@ -26,6 +26,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from icestats.iceberg.types import encode_unscaled
+
 ITEM_TYPES: Final = ("double", "long", "string", "decimal")
 """How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, like Java's
 ArrayOfStringsSerDe; unscaled integers as big-endian two's complement after a 4-byte length. All other bytes are little
@@ -77,17 +79,13 @@ class KllLayout:
         return b"".join(len(data).to_bytes(4, "little") + data for data in encoded)
 
 
-def _encode_integer(item: int) -> bytes:
-    return item.to_bytes((item if item >= 0 else ~item).bit_length() // 8 + 1, "big", signed=True)
-
-
 def _decode_integer(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
 ITEM_CODECS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]]] = {
     "string": (str.encode, bytes.decode),
-    "decimal": (_encode_integer, _decode_integer),
+    "decimal": (encode_unscaled, _decode_integer),
 }
 """How items that follow their length are written and read."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -84,12 +83,8 @@ def build_columns_together(reader: SnapshotReader) -> pa.Table:
     """
     blobs = find_joint(reader.blobs).values()
     joints = [one for blob in blobs if (one := read_joint(reader.source.storage, blob, reader.schema)) is not None]
-    rows = sorted((_describe(reader, one) for one in joints), key=_strongest, reverse=True)
-    return pa.Table.from_pylist(rows, COLUMNS_TOGETHER)
-
-
-def _strongest(row: Mapping[str, Any]) -> float:
-    return max(float(row["first_decides_second"]), float(row["second_decides_first"]))
+    joints.sort(key=lambda one: max(one.statistics.strength(0), one.statistics.strength(1)), reverse=True)
+    return pa.Table.from_pylist([_describe(reader, one) for one in joints], COLUMNS_TOGETHER)
 
 
 def _describe(reader: SnapshotReader, found: CommittedJoint) -> dict[str, Any]:

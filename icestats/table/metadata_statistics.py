@@ -24,7 +24,7 @@ from icestats.read.partitions.partition_statistics import read_partition_statist
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.rollups.rollup_cache import cache_folder
 from icestats.snapshot.snapshot_reader import SnapshotReader, build_partition_file_rows
-from icestats.stats.table_statistics import PartitionKey, ScannedPartitions
+from icestats.stats.table_statistics import ScannedPartitions
 
 _LOG = logging.getLogger("icestats")
 _MOST_NAMES = 5
@@ -181,15 +181,11 @@ def _build_lengths(
 
     Source: "Extending standardized statistics in Iceberg", part 3.
     """
-    from icestats.scan.scan_plan import encode_fields
+    from icestats.scan.scan_plan import build_scanned_keys
 
-    groups = found.statistics.groups
-    encoded = encode_fields(combine_chunks(groups["partition"]), metadata)
     wanted = {column.field_id for column in found.statistics.columns}
     maps: dict[str, list[list[tuple[int, int]]]] = {"avg_lengths": [], "max_lengths": []}
-    for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
-        ids = [field.field_id for field in metadata.specs[spec_id].fields]
-        key = PartitionKey(spec_id, tuple((i, encoded[i][row]) for i in ids if i in encoded))
+    for key in build_scanned_keys(found.statistics.groups, metadata):
         columns = [one[key] for one in scanned.columns.values() if key in one and one[key].field_id in wanted]
         maps["avg_lengths"].append([(c.field_id, round(c.avg_length)) for c in columns if c.avg_length is not None])
         maps["max_lengths"].append([(c.field_id, c.max_length) for c in columns if c.max_length is not None])

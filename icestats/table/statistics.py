@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from icestats.read.puffin.puffin import PuffinBlob
     from icestats.scan.scan_job import Sizes
     from icestats.scan.scan_plan import ScanPlan
-    from icestats.spark.statistics_refresh import AddedPartitions, Refresh
+    from icestats.spark.statistics_refresh import Refresh
+
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -338,28 +340,27 @@ class RefreshedStatistics(Statistics):
 
     def __repr__(self) -> str:
         lines = super().__repr__().split("\n")
-        by_snapshot: defaultdict[int, list[str]] = defaultdict(list)
-        for name, snapshot_id in self.added_to.items():
-            by_snapshot[snapshot_id].append(name)
-        for snapshot_id, names in by_snapshot.items():
-            lines.append(f"  added to the statistics of snapshot {snapshot_id}: {', '.join(names)}")
-        by_partitions: defaultdict[AddedPartitions, list[str]] = defaultdict(list)
-        for name, added in self.added_partitions.items():
-            by_partitions[added].append(name)
-        for (snapshot_id, touched, count), names in by_partitions.items():
+        for snapshot_id, names in _list_names(self.added_to):
+            lines.append(f"  added to the statistics of snapshot {snapshot_id}: {names}")
+        for (snapshot_id, touched, count), names in _list_names(self.added_partitions):
             added_to = f"{touched:,} of {counted(count, 'partition')} of snapshot {snapshot_id}"
-            lines.append(f"  added to the sketches of {added_to}: {', '.join(names)}")
+            lines.append(f"  added to the sketches of {added_to}: {names}")
         if self.added_to or self.added_partitions:
             lines.append(
                 f"  {counted(self.added_file_count, 'file')} with {counted(self.added_row_count, 'row')} "
                 "were added since, and read"
             )
-        by_reason: defaultdict[str, list[str]] = defaultdict(list)
-        for name, reason in self.scanned.items():
-            by_reason[reason].append(name)
-        lines += [f"  scanned in full, as {reason}: {', '.join(names)}" for reason, names in by_reason.items()]
+        lines += [f"  scanned in full, as {reason}: {names}" for reason, names in _list_names(self.scanned)]
         lines += [f"  sketches by partition of {name} are left as they are: {why}" for name, why in self.left.items()]
         return printable_lines(lines)
+
+
+def _list_names(said: Mapping[str, _Said]) -> list[tuple[_Said, str]]:
+    """Return what is said of columns, once each, with the names of those that it is said of."""
+    names: defaultdict[_Said, list[str]] = defaultdict(list)
+    for name, one in said.items():
+        names[one].append(name)
+    return [(one, ", ".join(listed)) for one, listed in names.items()]
 
 
 def choose_sizes(

@@ -18,25 +18,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import model_serializer
+from pyiceberg import expressions as e
 from pyiceberg import types as t
-from pyiceberg.expressions import (
-    AlwaysFalse,
-    And,
-    BooleanExpression,
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNull,
-    Or,
-    SetPredicate,
-    parser,
-)
+from pyiceberg.expressions import BooleanExpression, parser
 from pyiceberg.expressions.literals import FloatLiteral, Literal, TimestampLiteral
 from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.schema import Schema as IcebergSchema
@@ -168,8 +152,8 @@ def _shown(text: str) -> str:
 def _check_size(expression: BooleanExpression, text: str) -> None:
     level, values = [expression], 0
     for _ in range(_MOST_LEVELS):
-        values += sum(len(one.literals) for one in level if isinstance(one, SetPredicate))
-        level = [part for one in level if isinstance(one, And | Or | Not) for part in _parts(one)]
+        values += sum(len(one.literals) for one in level if isinstance(one, e.SetPredicate))
+        level = [part for one in level if isinstance(one, e.And | e.Or | e.Not) for part in _parts(one)]
     if values > _MOST_VALUES:
         raise FilterError(
             f"the filter {_shown(text)} names {values:,} values, expected {_MOST_VALUES:,} at most: filter by a range",
@@ -181,8 +165,8 @@ def _check_size(expression: BooleanExpression, text: str) -> None:
         )
 
 
-def _parts(expression: And | Or | Not) -> tuple[BooleanExpression, ...]:
-    return (expression.child,) if isinstance(expression, Not) else (expression.left, expression.right)
+def _parts(expression: e.And | e.Or | e.Not) -> tuple[BooleanExpression, ...]:
+    return (expression.child,) if isinstance(expression, e.Not) else (expression.left, expression.right)
 
 
 def _unread(text: str, offset: int) -> str:
@@ -236,22 +220,22 @@ def _reword(message: str) -> str:
 
 
 def _adapt(expression: BooleanExpression, schema: IcebergSchema) -> BooleanExpression:
-    if isinstance(expression, And):
-        return And(_adapt(expression.left, schema), _adapt(expression.right, schema))
-    if isinstance(expression, Or):
-        return Or(_adapt(expression.left, schema), _adapt(expression.right, schema))
+    if isinstance(expression, e.And):
+        return e.And(_adapt(expression.left, schema), _adapt(expression.right, schema))
+    if isinstance(expression, e.Or):
+        return e.Or(_adapt(expression.left, schema), _adapt(expression.right, schema))
     adapt = _adapter(expression, schema)
-    if adapt is not None and isinstance(expression, LiteralPredicate):
+    if adapt is not None and isinstance(expression, e.LiteralPredicate):
         value = adapt(_given(expression.literal))
         if isinstance(value, _Beyond):
             return value.compare(expression)
         return type(expression)(expression.term, value)
-    if adapt is not None and isinstance(expression, SetPredicate):
+    if adapt is not None and isinstance(expression, e.SetPredicate):
         values = {adapt(_given(literal)) for literal in expression.literals}
         possible = {value for value in values if not isinstance(value, _Beyond)}
-        if isinstance(expression, NotIn) and not possible:
+        if isinstance(expression, e.NotIn) and not possible:
             # Not true: as of `!=`, no null is another value.
-            return NotNull(term=expression.term)
+            return e.NotNull(term=expression.term)
         return type(expression)(expression.term, possible)
     return expression
 
@@ -267,16 +251,16 @@ class _Beyond:
     nearest: Decimal | int | float
     """The column's greatest or least possible value, infinities left out."""
 
-    def compare(self, expression: LiteralPredicate) -> BooleanExpression:
+    def compare(self, expression: e.LiteralPredicate) -> BooleanExpression:
         """Return what a comparison with the number says as one with the nearest possible value: of all, or of none."""
-        if isinstance(self.nearest, float) and isinstance(expression, EqualTo | NotEqualTo):
+        if isinstance(self.nearest, float) and isinstance(expression, e.EqualTo | e.NotEqualTo):
             # Beyond the nearest one there is an infinity.
-            return AlwaysFalse() if isinstance(expression, EqualTo) else NotNull(term=expression.term)
-        kinds: tuple[type[LiteralPredicate], ...] = (LessThan, LessThanOrEqual, GreaterThan)
+            return e.AlwaysFalse() if isinstance(expression, e.EqualTo) else e.NotNull(term=expression.term)
+        kinds: tuple[type[e.LiteralPredicate], ...] = (e.LessThan, e.LessThanOrEqual, e.GreaterThan)
         if not self.is_above:
-            kinds = (GreaterThan, GreaterThanOrEqual, LessThan)
+            kinds = (e.GreaterThan, e.GreaterThanOrEqual, e.LessThan)
         below, up_to, beyond = kinds
-        holds = isinstance(expression, below | up_to | NotEqualTo)
+        holds = isinstance(expression, below | up_to | e.NotEqualTo)
         return (up_to if holds else beyond)(expression.term, self.nearest)
 
 

@@ -71,42 +71,30 @@ def _deflate() -> Inflate:
                 continue
             guess = max(_FIRST_GUESS, len(out) + len(out) // 4)
             return out
-        return _zlib(data, limit)
+        return _bounded(zlib.decompressobj(-15), data, limit)
 
     return inflate
 
 
-def _zlib(data: memoryview, limit: int) -> bytes:
-    engine = zlib.decompressobj(-15)
-    return _bounded(lambda: engine.decompress(data, limit + 1), lambda: engine.eof, limit, zlib.error)
-
-
-def _bounded(run: Callable[[], bytes], ended: Callable[[], bool], limit: int, damage: type[Exception]) -> bytes:
+def _bounded(engine: Any, data: memoryview, limit: int) -> bytes:
+    """Inflate by one of Python's own decompressors."""
     try:
-        out = run()
-    except (damage, EOFError, MemoryError) as error:
+        out: bytes = engine.decompress(data, limit + 1)
+    except (zlib.error, lzma.LZMAError, OSError, EOFError, MemoryError) as error:
         raise ValueError(f"a block cannot be inflated: {error}") from error
     if len(out) > limit:
         raise _too_large(limit)
-    if not ended():
+    if not engine.eof:
         raise ValueError("a block cannot be inflated: it is cut")
     return out
 
 
 def _bzip2() -> Inflate:
-    def inflate(data: memoryview, limit: int) -> bytes:
-        engine = bz2.BZ2Decompressor()
-        return _bounded(lambda: engine.decompress(data, limit + 1), lambda: engine.eof, limit, OSError)
-
-    return inflate
+    return lambda data, limit: _bounded(bz2.BZ2Decompressor(), data, limit)
 
 
 def _xz() -> Inflate:
-    def inflate(data: memoryview, limit: int) -> bytes:
-        engine = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=1 << 28)
-        return _bounded(lambda: engine.decompress(data, limit + 1), lambda: engine.eof, limit, lzma.LZMAError)
-
-    return inflate
+    return lambda data, limit: _bounded(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28), data, limit)
 
 
 def _zstandard() -> Inflate:

@@ -10,15 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icestats.errors import MetadataError
-from icestats.iceberg.storage import expanded_limit
-from icestats.read.avro.avro_codecs import find_codec
-from icestats.read.avro.avro_file import (
-    MAX_BLOCK_SIZE,
-    AvroHeader,
-    parse_schema,
-    read_header,
-    scan_blocks,
-)
+from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_batches, read_header
 
 MAX_RECORDS = 1_000_000
 """Most records of a file that is read."""
@@ -76,8 +68,6 @@ def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[Mapping[st
         total += count
         if total > MAX_RECORDS:
             raise MetadataError(f"it has more than {MAX_RECORDS:,} records", header.path, offset)
-        if count > len(block):
-            raise MetadataError(f"a block has {count:,} records, but only {len(block):,} bytes", header.path, offset)
         begin, window = 0, io.BytesIO(block[: 2 * MAX_RECORD_SIZE])
         for _ in range(count):
             if window.tell() > MAX_RECORD_SIZE:
@@ -136,19 +126,9 @@ def _count_free_of_record(kind: Any, named: dict[str, tuple[int, bool]]) -> tupl
 
 def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:
     """Yield the inflated blocks: where each begins in the file, its number of records, its bytes."""
-    try:
-        inflate = find_codec(header.codec)
-    except ValueError as error:
-        raise MetadataError(str(error), header.path, 0) from error
-    view = memoryview(data)
-    room = expanded_limit(len(data))
-    for offset, start, end, count in scan_blocks(data, header):
-        try:
-            block = bytes(inflate(view[start:end], min(MAX_BLOCK_SIZE, room)))
-        except ValueError as error:
-            raise MetadataError(str(error), header.path, offset) from error
-        room -= len(block)
-        yield offset, count, block
+    for batch in read_batches(data, header):
+        for offset, (start, end, count) in zip(batch.offsets.tolist(), batch.blocks.tolist(), strict=True):
+            yield offset, count, batch.data[start:end].tobytes()
 
 
 def _line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,16 +21,7 @@ _MAX_SCHEMA_DEPTH = 64
 _MAX_PROGRAM_LENGTH = 200_000
 _MAX_NAME_LENGTH = 1_000
 
-NUMBER, TEXT, NUMBERS, ARRAY, RECORD, METRIC, REAL, BOOLEAN = (
-    "number",
-    "text",
-    "numbers",
-    "array",
-    "record",
-    "metric",
-    "real",
-    "boolean",
-)
+Kind = Literal["number", "text", "numbers", "record", "metric", "real", "boolean"]
 
 ERRORS = {
     k.CUT: CUT,
@@ -56,7 +47,7 @@ class SchemaError(ValueError):
 class Capture:
     """What is wanted of a field."""
 
-    kind: str
+    kind: Kind
     slot: int = 0
     """The slot that takes it; of a metrics map, the metric."""
     fields: Mapping[int, Capture] | None = None
@@ -65,11 +56,11 @@ class Capture:
     """The writer's schema must have the field."""
 
 
-_ACCEPTED: dict[str, dict[str, int]] = {
-    NUMBER: {"int": k.LONG, "long": k.LONG},
-    TEXT: {"bytes": k.SPAN, "string": k.SPAN, "fixed": k.FIXED},
-    REAL: {"float": k.FLOAT, "double": k.DOUBLE},
-    BOOLEAN: {"boolean": k.BOOLEAN},
+_ACCEPTED: dict[Kind, dict[str, int]] = {
+    "number": {"int": k.LONG, "long": k.LONG},
+    "text": {"bytes": k.SPAN, "string": k.SPAN, "fixed": k.FIXED},
+    "real": {"float": k.FLOAT, "double": k.DOUBLE},
+    "boolean": {"boolean": k.BOOLEAN},
 }
 _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 # Field ids of the key and the value of each metrics map (spec, "Manifests").
@@ -102,7 +93,7 @@ def compile_program(schema: Any, wanted: Capture, names: dict[str, Any] | None =
     Examples
     --------
     >>> record = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long", "field-id": 1}]}
-    >>> compile_program(record, Capture(RECORD, fields={1: Capture(NUMBER, slot=6)})).tolist()
+    >>> compile_program(record, Capture("record", fields={1: Capture("number", slot=6)})).tolist()
     [4, 6, 0]
     """
     compiler = _Compiler(names)
@@ -188,7 +179,7 @@ class _Compiler:
             raise SchemaError(f"{where} is an Avro record without fields")
         if id(body) in self._open:
             raise SchemaError(f"{where} is of a recursive type")
-        if wanted is not None and wanted.kind != RECORD:
+        if wanted is not None and wanted.kind != "record":
             raise SchemaError(f"{where} is an Avro record, expected {_expected(wanted)}")
         inner = {} if wanted is None or wanted.fields is None else wanted.fields
         missing = [i for i, c in inner.items() if c.required and all(f.get("field-id") != i for f in fields)]
@@ -223,13 +214,13 @@ class _Compiler:
             self.code += [operation, wanted.slot]
             if operation == k.FIXED:
                 self.code.append(_fixed_size(body, where))
-        elif wanted.kind == METRIC and kind == "array":
+        elif wanted.kind == "metric" and kind == "array":
             self._metric(body, wanted.slot, where)
-        elif wanted.kind == METRIC and kind == "map":
+        elif wanted.kind == "metric" and kind == "map":
             self._skip(kind, body, where)
-        elif wanted.kind in (NUMBERS, ARRAY) and kind == "array":
+        elif wanted.kind == "numbers" and kind == "array":
             item, _ = self._unwrap(body.get("items"), where)
-            if wanted.kind == NUMBERS and item not in _ACCEPTED[NUMBER]:
+            if item not in _ACCEPTED["number"]:
                 raise SchemaError(f"{where} is an Avro array of {item}, expected numbers")
             self.code += [k.OPEN, wanted.slot]
             self._skip(kind, body, where)
@@ -243,19 +234,18 @@ class _Compiler:
             raise SchemaError(f"{where} is an Avro array of {kind}, expected key and value records")
         key_id, value_id = _METRIC_FIELDS[metric]
         types = {_field_id(f): f.get("type") for f in record_fields(item)}
-        value_kind = NUMBER if metric < 4 else TEXT
+        value_kind: Kind = "number" if metric < 4 else "text"
         plain = (("int", "long"), ("long", "int") if metric < 4 else ("bytes", "string"))
         if list(types) == [key_id, value_id] and types[key_id] in plain[0] and types[value_id] in plain[1]:
             self.code += [k.COUNTS if metric < 4 else k.BOUNDS, metric]
             return
         captures = {
-            key_id: Capture(NUMBER, k.KEY, required=True),
+            key_id: Capture("number", k.KEY, required=True),
             value_id: Capture(value_kind, k.VALUE, required=True),
         }
         self.code += [k.SEEN, metric]
         before = [k.CLEAR, k.KEY, k.CLEAR, k.VALUE]
-        after = [k.PUT_COUNT if metric < 4 else k.PUT_BOUND, metric]
-        self._loop(before, item, Capture(RECORD, fields=captures), where, after)
+        self._loop(before, item, Capture("record", fields=captures), where, [k.PUT, metric])
 
     def _loop(
         self, before: list[int], items: Any, wanted: Capture | None, where: str, after: list[int] | None = None
@@ -291,7 +281,7 @@ def _fixed_size(body: dict[str, Any], where: str) -> int:
 
 
 def _expected(wanted: Capture) -> str:
-    longer = {NUMBERS: "an array of numbers", ARRAY: "an array", METRIC: "a map as an array of records"}
+    longer = {"numbers": "an array of numbers", "metric": "a map as an array of records"}
     return longer.get(wanted.kind, f"a {wanted.kind}")
 
 

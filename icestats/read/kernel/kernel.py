@@ -55,9 +55,8 @@ CLOSE = 16  # slot
 COUNTS = 17  # metric
 BOUNDS = 18  # metric
 CLEAR = 19  # slot
-PUT_COUNT = 20  # metric
-PUT_BOUND = 21  # metric
-SEEN = 22  # metric
+PUT = 20  # metric
+SEEN = 21  # metric
 
 # Slots: what is captured of an entry. A slot's length is -1 for null, and 0 for a number.
 METRICS = 6
@@ -322,8 +321,10 @@ def _find_column(frame: Frame, field_id: _Integer) -> _Integer:
 
 
 @_inlined
-def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
-    """Read a map of field id to count."""
+def _read_metrics(
+    data: Bytes, position: _Integer, end: _Integer, metric: _Integer, are_bounds: _Flag, frame: Frame
+) -> _Integer:
+    """Read a map of field id to count or bound."""
     bit = np.uint8(1 << metric)
     values = frame.values
     while True:
@@ -334,35 +335,19 @@ def _read_counts(data: Bytes, position: _Integer, end: _Integer, metric: _Intege
             field_id, position = _read_long(data, position, end, frame)
             if position < 0:
                 return -1
-            value, position = _read_long(data, position, end, frame)
+            if are_bounds:
+                length, position = _read_length(data, position, end, frame)
+                value = position
+            else:
+                length = 0
+                value, position = _read_long(data, position, end, frame)
             if position < 0:
                 return -1
             column = _find_column(frame, field_id)
             if column >= 0:
                 values[np.uint64(column), metric] = value
-                frame.flags[column] |= bit
-
-
-@_inlined
-def _read_bounds(data: Bytes, position: _Integer, end: _Integer, metric: _Integer, frame: Frame) -> _Integer:
-    """Read a map of field id to bound."""
-    bit = np.uint8(1 << metric)
-    values = frame.values
-    while True:
-        count, position = _read_count(data, position, end, frame)
-        if count == 0:
-            return position
-        for _ in range(count):
-            field_id, position = _read_long(data, position, end, frame)
-            if position < 0:
-                return -1
-            length, position = _read_length(data, position, end, frame)
-            if position < 0:
-                return -1
-            column = _find_column(frame, field_id)
-            if column >= 0:
-                values[np.uint64(column), metric] = position
-                values[np.uint64(column), metric + 2] = length
+                if are_bounds:
+                    values[np.uint64(column), metric + 2] = length
                 frame.flags[column] |= bit
             position += length
 
@@ -506,11 +491,11 @@ def _decode_entry(data: Bytes, position: _Integer, end: _Integer, code: Words, f
             at += 2
         elif operation == COUNTS:
             lengths[code[at + 1]] = 0
-            position = _read_counts(data, position, end, code[at + 1], frame)
+            position = _read_metrics(data, position, end, code[at + 1], False, frame)
             at += 2
         elif operation == BOUNDS:
             lengths[code[at + 1]] = 0
-            position = _read_bounds(data, position, end, code[at + 1], frame)
+            position = _read_metrics(data, position, end, code[at + 1], True, frame)
             at += 2
         elif operation == CLEAR:
             lengths[code[at + 1]] = -1
@@ -976,10 +961,20 @@ def _add_entry(data: Bytes, frame: Frame, groups: GroupArrays, job: Job, manifes
 
 
 @_inlined
+def _end_block(frame: Frame, end: _Integer) -> _Integer:
+    """Step to the next block, if this one has been read to its end."""
+    if frame.state[_AT_BYTE] != end:
+        _fail(frame, LEFT_OVER, frame.state[_AT_BYTE])
+        return FAILED
+    frame.state[AT_BLOCK] += 1
+    frame.state[AT_ENTRY] = 0
+    return DONE
+
+
+@_inlined
 def _roll_up_block(
     data: Bytes,
-    end: _Integer,
-    count: _Integer,
+    block: Words,
     code: Words,
     frame: Frame,
     groups: GroupArrays,
@@ -987,8 +982,10 @@ def _roll_up_block(
     manifest: _Integer,
 ) -> _Integer:
     """Add the entries of one block, from `frame.state` on."""
-    state = frame.state
-    while state[AT_ENTRY] < count:
+    state, end = frame.state, block[1]
+    if state[AT_ENTRY] == 0:
+        state[_AT_BYTE] = block[0]
+    while state[AT_ENTRY] < block[2]:
         start = state[_AT_BYTE]
         frame.lengths[:] = -1
         position = _decode_entry(data, start, end, code, frame)
@@ -1005,10 +1002,7 @@ def _roll_up_block(
             return result
         state[_AT_BYTE] = position
         state[AT_ENTRY] += 1
-    if state[_AT_BYTE] != end:
-        _fail(frame, LEFT_OVER, state[_AT_BYTE])
-        return FAILED
-    return DONE
+    return _end_block(frame, end)
 
 
 @_compiled
@@ -1019,19 +1013,13 @@ def roll_up_blocks(
 
     DONE; FULL: the groups must be emptied, and the call repeated; FAILED: see `frame.state`.
     """
-    state = frame.state
     manifest = _find_group(groups, manifest_tag, data, 0, 0)
     if manifest < 0:
         return FULL
-    while state[AT_BLOCK] < blocks.shape[0]:
-        block = blocks[state[AT_BLOCK]]
-        if state[AT_ENTRY] == 0:
-            state[_AT_BYTE] = block[0]
-        result = _roll_up_block(data, block[1], block[2], code, frame, groups, job, manifest)
+    while frame.state[AT_BLOCK] < blocks.shape[0]:
+        result = _roll_up_block(data, blocks[frame.state[AT_BLOCK]], code, frame, groups, job, manifest)
         if result != DONE:
             return result
-        state[AT_BLOCK] += 1
-        state[AT_ENTRY] = 0
     return DONE
 
 
@@ -1086,8 +1074,7 @@ def _keep_row(data: Bytes, frame: Frame, rows: Rows, manifest: _Integer) -> None
 @_called
 def _capture_block(
     data: Bytes,
-    end: _Integer,
-    count: _Integer,
+    block: Words,
     code: Words,
     frame: Frame,
     rows: Rows,
@@ -1095,8 +1082,10 @@ def _capture_block(
     is_manifest: _Flag,
 ) -> _Integer:
     """Store the live entries of one block, from `frame.state` on."""
-    state = frame.state
-    while state[AT_ENTRY] < count:
+    state, end = frame.state, block[1]
+    if state[AT_ENTRY] == 0:
+        state[_AT_BYTE] = block[0]
+    while state[AT_ENTRY] < block[2]:
         start = state[_AT_BYTE]
         if rows.meters[ROWS_USED] == rows.numbers.shape[0]:
             return FULL
@@ -1114,10 +1103,7 @@ def _capture_block(
             _keep_row(data, frame, rows, manifest)
         state[_AT_BYTE] = position
         state[AT_ENTRY] += 1
-    if state[_AT_BYTE] != end:
-        _fail(frame, LEFT_OVER, state[_AT_BYTE])
-        return FAILED
-    return DONE
+    return _end_block(frame, end)
 
 
 @_compiled
@@ -1128,16 +1114,10 @@ def capture_rows(
 
     DONE; FULL: the rows must be taken away, and the call repeated; FAILED: see `frame.state`.
     """
-    state = frame.state
-    while state[AT_BLOCK] < blocks.shape[0]:
-        block = blocks[state[AT_BLOCK]]
-        if state[AT_ENTRY] == 0:
-            state[_AT_BYTE] = block[0]
-        result = _capture_block(data, block[1], block[2], code, frame, rows, manifest, is_manifest)
+    while frame.state[AT_BLOCK] < blocks.shape[0]:
+        result = _capture_block(data, blocks[frame.state[AT_BLOCK]], code, frame, rows, manifest, is_manifest)
         if result != DONE:
             return result
-        state[AT_BLOCK] += 1
-        state[AT_ENTRY] = 0
     return DONE
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.schemas import BOUNDS, COUNTS, PLANNING_STATISTICS, file_metrics_schema, files_schema
+from icestats.answers.schemas import BOUNDS, COUNTS, PLANNING_STATISTICS
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import TableMetadata
-from icestats.iceberg.partition_columns import PartitionColumn, struct_type
+from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_file import read_batches
 from icestats.read.avro.block_inflater import BlockInflater
@@ -71,8 +71,11 @@ class _ManifestFiles(ABC):
         self._with_paths = with_paths
         self._programs = ManifestPrograms(metadata.specs, columns, details=True, with_paths=with_paths)
         self._stores: SimpleQueue[tuple[RowStore, BlockInflater]] = SimpleQueue()
+        self._paths = pa.array([m.path for m in manifests], pa.string())
         self._spec_ids = np.array([m.spec_id for m in manifests], np.int32)
         self._sequence_numbers = np.array([m.sequence_number for m in manifests], np.int64)
+        self._snapshot_ids = np.array([m.added_snapshot_id or 0 for m in manifests], np.int64)
+        self._has_snapshot_id = np.array([m.added_snapshot_id is not None for m in manifests], np.bool_)
 
     def run(self, storage: FileReader, threads: int, progress: Progress | None) -> pa.Table:
         """Read all manifests."""
@@ -154,21 +157,8 @@ class _ManifestFiles(ABC):
 class AllFields(_ManifestFiles):
     """Reads manifests into `schemas.files_schema`; see `read_files`."""
 
-    def __init__(
-        self,
-        manifests: Sequence[ManifestToRead],
-        metadata: TableMetadata,
-        columns: Sequence[PartitionColumn],
-        field_ids: Sequence[int],
-    ) -> None:
-        schema = files_schema(struct_type(columns))
-        super().__init__(manifests, metadata, columns, field_ids, schema, with_paths=True)
-        self._keys = np.array(field_ids, np.int32)
-        self._paths = pa.array([m.path for m in manifests], pa.string())
-        self._snapshot_ids = np.array([m.added_snapshot_id or 0 for m in manifests], np.int64)
-        self._is_known = np.array([m.added_snapshot_id is not None for m in manifests], np.bool_)
-
     def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
+        known = self._has_snapshot_id[manifests]
         return {
             "file_path": store.array("string", k.FILE_PATH),
             "file_format": pc.utf8_upper(store.array("string", k.FILE_FORMAT)),
@@ -181,7 +171,7 @@ class AllFields(_ManifestFiles):
             "content_offset": store.array("long", k.CONTENT_OFFSET),
             "content_size_in_bytes": store.array("long", k.CONTENT_SIZE),
             "status": store.array("int", k.STATUS),
-            "snapshot_id": _inherit(store, k.SNAPSHOT_ID, self._snapshot_ids[manifests], self._is_known[manifests]),
+            "snapshot_id": _inherit(store, k.SNAPSHOT_ID, self._snapshot_ids[manifests], known),
             "manifest_path": self._paths.take(pa.array(manifests)),
             **{name: self._build_map(store, metric) for metric, name in enumerate(_MAPS)},
         }
@@ -190,15 +180,11 @@ class AllFields(_ManifestFiles):
         count = len(store)
         nulls = store.slot(metric)[1] < 0
         kind = COUNTS if metric < _FIRST_BOUND else BOUNDS
-        if not len(self._keys):
-            offsets = pa.array(np.zeros(count + 1, np.int32), mask=np.append(nulls, False))
-            empty = (pa.array([], kind.key_type), pa.array([], kind.item_type))
-            return pa.MapArray.from_arrays(offsets, *empty, type=kind)
         sizes = store.rows.sizes[:count, metric, :]
         present = sizes >= 0
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(present.sum(axis=1), out=offsets[1:])
-        keys = pa.array(np.broadcast_to(self._keys, present.shape)[present])
+        keys = pa.array(np.broadcast_to(np.array(self._field_ids, np.int32), present.shape)[present])
         values = store.rows.values[:count, metric, :][present]
         items = pa.array(values) if metric < _FIRST_BOUND else store.binary(pa.binary(), values, sizes[present])
         places = pa.array(offsets, mask=np.append(nulls, False))
@@ -207,19 +193,6 @@ class AllFields(_ManifestFiles):
 
 class PlanningFields(_ManifestFiles):
     """Reads manifests into `file_metrics_schema`; see `read_file_metrics`."""
-
-    def __init__(
-        self,
-        manifests: Sequence[ManifestToRead],
-        metadata: TableMetadata,
-        columns: Sequence[PartitionColumn],
-        field_ids: Sequence[int],
-        *,
-        with_paths: bool,
-        splits_paths: bool = False,
-    ) -> None:
-        schema = file_metrics_schema(struct_type(columns), field_ids, splits_paths=splits_paths)
-        super().__init__(manifests, metadata, columns, field_ids, schema, with_paths=with_paths)
 
     def _build_columns(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
         no_path = pa.nulls(len(store), pa.string())

@@ -17,14 +17,8 @@ from icestats.iceberg.partition_columns import VOID, PartitionColumn
 from icestats.iceberg.types import parse_type
 from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_header
 from icestats.read.avro.decoding_program import (
-    BOOLEAN,
-    METRIC,
-    NUMBER,
-    NUMBERS,
-    REAL,
-    RECORD,
-    TEXT,
     Capture,
+    Kind,
     SchemaError,
     compile_program,
     find_field_type,
@@ -33,25 +27,25 @@ from icestats.read.avro.decoding_program import (
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Words
 
-_ENTRY = {0: Capture(NUMBER, k.STATUS, required=True), 1: Capture(NUMBER, k.SNAPSHOT_ID)}
-_ENTRY_DETAILS = {3: Capture(NUMBER, k.SEQUENCE_NUMBER), 4: Capture(NUMBER, k.FILE_SEQUENCE_NUMBER)}
+_ENTRY = {0: Capture("number", k.STATUS, required=True), 1: Capture("number", k.SNAPSHOT_ID)}
+_ENTRY_DETAILS = {3: Capture("number", k.SEQUENCE_NUMBER), 4: Capture("number", k.FILE_SEQUENCE_NUMBER)}
 _FILE = {
-    134: Capture(NUMBER, k.CONTENT),
-    101: Capture(TEXT, k.FILE_FORMAT, required=True),
-    103: Capture(NUMBER, k.RECORD_COUNT, required=True),
-    104: Capture(NUMBER, k.FILE_SIZE, required=True),
+    134: Capture("number", k.CONTENT),
+    101: Capture("text", k.FILE_FORMAT, required=True),
+    103: Capture("number", k.RECORD_COUNT, required=True),
+    104: Capture("number", k.FILE_SIZE, required=True),
 }
-_METRICS = {field_id: Capture(METRIC, i) for i, field_id in enumerate((108, 109, 110, 137, 125, 128))}
+_METRICS = {field_id: Capture("metric", i) for i, field_id in enumerate((108, 109, 110, 137, 125, 128))}
 _FILE_DETAILS = {
-    100: Capture(TEXT, k.FILE_PATH, required=True),
-    140: Capture(NUMBER, k.SORT_ORDER_ID),
-    132: Capture(NUMBERS, k.SPLIT_OFFSETS),
-    135: Capture(NUMBERS, k.EQUALITY_IDS),
-    143: Capture(TEXT, k.REFERENCED_DATA_FILE),
-    144: Capture(NUMBER, k.CONTENT_OFFSET),
-    145: Capture(NUMBER, k.CONTENT_SIZE),
-    142: Capture(NUMBER, k.FIRST_ROW_ID),
-    131: Capture(TEXT, k.KEY_METADATA),
+    100: Capture("text", k.FILE_PATH, required=True),
+    140: Capture("number", k.SORT_ORDER_ID),
+    132: Capture("numbers", k.SPLIT_OFFSETS),
+    135: Capture("numbers", k.EQUALITY_IDS),
+    143: Capture("text", k.REFERENCED_DATA_FILE),
+    144: Capture("number", k.CONTENT_OFFSET),
+    145: Capture("number", k.CONTENT_SIZE),
+    142: Capture("number", k.FIRST_ROW_ID),
+    131: Capture("text", k.KEY_METADATA),
 }
 _DATA_FILE, _PARTITION = PARTITION_IDS = 2, 102
 _TEXT_TYPES = frozenset({"string", "binary", "fixed", "uuid", "decimal"})
@@ -139,14 +133,14 @@ class ManifestPrograms:
             )
         schema = parse_schema(header)
         captures = self._partition_captures(spec_id)
-        files = {_PARTITION: Capture(RECORD, k.PARTITION, captures, required=True), **_FILE, **_METRICS}
+        files = {_PARTITION: Capture("record", k.PARTITION, captures, required=True), **_FILE, **_METRICS}
         entry = dict(_ENTRY)
         if self._details:
             files |= self._file_details
             entry |= _ENTRY_DETAILS
-        entry[_DATA_FILE] = Capture(RECORD, fields=files, required=True)
+        entry[_DATA_FILE] = Capture("record", fields=files, required=True)
         try:
-            code = compile_program(schema, Capture(RECORD, fields=entry))
+            code = compile_program(schema, Capture("record", fields=entry))
             return ManifestProgram(code, self._variant(schema, spec_id, captures))
         except SchemaError as error:
             raise MetadataError(f"the Avro schema is not a manifest's: {error}", header.path, 0) from error
@@ -164,16 +158,16 @@ class ManifestPrograms:
         partition = find_field_type(schema, PARTITION_IDS)
         key = (spec_id, json.dumps(partition, sort_keys=True))
         if key not in self._variant_numbers:
-            code = compile_program(partition, Capture(RECORD, fields=captures), resolve_names(schema))
+            code = compile_program(partition, Capture("record", fields=captures), resolve_names(schema))
             self._variant_numbers[key] = len(self.variants)
             self.variants.append(PartitionVariant(spec_id, code))
         return self._variant_numbers[key]
 
 
-def _capture_kind(type_text: str | None) -> str:
+def _capture_kind(type_text: str | None) -> Kind:
     name = "unknown" if type_text is None else parse_type(type_text).name
     if name in ("float", "double"):
-        return REAL
+        return "real"
     if name == "boolean":
-        return BOOLEAN
-    return TEXT if name in _TEXT_TYPES else NUMBER
+        return "boolean"
+    return "text" if name in _TEXT_TYPES else "number"

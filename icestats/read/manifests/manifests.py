@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, join_paths
 from icestats.answers.findings import Finding
+from icestats.answers.schemas import file_metrics_schema, files_schema
 from icestats.answers.text import counted
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field, Schema, TableMetadata
@@ -22,6 +23,7 @@ from icestats.iceberg.partition_columns import (
     PartitionColumn,
     avro_value_type,
     find_partition_columns,
+    struct_type,
 )
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_file import parse_schema, read_header
@@ -248,7 +250,8 @@ def read_files(
     from icestats.read.manifests.manifest_files import AllFields
 
     fields = find_partition_types(manifests, metadata, storage)
-    files = AllFields(manifests, metadata, fields, list(dict.fromkeys(columns)))
+    schema = files_schema(struct_type(fields))
+    files = AllFields(manifests, metadata, fields, list(dict.fromkeys(columns)), schema, with_paths=True)
     return files.run(storage, threads or default_threads(), progress)
 
 
@@ -292,7 +295,8 @@ def read_file_metrics(
 
     columns = find_partition_types(manifests, metadata, storage)
     wanted = list(dict.fromkeys(field_ids))
-    files = PlanningFields(manifests, metadata, columns, wanted, with_paths=with_paths, splits_paths=splits_paths)
+    schema = file_metrics_schema(struct_type(columns), wanted, splits_paths=splits_paths)
+    files = PlanningFields(manifests, metadata, columns, wanted, schema, with_paths=with_paths)
     return files.run(storage, default_threads(), None)
 
 
@@ -309,12 +313,8 @@ def find_partition_types(
     types: dict[int, str] = {}
     seen: set[int] = set()
     for manifest in manifests:
-        wanted = (
-            {f.field_id for f in metadata.specs[manifest.spec_id].fields}
-            if manifest.spec_id in metadata.specs
-            else set()
-        )
-        if manifest.spec_id not in seen and wanted & missing:
+        spec = metadata.specs.get(manifest.spec_id)
+        if spec is not None and spec.spec_id not in seen and missing & {field.field_id for field in spec.fields}:
             seen.add(manifest.spec_id)
             types |= _avro_partition_types(storage, manifest)
     return tuple(replace(c, type=types.get(c.field_id)) if c.type is None else c for c in columns)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from icestats.answers.arrays import map_zeros
 from icestats.iceberg.types import parse_type, to_arrow_type
+from icestats.iceberg.value_order import widen_decimals
 from icestats.read.avro.avro_file import Batch
 from icestats.read.avro.decoding_program import kernel_error
 from icestats.read.kernel import kernel as k
@@ -161,13 +162,10 @@ class RowStore:
         wrong = np.flatnonzero(~nulls & ((lengths == 0) | (lengths > _DECIMAL_WIDTH)))
         if wrong.size:
             raise ValueError(f"a decimal has {lengths[wrong[0]]} bytes, expected 1 to {_DECIMAL_WIDTH}")
-        # Big-endian of any length -> little-endian of 16 bytes.
-        arena, starts = self.rows.arena, np.where(nulls, 0, starts)
-        signs = np.where(arena[starts] >= 128, 255, 0).astype(np.uint8)
-        places = np.arange(_DECIMAL_WIDTH)
-        is_sign = places >= lengths[:, None]
-        out = np.where(is_sign, signs[:, None], arena[np.where(is_sign, 0, (starts + lengths - 1)[:, None] - places)])
-        array = pa.Array.from_buffers(arrow, len(starts), [_validity(nulls), pa.py_buffer(out)])
+        wide = widen_decimals(self.rows.arena, starts, lengths)
+        # Arrow has the lowest byte first.
+        buffers = [_validity(nulls), pa.py_buffer(wide[:, ::-1].tobytes())]
+        array = pa.Array.from_buffers(arrow, len(starts), buffers)
         _validate(array, f"a value is too large for type {arrow}")
         return array
 

@@ -82,7 +82,6 @@ class ColumnChunk:
     upper: bytes | None
     codec: int
     compressed_size: int
-    uncompressed_size: int
     offset: int
     """Where its first page begins, a page of a dictionary included."""
 
@@ -217,7 +216,7 @@ def _build_chunk(chunk: Mapping[int, Any], column: ParquetColumn) -> ColumnChunk
     figures = [document.get(field_id, -1) for field_id in (5, 7, 6, 9, 4)]
     if min(figures) < 0:
         raise ValueError("a count, size or place of a column is missing or negative")
-    count, compressed, uncompressed, offset, codec = figures
+    count, compressed, _, offset, codec = figures
     dictionary = document.get(11) or 0
     statistics = document.get(12) or {}
     # Before min_value and max_value, bounds were in the order of signed bytes, whatever the type.
@@ -231,6 +230,5 @@ def _build_chunk(chunk: Mapping[int, Any], column: ParquetColumn) -> ColumnChunk
         upper=statistics.get(upper) if has_bounds else None,
         codec=codec,
         compressed_size=compressed,
-        uncompressed_size=uncompressed,
         offset=dictionary if 0 < dictionary < offset else offset,
     )

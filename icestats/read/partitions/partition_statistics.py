@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -59,7 +58,6 @@ _ICEBERG = (
 _PARTITION = 1
 _DELETES = (6, 7, 8, 9)
 """The ids of the counts of deletes."""
-_Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")
 _PROMOTED = (
     (pa.int32(), pa.int64()),

@@ -15,6 +15,7 @@ from icestats.iceberg.metadata import BlobMetadata, Schema, Snapshot, Statistics
 from icestats.read.puffin.puffin import PuffinBlob
 
 THETA = "apache-datasketches-theta-v1"
+"""The only type of blob that every reader of metadata.json accepts there."""
 
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""

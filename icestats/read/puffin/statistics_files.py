@@ -423,17 +423,15 @@ def read_joint(storage: FileReader, found: CommittedBlob, schema: Schema) -> Com
     return CommittedJoint(statistics, found.blob.snapshot_id, found.commits_behind or 0, found.blob.length)
 
 
-def read_committed_figures(
-    storage: FileReader, blobs: Sequence[CommittedBlob], schema: Schema
-) -> dict[int, dict[str, Figure]]:
-    """Read the figures of columns that committed statistics add to the roll-ups.
+def read_committed_figures(storage: FileReader, found: CommittedBlob, schema: Schema) -> dict[int, dict[str, Figure]]:
+    """Read the figures of columns that a committed blob adds to the roll-ups.
 
     Parameters
     ----------
     storage : FileReader
         Where to read from.
-    blobs : sequence of CommittedBlob
-        The table's blobs, as `read_committed_blobs` gives them.
+    found : CommittedBlob
+        Of the snapshot or of an ancestor of it.
     schema : Schema
         The columns. Column statistics of a type that a column no longer has are left out.
 
@@ -442,29 +440,25 @@ def read_committed_figures(
     dict of int to dict of str to Figure
         By field id: `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as
         bounds), `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot; `common_values`,
-        as `schemas.COLUMNS` has them. The nearest snapshot's figure wins.
+        as `schemas.COLUMNS` has them.
 
     Raises
     ------
     PuffinFormatError
-        A blob is damaged.
+        The blob is damaged.
     """
-    figures: dict[int, dict[str, Figure]] = {}
-    usable = [b for b in blobs if b.commits_behind is not None]
-    for found in sorted(usable, key=lambda b: b.commits_behind or 0):
-        if found.blob.type == THETA and len(found.blob.field_ids) == 1 and found.ndv is not None:
-            figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
-            figures.setdefault(found.blob.field_ids[0], {}).setdefault("ndv", figure)
-        elif found.blob.type == COLUMN_STATISTICS:
-            for field_id, column in found.read(storage, _NO_COLUMNS, read_column_statistics).items():
-                field = schema.get(field_id)
-                if field is not None and field.type == column.type:
-                    figures[field_id] = _column_figures(column, found) | figures.get(field_id, {})
-        elif found.blob.type == FREQUENT_ITEMS and len(found.blob.field_ids) == 1:
-            field = schema.get(found.blob.field_ids[0])
-            if field is not None and (common := _common_figure(storage, found, field)) is not None:
-                figures.setdefault(field.field_id, {}).setdefault("common_values", common)
-    return figures
+    kind, is_single = found.blob.type, len(found.blob.field_ids) == 1
+    if kind == THETA and is_single and found.ndv is not None:
+        figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
+        return {found.blob.field_ids[0]: {"ndv": figure}}
+    if kind == COLUMN_STATISTICS:
+        columns = found.read(storage, _NO_COLUMNS, read_column_statistics)
+        known = ((schema.get(field_id), column) for field_id, column in columns.items())
+        return {f.field_id: _column_figures(column, found) for f, column in known if f and f.type == column.type}
+    if kind == FREQUENT_ITEMS and is_single and (field := schema.get(found.blob.field_ids[0])) is not None:
+        common = _common_figure(storage, found, field)
+        return {} if common is None else {field.field_id: {"common_values": common}}
+    return {}
 
 
 def _common_figure(storage: FileReader, found: CommittedBlob, field: Field) -> Figure | None:

@@ -29,6 +29,7 @@ from icestats.answers.arrays import binary_places, to_numpy
 from icestats.answers.schemas import STATISTICS, SUMMED_STATISTICS
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import find_width, parse_type
+from icestats.iceberg.value_order import widen_decimals
 from icestats.read.rollups.stored_table import OWN_FIELDS, arrays_by_id, field_id_of, stored_field, stored_type
 from icestats.stats.rollup_cells import KnownCells, has_column_statistic
 
@@ -263,10 +264,7 @@ def _decimals(values: pa.BinaryArray, kind: pa.DataType) -> pa.Array:
     present = values.is_valid()
     if ((lengths < 1) | (lengths > 16)).any(where=to_numpy(present)):
         raise ValueError("a decimal has 1 to 16 bytes")
-    at = places[1:, None] + np.arange(-16, 0)
-    outside = np.arange(-16, 0) < -lengths[:, None]
-    wide = np.append(content, np.uint8(0))[np.where(outside, places[:-1, None], at)]
-    wide = np.where(outside, np.where(wide >= 0x80, 0xFF, 0), wide).astype(np.uint8)
+    wide = widen_decimals(content, places[:-1], lengths)
     buffers = [_bits(present), pa.py_buffer(wide[:, ::-1].tobytes())]
     return pa.Array.from_buffers(pa.decimal128(38, kind.scale), len(values), buffers).cast(kind)
 

@@ -264,14 +264,18 @@ def _write_entry(folder: Path, manifests: frozenset[_Key], rollups: RollUps, met
 def _pack(rollups: RollUps) -> memoryview:
     body = io.BytesIO()
     for field in fields(RollUps):
-        table: pa.Table = getattr(rollups, field.name)
-        stream = pa.BufferOutputStream()
-        with pa.ipc.new_stream(stream, table.schema) as writer:
-            writer.write_table(table)
-        data = stream.getvalue()
+        data = write_stream(getattr(rollups, field.name))
         body.write(data.size.to_bytes(8, "little"))
         body.write(data)
     return body.getbuffer()
+
+
+def write_stream(table: pa.Table) -> pa.Buffer:
+    """Return a table as an Arrow IPC stream."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
 
 
 def _digest(data: bytes | memoryview) -> bytes:

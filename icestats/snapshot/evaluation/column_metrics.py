@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -186,7 +185,8 @@ def summary_metrics(summaries: pa.Array, type_text: str) -> ColumnMetrics:
     """
     count = len(summaries)
     there = ~to_numpy(pc.is_null(summaries))
-    null, nan = (_flags(summaries, name) for name in ("contains_null", "contains_nan"))
+    flags = (summaries.field(name).cast(pa.int8()) for name in ("contains_null", "contains_nan"))
+    null, nan = (to_numpy(flag, null=MISSING) for flag in flags)
     lower, upper = (summaries.field(name) for name in _BOUNDS)
     no_bounds = there & to_numpy(pc.is_null(lower))
     if parse_type(type_text).name not in ("float", "double"):
@@ -198,11 +198,6 @@ def summary_metrics(summaries: pa.Array, type_text: str) -> ColumnMetrics:
     null_counts = np.where(all_null, 1, np.where(there & (null == 0), 0, MISSING))
     nan_counts = np.where(all_nan, 1, np.where(there & (nan == 0), 0, MISSING))
     return replace(_build(type_text, (value_counts, null_counts, nan_counts), lower, upper), valueless=valueless)
-
-
-def _flags(summaries: pa.Array, name: str) -> Any:
-    """Return 0 for False, 1 for True, -1 for unknown."""
-    return to_numpy(summaries.field(name).cast(pa.int8()), null=MISSING)
 
 
 def value_metrics(values: pa.Array, type_text: str) -> ColumnMetrics:

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
-from icestats.iceberg.partition_columns import VOID, find_partition_columns, partition_field_type
-from icestats.iceberg.types import encode_value
+from icestats.iceberg.partition_columns import VOID, encode_values, find_partition_columns, partition_field_type
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import (
     ColumnMetrics,
@@ -76,8 +75,7 @@ def group_manifests(
 
 
 def group_values(
-    partitions: pa.StructArray,
-    spec_ids: Longs,
+    groups: pa.Table,
     metadata: TableMetadata,
     schema: Schema,
     wanted: Mapping[int, Collection[int]] | None = None,
@@ -86,16 +84,14 @@ def group_values(
 
     Parameters
     ----------
-    partitions : pyarrow.StructArray
-        The partition values: the fields of all specs, by field id.
-    spec_ids : numpy.ndarray
-        The spec of each.
+    groups : pyarrow.Table
+        `partition`, the values of the fields of all specs, and `spec_id` of each.
     metadata : TableMetadata
         The table's specs and schemas.
     schema, wanted
         As in `group_manifests`.
     """
-    places = find_partition_places(metadata, schema)
+    places, partitions = find_partition_places(metadata, schema), combine_chunks(groups["partition"])
 
     def read(rows: Longs, spec: PartitionSpec, fields: Collection[int]) -> dict[int, ColumnMetrics]:
         own = partitions if len(rows) == len(partitions) else partitions.take(pa.array(rows))
@@ -105,7 +101,7 @@ def group_values(
             if field.field_id in fields and type_text is not None
         }
 
-    return _group(spec_ids, metadata.specs, read, wanted)
+    return _group(to_numpy(groups["spec_id"]), metadata.specs, read, wanted)
 
 
 def group_keys(keys: Sequence[PartitionKey], specs: Mapping[int, PartitionSpec], schema: Schema) -> list[SpecGroups]:
@@ -148,14 +144,15 @@ def find_partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[in
     return {column.field_id: place for place, column in enumerate(columns)}
 
 
-def build_partition_keys(
-    partitions: pa.StructArray, spec_ids: Longs, metadata: TableMetadata, schema: Schema
-) -> list[PartitionKey | None]:
-    """Build the keys that sketches by partition are found by; None where the spec or a field's column is gone."""
-    places = find_partition_places(metadata, schema)
+def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Schema) -> list[PartitionKey | None]:
+    """Build the keys that sketches by partition are found by; None where the spec or a field's column is gone.
+
+    The table has `partition` and `spec_id`, as for `group_values`.
+    """
+    places, partitions = find_partition_places(metadata, schema), combine_chunks(groups["partition"])
     columns: dict[tuple[int, str], list[bytes | None]] = {}
     keys: list[PartitionKey | None] = []
-    for row, spec_id in enumerate(spec_ids.tolist()):
+    for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
         if spec_id not in metadata.specs:
             keys.append(None)
             continue
@@ -169,7 +166,7 @@ def build_partition_keys(
                 break
             if (field.field_id, type_text) not in columns:
                 array = partitions.field(places[field.field_id])
-                columns[field.field_id, type_text] = _encode(array.dictionary_encode(), type_text)
+                columns[field.field_id, type_text] = encode_values(array, type_text)
             values.append((field.field_id, columns[field.field_id, type_text][row]))
         keys.append(PartitionKey(spec_id, tuple(values)) if len(values) == len(fields) else None)
     return keys
@@ -184,13 +181,3 @@ def key_entries(
         field.field_id: type_text for field, type_text in fields if type_text is not None and field.transform != VOID
     }
     return {one.key.widen(types): one for one in entries}
-
-
-def _encode(values: pa.DictionaryArray, type_text: str) -> list[bytes | None]:
-    distinct = values.dictionary
-    if pa.types.is_timestamp(distinct.type):
-        # The number that Iceberg stores, of nanoseconds too.
-        distinct = distinct.view(pa.int64())
-    plain = [None if value is None else encode_value(type_text, value) for value in distinct.to_pylist()]
-    encoded: list[bytes | None] = pa.array(plain, pa.binary()).take(values.indices).to_pylist()
-    return encoded

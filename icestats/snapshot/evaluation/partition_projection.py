@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icestats.iceberg.filters.predicates import Condition, Constant, Predicate
 from icestats.iceberg.filters.value_sets import (
     BOTTOM,
     NUMBERS,
@@ -30,26 +31,17 @@ from icestats.iceberg.filters.value_sets import (
     close,
     is_discrete,
 )
-from icestats.iceberg.metadata import PartitionField, split_transform
+from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, split_transform
 from icestats.iceberg.value_order import Floats, Longs, Mask
 from icestats.snapshot.evaluation.evaluator import may_match, must_match
-from icestats.snapshot.evaluation.partition_groups import SpecGroups
+from icestats.snapshot.evaluation.partition_groups import SpecGroups, group_keys
 from icestats.stats.kll_items import item_value
-
-if TYPE_CHECKING:
-    from pyiceberg.schema import Schema as IcebergSchema
-
-    from icestats.iceberg.filters.row_filter import RowFilter
-from typing import TYPE_CHECKING
-
-from icestats.iceberg.filters.predicates import Condition, Constant, Predicate
-from icestats.iceberg.metadata import PartitionSpec, Schema
-from icestats.snapshot.evaluation.partition_groups import group_keys
 from icestats.stats.partition_sketches import PartitionEntry
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
 
+    from icestats.iceberg.filters.row_filter import RowFilter
 
 _KNOWN = re.compile(r"identity|year|month|day|hour|(bucket|truncate)\[\d+\]")
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icestats.answers.findings import Finding
+from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import LAYOUT
+from icestats.answers.text import counted, printable_lines
 from icestats.errors import CallError, check_filters, check_whole
 from icestats.iceberg.metadata import PartitionSpec, Schema
-from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread
+from icestats.snapshot.layout.clustering import Depth, FieldLayout, LateData, Spread
 from icestats.snapshot.layout.file_set import FileSet
 from icestats.snapshot.layout.maintenance import NEXT, Maintenance
 from icestats.snapshot.layout.partition_change import change_partitions, project_to
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
     from icestats.iceberg.filters.row_filter import RowFilter
-
-from icestats.answers.markup import build_answer, build_table, element
-from icestats.answers.text import counted, printable_lines
-from icestats.snapshot.layout.clustering import Depth
 
 
 @dataclass(frozen=True)

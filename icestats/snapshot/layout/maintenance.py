@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding, order_findings
-from icestats.answers.text import counted, quote_name, render_bytes
+from icestats.answers.text import counted, quote_name, quote_text, render_bytes
 from icestats.iceberg.metadata import parse_count
 from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.snapshot.layout.file_set import FileSet
@@ -47,15 +47,15 @@ class Maintenance:
         >>> Maintenance("prod", "db.events", {}).rewrite_manifests("event_time_day")
         "CALL `prod`.system.rewrite_manifests(table => 'db.events', sort_by => array('event_time_day'))"
         """
-        order = f", sort_by => array({_quote(sort_by)})" if sort_by else ""
-        call = f"CALL {quote_name(self.catalog)}.system.rewrite_manifests(table => {_quote(self.identifier)}{order})"
+        order = f", sort_by => array({quote_text(sort_by)})" if sort_by else ""
+        call = self._call("rewrite_manifests", order)
         if manifest_size_bytes is None or manifest_size_bytes == self.manifest_size_bytes:
             return call
         return f"{self.set_property(_MANIFEST_SIZE, str(manifest_size_bytes))}{NEXT}{call}"
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""
-        return f"{self._alter_table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
+        return f"{self._alter_table} SET TBLPROPERTIES ({quote_text(name)} = {quote_text(value)})"
 
     def sort_files(self, columns: Sequence[str]) -> str:
         """Return what sorts the files of each partition: by one column, or along a z-order curve by several.
@@ -67,7 +67,8 @@ class Maintenance:
         """
         names = ", ".join(quote_name(column) for column in columns)
         order = f"zorder({names})" if len(columns) > 1 else f"{names} ASC NULLS LAST"
-        return self._rewrite_files(f", strategy => 'sort', sort_order => {_quote(order)}, {_REWRITE_ALL}")
+        sorting = f", strategy => 'sort', sort_order => {quote_text(order)}"
+        return self._call("rewrite_data_files", f"{sorting}, {_REWRITE_ALL}")
 
     def change_partitions(self, dropped: Sequence[str], added: Sequence[str]) -> str:
         """Return what partitions a table anew: fields as Spark's DDL has them, and all files rewritten.
@@ -81,29 +82,26 @@ class Maintenance:
         """
         words = [("DROP", term) for term in dropped] + [("ADD", term) for term in added]
         changes = [f"{self._alter_table} {word} PARTITION FIELD {term}" for word, term in words]
-        return NEXT.join([*changes, self._rewrite_files(f", {_REWRITE_ALL}")])
+        return NEXT.join([*changes, self._call("rewrite_data_files", f", {_REWRITE_ALL}")])
 
     def compact_files(self) -> str:
         """Return what puts small files together."""
-        return self._rewrite_files("")
+        return self._call("rewrite_data_files", "")
 
     def apply_deletes(self) -> str:
         """Return what rewrites the data files that delete files apply to."""
-        return self._rewrite_files(", options => map('delete-file-threshold', '1')")
+        return self._call("rewrite_data_files", ", options => map('delete-file-threshold', '1')")
 
     @property
     def _alter_table(self) -> str:
         return f"ALTER TABLE {quote_name(self.catalog, *self.identifier.split('.'))}"
 
-    def _rewrite_files(self, more: str) -> str:
-        return f"CALL {quote_name(self.catalog)}.system.rewrite_data_files(table => {_quote(self.identifier)}{more})"
+    def _call(self, procedure: str, more: str) -> str:
+        table = quote_text(self.identifier)
+        return f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"
 
     def _size(self, name: str) -> int:
         return parse_count(self.properties.get(name)) or _DEFAULTS[name]
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 _LEAST_GAIN = 2.0

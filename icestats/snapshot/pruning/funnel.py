@@ -216,13 +216,7 @@ def judge_tuples(
     row_filter: RowFilter, files: pa.Table, metadata: TableMetadata, schema: Schema, started: float, bytes_read: int
 ) -> StepResult:
     """Judge files by their partition; `started` is when their manifests' reading began, of `bytes_read`."""
-    by_spec = group_values(
-        combine_chunks(files["partition"]),
-        to_numpy(files["spec_id"]),
-        metadata,
-        schema,
-        row_filter.partition_field_ids,
-    )
+    by_spec = group_values(files, metadata, schema, row_filter.partition_field_ids)
     found = _judge_partitions(TUPLES, row_filter, by_spec)
     rows = _keep(found)
     values = sum(len(one.metrics) * len(one.groups) for one in by_spec)
