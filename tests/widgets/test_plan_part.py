@@ -11,6 +11,7 @@ import pytest
 
 import icestats
 from icestats.answers.arrays import join_paths
+from icestats_widgets import Explorer
 from icestats_widgets.parts.plan import PlanPart
 from icestats_widgets.reading.plan_outcomes import SkippedRows, plan_of_manifests, plan_of_partitions
 from icestats_widgets.reading.selection import Selection
@@ -215,3 +216,14 @@ def test_an_empty_table_has_a_plan(empty_table: icestats.Table) -> None:
     for number in range(3):
         planned.part.act("steps.choose", {"key": f"s{number}"})
         assert planned.texts("steps")[0][1] == "0 of 0 manifests"
+
+
+def test_a_second_filter_colours_partitions_anew(hostile_table: icestats.Table) -> None:
+    """What the filter keeps that is typed now, not the one before."""
+    explorer, seen = Explorer(hostile_table), []
+    for row_filter in ("at < '2025-09-02'", "at >= '2025-09-03'"):
+        explorer.state.row_filter = row_filter
+        assert explorer.wait()
+        seen.append(explorer.part_partitions)
+        assert seen[-1] == explorer.parts["partitions"].document()
+    assert seen[0] != seen[1]

@@ -28,9 +28,9 @@ _HEAD = ("step", "of", "kept", "skipped", "share kept", "size kept", "records ke
 Which = Literal["kept", "skipped", "all", "none"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """What a scan with a row filter reads of one snapshot, and why.
+    """What a scan with a row filter reads of one snapshot, and why. A plan equals itself alone.
 
     Nothing of the data has been read, unless row groups or rows were asked for.
     """
@@ -38,11 +38,11 @@ class Plan:
     table: str
     """The name or location that the table was loaded by."""
     snapshot_id: int | None
-    bound: RowFilter = field(repr=False, compare=False)
+    bound: RowFilter = field(repr=False)
     """The filter, bound to the schema of the snapshot."""
-    funnel: Funnel = field(repr=False, compare=False)
+    funnel: Funnel = field(repr=False)
     """What each step has left, and how it judged each manifest and file."""
-    _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False, compare=False)
+    _find_deletes: Callable[[pa.Table], list[list[str]]] = field(repr=False)
     """Gives for data files (`file_metrics_schema`) the paths of the delete files that apply."""
     findings: tuple[Finding, ...] = ()
     """What is wrong with the files that are kept."""
