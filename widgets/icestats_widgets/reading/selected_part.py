@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import COLUMN_MAPS, PARTITION_MAPS
 from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import rank_values
@@ -120,8 +120,7 @@ def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPa
     if not row_filter or (selection is not None and not selection.ranges):
         return replace(part, row_filter=row_filter, holds_more=bool(row_filter))
     groups = part.partitions
-    values, spec_ids = combine_chunks(groups["partition"]), to_numpy(groups["spec_id"])
-    by_spec = group_values(values, spec_ids, table.metadata, table.schema)
+    by_spec = group_values(groups, table.metadata, table.schema)
     may, must = judge_partitions(table.bind(row_filter), by_spec, len(groups))
     holds_rows = to_numpy(groups["data_file_count"]) > 0
     holds_more = bool((may & ~must & holds_rows).any())
