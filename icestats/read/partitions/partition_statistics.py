@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,6 +57,7 @@ _ICEBERG = (
 )
 """Iceberg's columns, with ids from 2 on."""
 _PARTITION = 1
+_Words = npt.NDArray[np.int64]
 _TIME = pa.timestamp("ms", tz="UTC")
 
 
