@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ __all__ = [
     "read_rollups",
 ]
 
-_GROUPINGS = ("manifest", "partition")
+Grouping = Literal["manifest", "partition"]
 _HASHED_AT_ONCE = 1 << 16
 
 
@@ -112,7 +112,7 @@ def read_rollups(
     storage: FileReader,
     schema: Schema | None = None,
     *,
-    by: Collection[str] = _GROUPINGS,
+    by: tuple[Grouping, ...] = ("manifest", "partition"),
     deleted: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -129,7 +129,7 @@ def read_rollups(
         Where to read from.
     schema : Schema, optional
         Its columns are rolled up, by field id; bounds are compared in its types. By default the current schema.
-    by : collection of str, optional
+    by : tuple of str, optional
         Which of "manifest" and "partition" are wanted; the others' tables are empty.
     deleted : bool, optional
         Whether to roll up the entries of status DELETED instead of the live ones: what a snapshot has removed.
@@ -162,9 +162,6 @@ def read_rollups(
     from icestats.read.kernel.kernel import DELETED, LIVE
     from icestats.read.manifests.manifest_rollup import ManifestRollup
 
-    unknown = [name for name in by if name not in _GROUPINGS]
-    if unknown:
-        raise ValueError(f"cannot roll up by {unknown[0]!r}, expected some of {', '.join(_GROUPINGS)}")
     columns = (schema or metadata.schema).columns
     fields = find_partition_types(manifests, metadata, storage)
     by_partition, statuses = "partition" in by, DELETED if deleted else LIVE
@@ -184,7 +181,7 @@ def _build_rollups(
     manifests: Sequence[ManifestToRead],
     columns: Sequence[Field],
     fields: Sequence[PartitionColumn],
-    by: Collection[str],
+    by: tuple[Grouping, ...],
 ) -> RollUps:
     from icestats.read.manifests.group_tables import (
         build_cells,
