@@ -29,7 +29,7 @@ from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.metadata import inflate, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local, open_input
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
@@ -60,7 +60,7 @@ class ConfinedFileIO(FileIO):
         """Give a file to read; the table's metadata.json only where it is within the limits."""
         check_reach(location, self._home, self.properties)
         check_local(location)
-        found = self._io.new_input(location)
+        found = open_input(self._io, location)
         if location == self._home:
             _check_metadata(found)
         return found

@@ -20,7 +20,7 @@ from icestats.iceberg.reach import check_reach
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
-    from pyiceberg.io import FileIO, InputStream
+    from pyiceberg.io import FileIO, InputFile, InputStream
 
 _opening = threading.Lock()
 _KINDS = ((stat.S_ISDIR, "folder"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"))
@@ -82,7 +82,7 @@ class Storage:
         try:
             if path is not None:
                 return check_regular(path.stat(), location).st_size
-            return len(self._file_io(location).new_input(location))
+            return len(open_input(self._file_io(location), location))
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error) from error
 
@@ -100,7 +100,7 @@ class Storage:
             if path is not None:
                 with _open_regular(path, location) as file:
                     return read_range(file, location, offset, length)
-            with self._file_io(location).new_input(location).open() as stream:
+            with open_input(self._file_io(location), location).open() as stream:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error) from error
@@ -139,6 +139,16 @@ def check_local(location: str) -> None:
     path = local_path(location)
     if path is not None and os.path.exists(path):  # noqa: PTH110 - as in local_path
         check_regular(path.stat(), location)
+
+
+def open_input(file_io: FileIO, location: str) -> InputFile:
+    """Give a file to read; raise MetadataError where Arrow lacks a host of HDFS, or an account of Azure."""
+    try:
+        return file_io.new_input(location)
+    except TypeError as error:
+        raise MetadataError(
+            "names no host: expected one in it, or in the catalog's properties (hdfs.host, adls.account-name)", location
+        ) from error
 
 
 def _open_regular(path: Path, location: str) -> BinaryIO:

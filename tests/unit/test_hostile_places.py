@@ -177,6 +177,23 @@ def test_a_host_that_is_none_is_refused_in_one_line(place, document, changed, tm
     refused(lambda: icestats.load(place))
 
 
+@pytest.mark.parametrize("place", ["hdfs:///a.stats", "viewfs:///a.stats", "abfs:///a.stats"])
+def test_a_place_without_a_host_takes_no_other_answer_with_it(place, document, changed, tmp_path):
+    entry = {"snapshot-id": document["current-snapshot-id"], "file-size-in-bytes": 9, "file-footer-size-in-bytes": 9}
+    document["statistics"] = [{**entry, "statistics-path": place, "blob-metadata": []}]
+    table = icestats.load(changed())
+    assert table.columns().num_rows == 4
+    refused(table.sketches, place)
+    document["snapshots"][-1]["manifest-list"] = place
+    document["metadata-log"] = [{"metadata-file": place, "timestamp-ms": document["last-updated-ms"]}]
+    document["location"] = tmp_path.as_uri()
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "orphan.stats").write_bytes(b"")
+    table = icestats.load(changed())
+    refused(table.columns, place)
+    refused(table.orphans, place)
+
+
 def test_a_spec_of_thousands_of_fields_of_one_column_is_planned(document, changed):
     fields = [
         {"source-id": 1, "field-id": 2_000 + i, "name": f"p{i}", "transform": f"truncate[{i + 1}]"}
