@@ -72,7 +72,7 @@ def test_what_the_filter_skips_is_grey_and_says_at_which_step(hostile_table: ice
     assert {f"skipped: {step}" for step in of_manifest.values()} == set(grey().values())
     assert {path.rsplit("/", 1)[-1] for path in of_manifest} == set(grey())
     for row in [row for row in rows(explorer) if row["depth"] == 1]:
-        tree(explorer).toggle(row["key"])
+        tree(explorer).toggle(row["key"], True)
     assert explorer.wait()
     kept = {row["file_path"].rsplit("/", 1)[-1] for row in plan.files("kept").to_pylist()}
     every = {path.rsplit("/", 1)[-1] for path in hostile_table.files()["file_path"].to_pylist()}
