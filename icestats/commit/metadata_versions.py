@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,11 +75,14 @@ class OtherVersion:
 def referred_names(metadata: TableMetadata) -> set[str]:
     """Return the names of the statistics files that a version refers to.
 
-    Names go without their folders: they hold a UUID, and writers spell one location in several ways.
+    Names go without their folders: they hold a UUID, and writers spell one location in several ways. Readers find
+    `a.stats` by `a.stats/.` too, and PyIceberg ends a path at `#` and `?`.
     """
     paths = [file.statistics_path for file in metadata.statistics]
     paths += [file.statistics_path for file in metadata.partition_statistics]
-    return {name for path in paths for name in (posixpath.basename(path), unquote(posixpath.basename(path)))}
+    paths += [re.split("[#?]", path)[0] for path in paths]
+    found = {posixpath.basename(posixpath.normpath(path)) for path in paths}
+    return found | {unquote(name) for name in found}
 
 
 def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterator[tuple[OtherVersion, datetime]]:

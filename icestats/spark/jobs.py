@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icestats.answers.text import one_line
@@ -19,6 +19,7 @@ from icestats.spark.jvm import (
     find_aws_bundle,
     find_runtime,
     hush_py4j,
+    interrupts_first,
     spark_errors,
     unless_ended,
 )
@@ -182,16 +183,16 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
     try:
         if watcher:
             watcher.start()
-        with _interrupts_raised(), _interrupts_first(), said_if_none_comes(spark):
+        with _interrupts_raised(), interrupts_first(), said_if_none_comes(spark):
             yield
     except KeyboardInterrupt:
-        cancel_jobs(spark, group)
+        _cancel_interrupted(spark, group)
         raise
     finally:
         finished.set()
         if watcher:
             watcher.join()
-        with unless_ended(spark):
+        with interrupts_first(), unless_ended(spark):
             for name, value in before.items():
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it, the annotation forgets that
     if callback:
@@ -218,18 +219,13 @@ def _interrupts_raised() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-@contextmanager
-def _interrupts_first() -> Iterator[None]:
-    """Raise the interrupt where PySpark, leaving a call that was interrupted, has failed at another one."""
+def _cancel_interrupted(spark: SparkSession, group: str) -> None:
+    """Cancel the jobs of a call that was interrupted: the connection that it was made on may fail, once."""
     try:
-        yield
-    except Exception as error:
-        before = error.__context__
-        while before is not None and not isinstance(before, KeyboardInterrupt):
-            before = before.__context__
-        if before is not None:
-            raise KeyboardInterrupt from error
-        raise
+        cancel_jobs(spark, group)
+    except spark_errors():
+        with suppress(*spark_errors()):
+            cancel_jobs(spark, group)
 
 
 def cancel_jobs(spark: SparkSession, group: str) -> None:

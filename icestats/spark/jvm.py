@@ -12,6 +12,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -127,15 +129,24 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
     close_gateway()
     settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
+    hush_py4j()
     with os.fdopen(descriptor, "wb") as output, _environment(environment):
+        gateway = _launch(settings, output, Path(log))
         try:
-            gateway = _launch(settings, output, Path(log))
             if gateway.proc is not None:
                 _started.append(Jvm(gateway._gateway_client, gateway.proc, Path(log)))
-            _check_jars(str(gateway.jvm.java.lang.System.getProperty("spark.jars") or ""))
-            session = SparkSession(SparkContext(conf=settings, gateway=gateway))
-            hush_py4j()
-            _hush_accumulators(session.sparkContext)
+            with interrupts_first():
+                _check_jars(str(gateway.jvm.java.lang.System.getProperty("spark.jars") or ""))
+                with _handler_kept(), warnings.catch_warnings():
+                    # Of a context that was interrupted while it was made.
+                    warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
+                    context = SparkContext(conf=settings, gateway=gateway)
+                session = SparkSession(context)
+                _hush_accumulators(context)
+        except KeyboardInterrupt:
+            SparkContext._gateway = gateway
+            _abandon(gateway.proc, Path(log))
+            raise
         except SparkUnavailableError:
             close_gateway()
             raise
@@ -165,6 +176,47 @@ def _launch(settings: SparkConf, output: BinaryIO, log: Path) -> Any:
             process.kill()
             process.wait()
         log.unlink(missing_ok=True)
+        raise
+
+
+def _abandon(process: subprocess.Popen[bytes] | None, log: Path) -> None:
+    """End the JVM of a start that was interrupted, and remove its log."""
+    from pyspark import SparkContext
+
+    if process is not None:
+        process.kill()
+        process.wait()
+    if SparkContext._active_spark_context is not None:
+        clear_context(SparkContext._active_spark_context)
+    close_gateway()
+    log.unlink(missing_ok=True)
+
+
+@contextmanager
+def _handler_kept() -> Iterator[None]:
+    """Put back the handler of interrupts that PySpark replaces: its own calls the JVM on the connection that was cut.
+
+    That fails, so that no job is cancelled, and in place of KeyboardInterrupt comes Py4J's error without a reason.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def interrupts_first() -> Iterator[None]:
+    """Raise the interrupt where PySpark, leaving a call that was interrupted, has failed at another one."""
+    try:
+        yield
+    except Exception as error:
+        before = error.__context__
+        while before is not None and not isinstance(before, KeyboardInterrupt):
+            before = before.__context__
+        if before is not None:
+            raise KeyboardInterrupt from error
         raise
 
 

@@ -18,7 +18,7 @@ from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CommitError, MetadataError
-from tests.committed_statistics import ROWS, remove
+from tests.committed_statistics import ROWS, register, remove
 
 DAY = 86_400
 
@@ -141,6 +141,13 @@ def test_partition_statistics_that_are_registered_are_no_orphans(table):
     update = SetPartitionStatisticsUpdate.model_validate({"partition-statistics": entry})
     table.catalog.commit_table(table, (), (update,))
     assert names(find_orphans(table)) == ["partition-stats-1-b.parquet"]
+
+
+@pytest.mark.parametrize("spelled", ["{}/", "{}/.", "{}#part", "{}?version=1", "{}/../{name}"])
+def test_a_file_that_is_referred_to_by_another_spelling_of_its_path_is_no_orphan(table, spelled):
+    path = put(table, "metadata/1-x.stats")
+    register(table, "file://" + spelled.format(path, name=path.name), [1], size=8)
+    assert names(find_orphans(table)) == []
 
 
 def test_old_metadata_that_is_gone_or_cut_is_passed_over(table):

@@ -73,6 +73,21 @@ def test_what_fails_after_an_interrupt_does_not_hide_it(spark):
         call(ValueError)
 
 
+def test_an_interrupt_that_cuts_the_connection_is_raised_where_no_new_one_comes(spark, monkeypatch):
+    client = spark.sparkContext._gateway._gateway_client
+
+    def call() -> None:
+        with explained_errors(spark, "a scan"), watch_jobs(spark, "a scan"):
+            client.get_thread_connection().close()
+            monkeypatch.setattr(client.java_parameters, "auth_token", "not the token of this JVM")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    monkeypatch.undo()
+    assert spark.range(1).count() == 1
+
+
 def test_what_is_read_is_said_before_unless_somebody_listens(table, capsys):
     table.compute(columns=["n*"])
     said = capsys.readouterr().err

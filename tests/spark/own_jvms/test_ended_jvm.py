@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 pytestmark = pytest.mark.spark
 
@@ -162,4 +164,41 @@ def test_an_interrupted_start_leaves_no_jvm_and_no_log(tmp_path):
         [sys.executable, "-c", INTERRUPTED], env=environment, capture_output=True, text=True, check=False
     )
     assert found.stdout == "interrupted []\n", found.stderr
+    assert list(tmp_path.glob("icestats-spark-*")) == []
+
+
+INTERRUPTED_CALL = """
+import os, signal, sys
+import icestats.cli.entry
+
+where = sys.argv[1]
+
+def interrupt(frame, event, called):
+    if event != "c_call" or getattr(called, "__name__", "") != "recv_into":
+        return
+    while frame is not None:
+        if frame.f_code.co_qualname == where:
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGINT)
+            return
+        frame = frame.f_back
+
+sys.setprofile(interrupt)
+sys.argv[1:], sys.argv[0] = ["compute", sys.argv[2], "--table", "--conf", "spark.ui.enabled=false"], "icestats"
+icestats.cli.entry.main()
+"""
+
+
+@pytest.mark.parametrize("call", ["SparkContext._initialize_context", "SparkSession.__init__"])
+def test_an_interrupt_while_a_session_is_started_ends_the_verb_at_once(tmp_path, call):
+    """In the middle of a call to the JVM, where most of the time goes."""
+    rows = pa.table({"x": pa.array([1], pa.int64())})
+    with SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w") as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", rows.schema)
+        table.append(rows)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", INTERRUPTED_CALL, call, table.metadata_location]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
     assert list(tmp_path.glob("icestats-spark-*")) == []
