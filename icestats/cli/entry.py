@@ -1,4 +1,6 @@
-"""The command line's entry: an interrupt ends it with exit code 130 and no traceback, from the first import on.
+"""The command line's entry: Ctrl-C and SIGTERM end it as one interrupt, with no traceback, from the first import on.
+
+The exit code is 130 after Ctrl-C, 143 after SIGTERM: both end the JVM and remove what is temporary.
 
 Nothing heavy is imported here, as the console script imports this module before it calls it.
 """
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
+TERMINATED = 143
 _MOMENT_S = 0.01
 
 
@@ -21,13 +24,21 @@ def main() -> None:
         if getattr(sys, name) is None:
             # Whoever started the process has closed it. What would be said there is for nobody, nor for the next file.
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
+    terminated: list[int] = []
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        terminated.append(TERMINATED)
+        raise KeyboardInterrupt
+
     is_ours = sys.unraisablehook is sys.__unraisablehook__
     if is_ours:
         sys.unraisablehook = _interrupt_again
     try:
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, terminate)
         code = _import_command_line()()
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = terminated[0] if terminated else INTERRUPTED
     finally:
         if is_ours:
             sys.unraisablehook = sys.__unraisablehook__

@@ -126,21 +126,22 @@ import os, signal, sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
         if name == "icestats.snapshot.interrupts":
-            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.{name}))
             signal.setitimer(signal.ITIMER_REAL, 1.0)
 
 sys.meta_path.insert(0, Interrupt())
 """
 
 
-def test_the_verb_sql_is_interrupted_with_exit_code_130(small_table, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(ALARM)
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_the_verb_sql_ends_with_one_exit_code_and_no_words(small_table, tmp_path, name, code):
+    (tmp_path / "sitecustomize.py").write_text(ALARM.format(name=name))
     paths = os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])
     query = "select count(*) from range(1000000) a, range(1000000) b where hash(a.range, b.range) % 7 = 3"
     command = [sys.executable, "-m", "icestats", "sql", str(local_path(small_table.metadata_location)), query]
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (code, "", "")
 
 
 CALLBACK = """
