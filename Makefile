@@ -8,9 +8,8 @@ LICENCES := MIT;BSD;Apache;ISC;PSF;Python Software Foundation;MPL;Mozilla;CC0;Ar
 LICENCE_UNNAMED := atheris axe-playwright-python
 FRONT := widgets/frontend
 MODULES := $(FRONT)/node_modules/.package-lock.json
-# Three for two cores: one waits for a JVM or a browser much of the time. A fourth takes a tenth off the whole, and lets
-# a person in the browser wait so long that one test in two runs gives up.
-WORKERS := -n 3 --no-loadscope-reorder
+# Four for two cores: two wait for a JVM or a browser much of the time.
+WORKERS := -n 4 --no-loadscope-reorder
 
 # Where it is set, as in many containers, each process of the tests would compile the kit and the tests anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -65,13 +65,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneSessionAWorker(LoadScopeScheduling):
-    """All that shares a Spark session on one worker of xdist, all of the browser on one; the rest by module."""
+    """On one worker of xdist: each half of what shares a Spark session, and all of the browser; the rest by module."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, folder = nodeid.partition("::")[0], Path(nodeid).parts[1]
         if "own_jvms" in path:
             return path
-        return {"spark": "spark", "docs": "spark", "browser": "browser", "notebooks": nodeid}.get(folder, path)
+        half = "spark" if Path(path).name < "test_m" else "spark, second half"
+        return {"spark": half, "docs": half, "browser": "browser", "notebooks": nodeid}.get(folder, path)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionAWorker:
