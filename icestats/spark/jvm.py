@@ -130,9 +130,10 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
     settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
     hush_py4j()
+    gateway: Any = None
     with os.fdopen(descriptor, "wb") as output, _environment(environment):
-        gateway = _launch(settings, output, Path(log))
         try:
+            gateway = _launch(settings, output, Path(log))
             if gateway.proc is not None:
                 _started.append(Jvm(gateway._gateway_client, gateway.proc, Path(log)))
             with interrupts_first():
@@ -144,8 +145,9 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
                 session = SparkSession(context)
                 _hush_accumulators(context)
         except KeyboardInterrupt:
-            SparkContext._gateway = gateway
-            _abandon(gateway.proc, Path(log))
+            if gateway is not None:
+                SparkContext._gateway = gateway
+                _abandon(gateway.proc, Path(log))
             raise
         except SparkUnavailableError:
             close_gateway()

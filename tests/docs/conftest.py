@@ -41,7 +41,7 @@ def orders(month: int) -> pa.Table:
     return pa.table(columns, schema=SCHEMA.as_arrow())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The catalog `lake` with the table `shop.orders`, three months in three commits; its folder."""
     folder = tmp_path_factory.mktemp("lake")
