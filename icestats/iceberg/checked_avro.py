@@ -30,7 +30,7 @@ def read_avro_as_written() -> None:
     """
     PRIMITIVE_FIELD_TYPE_MAPPING.pop("enum", None)
     AvroSchemaConversion._convert_logical_type = _convert_checked  # type: ignore[assignment,method-assign]  # mended
-    reader._skip_map_array = _skip_items  # type: ignore[assignment]
+    reader._skip_map_array = _skip_items  # type: ignore[assignment]  # mended
 
 
 def _convert_checked(conversion: AvroSchemaConversion, avro: dict[str, Any]) -> IcebergType:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,17 +147,15 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
         except KeyboardInterrupt:
             if gateway is not None:
                 SparkContext._gateway = gateway
-                _abandon(gateway.proc, Path(log))
+                _abandon([gateway.proc] if gateway.proc else [], Path(log))
+                _drop_context()
             raise
         except SparkUnavailableError:
             close_gateway()
             raise
         except Exception as error:
             said = hide_secrets(_explain_start(Path(log), error), asked)
-            # A context that Spark has stopped while it was made is still the active one.
-            if SparkContext._active_spark_context is not None:
-                clear_context(SparkContext._active_spark_context)
-            close_gateway()
+            _drop_context()
             raise SparkUnavailableError(said) from error
     atexit.register(Path(log).unlink, missing_ok=True)
     return session
@@ -174,24 +172,25 @@ def _launch(settings: SparkConf, output: BinaryIO, log: Path) -> Any:
         return launch_gateway(settings, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
     except KeyboardInterrupt as error:
         found = (local for frame, _ in walk_tb(error.__traceback__) for local in frame.f_locals.values())
-        for process in {one for one in found if isinstance(one, subprocess.Popen)}:
-            process.kill()
-            process.wait()
-        log.unlink(missing_ok=True)
+        _abandon({one for one in found if isinstance(one, subprocess.Popen)}, log)
         raise
 
 
-def _abandon(process: subprocess.Popen[bytes] | None, log: Path) -> None:
+def _abandon(processes: Iterable[subprocess.Popen[bytes]], log: Path) -> None:
     """End the JVM of a start that was interrupted, and remove its log."""
-    from pyspark import SparkContext
-
-    if process is not None:
+    for process in processes:
         process.kill()
         process.wait()
+    log.unlink(missing_ok=True)
+
+
+def _drop_context() -> None:
+    """Forget a start that has failed: a context that was stopped while it was made is still the active one."""
+    from pyspark import SparkContext
+
     if SparkContext._active_spark_context is not None:
         clear_context(SparkContext._active_spark_context)
     close_gateway()
-    log.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -41,6 +41,16 @@ def choose_manifests(part: Part) -> None:
     part.act("kind_manifests", True)
 
 
+def commit_and_ask_to_undo(explorer: Explorer) -> Part:
+    """Commit statistics of manifests, and show what undoing that would bring."""
+    panel = explorer.parts["compute"]
+    choose_manifests(panel)
+    for verb in ("start", "commit", "undo"):
+        press(panel, verb)
+        assert explorer.wait()
+    return panel
+
+
 @pytest.mark.spark
 def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Table, spark: Any) -> None:
     """A preview follows a scan and changes nothing; after the commit everything shows it."""
@@ -175,14 +185,7 @@ def test_undoing_says_what_comes_back(catalog: SqlCatalog, hostile_table: icesta
     commit(catalog.load_table("db.hostile"), blob(table, THETA, 3, b"theta", ndv="7"), keep_earlier=False)
     explorer = hostile_table.refresh().explore()
     assert explorer.wait()
-    panel = explorer.parts["compute"]
-    choose_manifests(panel)
-    press(panel, "start")
-    assert explorer.wait()
-    press(panel, "commit")
-    assert explorer.wait()
-    press(panel, "undo")
-    assert explorer.wait()
+    panel = commit_and_ask_to_undo(explorer)
     card = next(one for one in find_blocks(panel, "card") if one["id"] == "removal")
     figures = {one["label"]: one["value"] for one in card["blocks"][0]["facts"]}
     assert figures["statistics afterwards"] == "1 file from before, 1 file of other snapshots"
@@ -200,14 +203,7 @@ def test_what_others_committed_meanwhile_is_not_undone(
     explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
 ) -> None:
     """Only what was shown is taken out: where the snapshot has other statistics by then, one has to look again."""
-    panel, state = explorer.parts["compute"], explorer.state
-    choose_manifests(panel)
-    press(panel, "start")
-    assert explorer.wait()
-    press(panel, "commit")
-    assert explorer.wait()
-    press(panel, "undo")
-    assert explorer.wait()
+    panel, state = commit_and_ask_to_undo(explorer), explorer.state
     table = catalog.load_table("db.hostile")
     remove(table)
     commit(catalog.load_table("db.hostile"), blob(table, THETA, 3, b"theta", ndv="7"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from icestats.iceberg.types import decode_value, encode_value
 from icestats.iceberg.value_order import rank_values
 from icestats.snapshot.evaluation.column_metrics import ColumnMetrics
 from icestats.snapshot.evaluation.explanations import explain
-from icestats.snapshot.pruning.funnel import judge_row_groups
+from icestats.snapshot.pruning.funnel import StepResult, judge_row_groups
 from icestats.snapshot.pruning.plan import Plan
 from icestats.table.table import Table
 from icestats_widgets.reading.bounds import decode_bound
@@ -31,14 +31,21 @@ _MOST_MANIFESTS = 64
 
 def plan_of_manifests(plan: Plan) -> dict[str, str | None]:
     """Return for each manifest of data with live files, by its path, the step that skips it; None for a kept one."""
-    paths, results = plan.funnel.manifests["manifest_path"].to_pylist(), plan.funnel.by_manifest
+    paths = plan.funnel.manifests["manifest_path"].to_pylist()
+    return _name_steps(paths, plan.funnel.by_manifest, np.arange(len(paths)), len(paths))
+
+
+def _name_steps(
+    paths: Sequence[str], results: Sequence[StepResult], rows: Numbers, count: int
+) -> dict[str, str | None]:
+    """Return for some of a table's `count` rows, by their paths, the step that skips each; None for a kept one."""
     steps: list[str | None] = [None, *(result.step.step for result in results)]
-    places = np.zeros(len(paths), np.int64)
+    places = np.zeros(count, np.int64)
     for number, result in reversed(list(enumerate(results, 1))):
-        is_kept = np.zeros(len(paths), np.bool_)
+        is_kept = np.zeros(count, np.bool_)
         is_kept[result.kept] = True
         places[~is_kept] = number
-    return {path: steps[place] for path, place in zip(paths, places.tolist(), strict=True)}
+    return {path: steps[place] for path, place in zip(paths, places[rows].tolist(), strict=True)}
 
 
 class SkippedRows:
@@ -51,9 +58,11 @@ class SkippedRows:
     """
 
     def __init__(self, plan: Plan | None) -> None:
-        self._plan = plan
-        self._manifests = {} if plan is None else plan_of_manifests(plan)
-        self._files = lru_cache(_MOST_MANIFESTS)(self._read_files)
+        self._manifests: dict[str, str | None] = {}
+        if plan is not None:
+            self._manifests = plan_of_manifests(plan)
+            # Of the plan, not of this object: what refers to itself stays in memory for longer, with all that it holds.
+            self._files = lru_cache(_MOST_MANIFESTS)(partial(_plan_of_files, plan))
 
     def of_manifest(self, path: str) -> str | None:
         """Return the step that skips a manifest."""
@@ -61,20 +70,18 @@ class SkippedRows:
 
     def of_file(self, manifest_path: str, path: str) -> str | None:
         """Return the step that skips a data file, or its manifest."""
-        return self._manifests.get(manifest_path) or self._files(manifest_path).get(path)
+        if manifest_path not in self._manifests:
+            return None
+        return self._manifests[manifest_path] or self._files(manifest_path).get(path)
 
-    def _read_files(self, manifest_path: str) -> dict[str, str]:
-        if self._plan is None or manifest_path not in self._manifests:
-            return {}
-        funnel = self._plan.funnel
-        kept = funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests))
-        rows = pc.equal(funnel.files["manifest_index"], pc.index(kept, manifest_path)).to_numpy().nonzero()[0]
-        paths = join_paths(take_rows(funnel.files.select(["folder", "file_name"]), rows))["file_path"].to_pylist()
-        found: dict[str, str] = {}
-        for result in reversed(funnel.by_file):
-            is_kept = np.isin(rows, result.kept).tolist()
-            found |= {path: result.step.step for path, one in zip(paths, is_kept, strict=True) if not one}
-        return found
+
+def _plan_of_files(plan: Plan, manifest_path: str) -> dict[str, str | None]:
+    """Return for each live data file of a kept manifest, by its path, the step that skips it; None for a kept one."""
+    funnel = plan.funnel
+    kept = funnel.manifests["manifest_path"].take(pa.array(funnel.kept_manifests))
+    rows = pc.equal(funnel.files["manifest_index"], pc.index(kept, manifest_path)).to_numpy().nonzero()[0]
+    paths = join_paths(take_rows(funnel.files.select(["folder", "file_name"]), rows))["file_path"].to_pylist()
+    return _name_steps(paths, funnel.by_file, rows, funnel.files.num_rows)
 
 
 def plan_of_partitions(plan: Plan, partitions: pa.Table) -> list[str | None]:
