@@ -29,6 +29,7 @@ from icestats.answers.text import align, one_line, printable, printable_lines
 from icestats.answers.whole_file import write_whole
 from icestats.errors import CallError
 from icestats.iceberg.metadata import PartitionSpec, Schema
+from icestats.iceberg.partition_columns import name_specs
 from icestats.iceberg.types import decode_json, json_value
 from icestats.scan.scan_progress import render_left
 
@@ -222,13 +223,13 @@ def build_partition_records(
 ) -> list[dict[str, Any]]:
     """Build an object a partition from `Table.partitions()`, in its order.
 
-    `partition` holds the fields of the row's own spec.
+    `partition` holds the fields of the row's own spec, by the names that they have in the answer.
     """
-    records = []
+    records, named = [], name_specs(specs)
     for row in to_rows(partitions):
         record = _with_maps(row, schema)
-        names = [field.name for field in specs[row["spec_id"]].fields]
-        record["partition"] = {name: plain_value(row["partition"][name]) for name in names if name in row["partition"]}
+        names = [field.name for field in named[row["spec_id"]].fields]
+        record["partition"] = {name: plain_value(row["partition"][name]) for name in names}
         records.append(record)
     return records
 

@@ -6,7 +6,7 @@ Source: Iceberg spec, "Partitioning", "Partition Transforms" and "Partition Evol
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,9 @@ def find_partition_columns(
     """
     known = list(schemas)
     found: dict[int, PartitionField] = {}
-    names: dict[int, str] = {}
     for spec_id in sorted(specs, reverse=True):
         for field in specs[spec_id].fields:
             before = found.get(field.field_id)
-            names.setdefault(field.field_id, field.name)
             if before is None or before.transform == VOID:
                 found[field.field_id] = field
             if before is not None and not _are_compatible(before, field):
@@ -61,11 +59,31 @@ def find_partition_columns(
                     f"partition field {field.field_id} is {before.transform} of column {before.source_id} in one spec, "
                     f"and {field.transform} of column {field.source_id} in another: such tables cannot be read"
                 )
-    newest = {names[field_id]: field_id for field_id in sorted(names)}
+    names = _name_fields(specs)
     return tuple(
-        PartitionColumn(field_id, _unique_name(field_id, names[field_id], newest), _value_type(found[field_id], known))
-        for field_id in sorted(found)
+        PartitionColumn(field_id, names[field_id], _value_type(found[field_id], known)) for field_id in sorted(found)
     )
+
+
+def name_specs(specs: Mapping[int, PartitionSpec]) -> dict[int, PartitionSpec]:
+    """Return partition specs whose fields have the names that `partition` of answers has, which may be those of later.
+
+    A field may get another name, and its name may become that of another field.
+    """
+    names = _name_fields(specs)
+    return {
+        spec_id: replace(spec, fields=tuple(replace(field, name=names[field.field_id]) for field in spec.fields))
+        for spec_id, spec in specs.items()
+    }
+
+
+def _name_fields(specs: Mapping[int, PartitionSpec]) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for spec_id in sorted(specs, reverse=True):
+        for field in specs[spec_id].fields:
+            names.setdefault(field.field_id, field.name)
+    newest = {names[field_id]: field_id for field_id in sorted(names)}
+    return {field_id: _unique_name(field_id, name, newest) for field_id, name in names.items()}
 
 
 def struct_type(columns: Iterable[PartitionColumn]) -> pa.StructType:

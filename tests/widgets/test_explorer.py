@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import IdentityTransform
 
 import icestats
 from icestats_widgets import Explorer
@@ -265,6 +266,32 @@ def test_a_partition_that_is_far_too_small_stands_out(catalog: SqlCatalog, catal
     smallest = find_rows(explorer.parts["sizes"], "list")[0]
     assert 0 < float(smallest["median"].removesuffix(" ×")) < 0.001
     assert explorer.parts["manifests"].document()["caption"].startswith("1 manifest, by part; none overlap.")
+
+
+def test_partitions_of_an_earlier_spec_are_named_and_chosen_by_their_own_values(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """A partition field was renamed and removed; its name is that of another field now."""
+    rows = pa.table({"id": [1, 2], "name": ["x", "x"]})
+    table = catalog.create_table("db.renamed", rows.schema, properties={"format-version": "2"})
+    table.update_spec().add_field("id", IdentityTransform(), "p").commit()
+    table.append(rows)
+    table.update_spec().rename_field("p", "q").commit()
+    table.update_spec().remove_field("q").commit()
+    table.update_spec().add_field("name", IdentityTransform(), "p").commit()
+    table.append(rows)
+    explorer = icestats.load("db.renamed", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    found = find_rows(explorer.parts["sizes"], "list")
+    assert sorted(row["partition"] for row in found) == ["1", "2", "x"]
+    grid = explorer.parts["sizes"].grids["list"]
+    key = next(row["key"] for row in grid.first_rows(9) if row["cells"][0]["t"] == "2")
+    explorer._receive({"kind": "act", "action": "sizes.list.choose", "value": {"key": key}, "view": "v", "number": 1})
+    assert explorer.wait()
+    assert explorer.state.selection is not None
+    assert explorer.state.selection.text == "partitions: q 2"
+    assert explorer.parts["partitions"].to_arrow()["data_record_count"].to_pylist() == [1]
+    assert explorer.state.selected_part.record_count == 1
 
 
 @pytest.mark.spark

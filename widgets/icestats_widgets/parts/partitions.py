@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
+from icestats.iceberg.partition_columns import name_specs
 from icestats_widgets.drawing.canvas import Picture
 from icestats_widgets.drawing.partition_board import Board, build_board, sum_cells
 from icestats_widgets.drawing.partition_brush import select_key, select_marked
@@ -131,7 +132,8 @@ class PartitionsPart(Part):
         if self._board[0] is not partitions or self._board[1] != width:
             table = self.state.table
             metadata = table.metadata
-            board = build_board(partitions, metadata.specs, metadata.default_spec_id, table.schema, width=width)
+            specs = name_specs(metadata.specs)
+            board = build_board(partitions, specs, metadata.default_spec_id, table.schema, width=width)
             self._board = (partitions, width, board)
         return self._board[2]
 

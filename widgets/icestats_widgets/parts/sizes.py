@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.text import counted, render_bytes
+from icestats.iceberg.partition_columns import name_specs
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
 from icestats_widgets.page.blocks import Block, button, figure_block, form_block, side_block
 from icestats_widgets.page.cells import bytes_cell, count_cell, text_cell
@@ -149,7 +150,7 @@ class SizesPart(Part):
 
     def _ranges(self, row: dict[str, Any]) -> list[FieldRange]:
         table, values = self.state.table, row["partition"]
-        fields = find_typed_fields(table.metadata.specs[row["spec_id"]], table.schema)
+        fields = find_typed_fields(name_specs(table.metadata.specs)[row["spec_id"]], table.schema)
         known = [(field, kind, values[field.name]) for field, kind in fields if field.name in values]
         return [field_range(field, kind, value, value) for field, kind, value in known]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
-from icestats.iceberg.partition_columns import VOID, display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import VOID, display_partition_value, name_specs, partition_field_type
 
 
 def find_typed_fields(spec: PartitionSpec, schema: Schema) -> list[tuple[PartitionField, str]]:
@@ -27,7 +27,8 @@ class PartitionNames:
     """
 
     def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
-        self._fields = {spec_id: find_typed_fields(spec, schema) for spec_id, spec in metadata.specs.items()}
+        specs = name_specs(metadata.specs)
+        self._fields = {spec_id: find_typed_fields(spec, schema) for spec_id, spec in specs.items()}
 
     def text(self, partition: Mapping[str, Any], spec_id: int) -> str:
         """Return the values of a partition of a spec; empty if it has none."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icestats.answers.text import counted
 from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import PartitionField, Schema, TableMetadata
-from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
+from icestats.iceberg.partition_columns import display_partition_value, name_specs, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -120,7 +120,7 @@ def may_hold(manifest_files: pa.Table, selection: Selection, metadata: TableMeta
     if not selection.ranges:
         wanted = set(selection.manifest_paths)
         return [path in wanted for path in manifest_files["manifest_path"].to_pylist()]
-    spec = metadata.specs.get(-1 if selection.spec_id is None else selection.spec_id)
+    spec = name_specs(metadata.specs).get(-1 if selection.spec_id is None else selection.spec_id)
     fields = {} if spec is None else {field.name: (place, field) for place, field in enumerate(spec.fields)}
     asked = [(one, *fields[one.name]) for one in selection.ranges if one.name in fields]
     typed = [(one, place, partition_field_type(field, schema)) for one, place, field in asked]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from icestats.answers.text import counted, render_rows
 from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import Field, Schema
+from icestats.iceberg.partition_columns import name_specs
 from icestats.iceberg.types import parse_type
 from icestats.stats.frequent_items import VALUE_LENGTH
 from icestats.stats.kll_items import item_type_of, item_value, to_item
@@ -69,7 +70,7 @@ def find_starts(state: ExplorerState, field: Field) -> Iterator[Item]:
 def _partition_values(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
     if state.partitions is None:
         return
-    specs = state.table.metadata.specs.values()
+    specs = name_specs(state.table.metadata.specs).values()
     for found in (one for spec in specs for one in spec.fields if one.source_id == field.field_id):
         partitions = state.partitions["partition"]
         if found.name not in {one.name for one in partitions.type} or found.transform == "void":
