@@ -237,8 +237,8 @@ class JointStatistics:
 
     @property
     def ndv(self) -> int:
-        """The number of distinct pairs, an estimate within Theta's error."""
-        return ThetaSketch.from_bytes(self.theta).ndv
+        """The number of distinct pairs, an estimate within Theta's error; no more than there are rows."""
+        return min(ThetaSketch.from_bytes(self.theta).ndv, self.row_count)
 
     def hash_items(self) -> Hashes:
         """Return the hashes of the items."""

@@ -168,3 +168,12 @@ def test_rows_of_common_pairs_are_within_their_bounds(types, data):
     assert again.result((3, 3)) == found
     again.merge(parts[-1])
     check_pairs(again.result((3, 3)), truth + truths[-1])
+
+
+def test_there_are_no_more_distinct_pairs_than_rows():
+    """Whatever a small Theta sketch estimates."""
+    for count in range(20, 400, 20):
+        pairs = PairAccumulator(field("long", 1), field("long", 2), lg_k=4)
+        numbers = encode_column(pa.array(range(count), pa.int64()), "long")
+        pairs.update(numbers, numbers)
+        assert pairs.result((count, count)).ndv <= count
