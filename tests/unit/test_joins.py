@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import duckdb
@@ -32,6 +32,8 @@ from icestats.stats.theta import ThetaSketch, estimate_common_values
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import blob, commit, register, write_foreign
 from tests.computed_statistics import compute_here
+
+WIDE = Context(prec=40)
 
 
 def theta(values: range, type_text: str = "long") -> ThetaSketch:
@@ -309,6 +311,23 @@ def test_common_keys_are_looked_for_among_the_others_values_by_its_own_type(
     for found in (one.estimate_join(other, "key", actual=True), other.estimate_join(one, "key", actual=True)):
         assert found.actual == rows
         assert found["join-frequent-items"].rows == pytest.approx(rows, rel=0.01)
+
+
+@pytest.mark.parametrize("precision", [18, 38])
+def test_common_decimals_are_looked_for_among_shorter_ones(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], precision: int
+) -> None:
+    """Of 100 common keys 80 are on the other side, which has no room for the others; as after a promotion."""
+    cents = [*range(80), *(10 ** (precision - 1) + place for place in range(20))] * 50
+    for name, values, kind in (("rare", range(3_000), (9, 2)), ("common", cents, (precision, 2))):
+        keys = pa.array([Decimal(one).scaleb(-2, WIDE) for one in values], pa.decimal128(*kind))
+        made = catalog.create_table(f"db.{name}", Schema(t.NestedField(1, "key", t.DecimalType(*kind))))
+        made.append(pa.table({"key": keys}))
+        compute_here(icestats.load(f"db.{name}", catalog=catalog_properties)).commit()
+    one, other = (icestats.load(f"db.{name}", catalog=catalog_properties) for name in ("rare", "common"))
+    for found in (one.estimate_join(other, "key", actual=True), other.estimate_join(one, "key", actual=True)):
+        assert found.actual == 4_000
+        assert found["join-frequent-items"].rows == pytest.approx(4_000, rel=0.01)
 
 
 def test_a_decimal_key_is_the_double_that_is_nearest(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:

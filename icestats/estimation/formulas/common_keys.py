@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, count_values_in, find_interval
-from icestats.iceberg.filters.value_sets import ValueSet
-from icestats.iceberg.types import decode_value, encode_value, parse_type
+from icestats.iceberg.filters.value_sets import ValueSet, encode_item
+from icestats.iceberg.types import decode_value, parse_type
 from icestats.stats.frequent_items import is_counted_by_word, to_key
 from icestats.stats.hashing import Hashes, hash_keys
 from icestats.stats.theta import ThetaSketch
@@ -110,8 +110,12 @@ def _hash(column: FrequentColumn, values: list[Any], type_text: str) -> Hashes:
 
 
 def _convert(value: Any, type_text: str) -> bytes | None:
+    """Return a value, as `value_sets.build_item` has it, as bytes of a type; None: the type does not have it."""
+    kind = parse_type(type_text)
+    if kind.name == "decimal":
+        return encode_item(type_text, value) if abs(value) < 10**kind.precision else None
     try:
-        found = encode_value(type_text, value)
+        found = encode_item(type_text, value)
         return found if decode_value(type_text, found) == value else None
     except (OverflowError, ValueError, struct.error):
         return None
