@@ -101,7 +101,7 @@ def build_overview(
     is_data = pc.equal(manifest_files["content"], "data")
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
     known = count_ages(metadata, snapshot)
-    ages = _statistics_ages(metadata, known)
+    ages = _statistics_ages(metadata, known, schema)
     age = max(ages.values(), key=lambda one: one.commits, default=_nearest_file_age(metadata, known))
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)
     overview = Overview(
@@ -146,13 +146,14 @@ def _summary_size(snapshot: Snapshot | None) -> int | None:
 
 
 def _statistics_ages(
-    metadata: TableMetadata, known: Mapping[int, StatisticsAge]
+    metadata: TableMetadata, known: Mapping[int, StatisticsAge], schema: Schema
 ) -> dict[tuple[int, ...], StatisticsAge]:
     """Return the age of the nearest listed NDV of each column: a file may list NDVs of earlier snapshots."""
     ages: dict[tuple[int, ...], StatisticsAge] = {}
     for blob in (blob for file in metadata.statistics for blob in file.blobs if "ndv" in blob.properties):
         age = known.get(blob.snapshot_id)
-        if age is not None and age.commits <= ages.get(blob.field_ids, age).commits:
+        is_column = len(blob.field_ids) == 1 and schema.get(blob.field_ids[0]) is not None
+        if is_column and age is not None and age.commits <= ages.get(blob.field_ids, age).commits:
             ages[blob.field_ids] = age
     return ages
 

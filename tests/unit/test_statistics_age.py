@@ -162,3 +162,15 @@ def test_the_overview_says_how_old_the_statistics_are_and_what_to_do(table):
     )
     table.delete("a = 1")
     assert "refresh_statistics" not in open_table(table).overview().findings[0]
+
+
+def test_the_overview_counts_no_statistics_of_a_column_that_is_gone(table):
+    """The NDV of such a column grows old for ever, and nobody can compute it again."""
+    commit(table, THETA)
+    commit(table, THETA, field_id=2)
+    with table.update_schema() as change:
+        change.delete_column("b")
+    table.append(ROWS.select(["a"]))
+    commit(table, THETA)
+    overview = open_table(table).overview()
+    assert (overview.statistics_column_count, overview.statistics_commits_behind, overview.findings) == (1, 0, ())
