@@ -12,12 +12,13 @@ import pytest
 from pyiceberg import expressions as e
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
-from pyiceberg.types import BinaryType, DecimalType, NestedField, StringType
+from pyiceberg.types import BinaryType, DecimalType, IntegerType, NestedField, StringType
 
 import icestats
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
+from tests.scanned_partitions import scan
 
 LONG = Decimal("1234567890123456789012345678.1234567891")
 NEXT = Decimal("1234567890123456789012345678.1234567892")
@@ -94,6 +95,24 @@ def test_what_a_sketch_cuts_off_is_an_error_of_the_estimate(make: Make, tail: st
 
 _SPLIT = (e.EqualTo, e.LessThanOrEqual, e.GreaterThan)
 """What 256 characters alone do not decide: the longer values of the same beginning are above them."""
+
+
+@pytest.mark.parametrize(("row_filter", "actual"), [(f"v > '{COMMON}4'", 0), (f"v <= '{COMMON}4'", 30)])
+def test_what_the_sketches_of_partitions_cut_off_is_no_chance(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], row_filter: str, actual: int
+) -> None:
+    """The values of all partitions begin alike, and all lie on one side: errors that add up."""
+    table = catalog.create_table(
+        "db.t", Schema(NestedField(1, "day", IntegerType()), NestedField(2, "v", StringType()))
+    )
+    with table.update_spec() as change:
+        change.add_identity("day")
+    table.append(pa.table({"day": pa.array(range(30), pa.int32()), "v": [f"{COMMON}{n % 4}" for n in range(30)]}))
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    estimates = icestats.load("db.t", catalog=catalog_properties).estimate(row_filter, actual=True)
+    assert estimates.actual == actual
+    assert all(one.rows_lower <= actual <= one.rows_upper for one in estimates), estimates
 
 
 def test_the_last_edge_of_a_histogram_says_that_it_is_cut(make: Make) -> None:
