@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StringType, StructType
 
 import icestats
 from icestats.answers.arrays import join_paths
@@ -93,6 +93,21 @@ def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table
 def test_a_wrong_what_if_says_what_is_wrong(mixed_table, call, part):
     with pytest.raises(icestats.CallError, match=part):
         call(mixed_table.layout())
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("pair", "struct"), ("some", "list"), ("some.element", "int in a list or map")]
+)
+def test_what_no_file_is_sorted_by_is_refused(catalog, load, column, kind):
+    some = ListType(5, IntegerType(), element_required=False)
+    pair = StructType(NestedField(3, "left", IntegerType(), required=False))
+    schema = Schema(NestedField(1, "pair", pair, required=False), NestedField(4, "some", some, required=False))
+    table = catalog.create_table("db.nested", schema)
+    table.append(pa.Table.from_pylist([{"pair": {"left": 1}, "some": [2]}], table.schema().as_arrow()))
+    layout = load("db.nested").layout()
+    with pytest.raises(icestats.CallError, match=f"sort_by is '{column}', of type {kind}: expected a column"):
+        layout.what_if(["pair.left = 1"], sort_by=column)
+    assert layout.what_if(["pair.left = 1"], sort_by="pair.left").comparisons
 
 
 def test_what_if_counts_now_as_a_plan_does(mixed_table):

@@ -151,6 +151,11 @@ class Layout:
                 comparisons=compare(filters, files, regroup_files(files, size, by)),
             )
         column = self._schema.find(sort_by)
+        if column.repeated or not column.is_primitive:
+            inside = " in a list or map" if column.repeated else ""
+            raise CallError(
+                f"sort_by is {sort_by!r}, of type {column.type}{inside}: expected a column with a single value a row"
+            )
         filters, files = self._read(workload, (column.field_id,))
         return WhatIf(
             change=f"the files of each partition were sorted by {sort_by}",
