@@ -251,8 +251,9 @@ class StatisticsFiles(Contents):
 
         Raises
         ------
-        ColumnNotFoundError, FilterError
-            There is no such column, or the filter selects parts of partitions, which are not to be included.
+        ColumnNotFoundError, FilterError, CallError
+            There is no such column, it can have no sketch, or the filter selects parts of partitions, which are not to
+            be included.
         StatisticsMissingError
             No sketches by partition of the column have been committed for this snapshot or an ancestor of it, or those
             of a selected partition were left out.
@@ -265,8 +266,13 @@ class StatisticsFiles(Contents):
         >>> found.partition_count, found.ndv, found.theta.is_exact
         (128, 22, True)
         """
+        from icestats.stats.column_accumulator import can_sketch
+
         _check_partial(partial)
-        return self._reader.read_partition_sketches(self.schema.find(column), self.bind(where), partial=partial)
+        field = self.schema.find(column)
+        if reason := can_sketch(field):
+            raise CallError(f"column {field.name!r}: {reason}")
+        return self._reader.read_partition_sketches(field, self.bind(where), partial=partial)
 
     def compute(
         self,

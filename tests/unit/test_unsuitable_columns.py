@@ -56,6 +56,13 @@ def test_a_column_without_an_order_has_no_histogram_and_no_advice_to_compute_one
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("column", ["place", "place.x"])
+def test_a_nested_column_has_no_sketches_by_partition_and_no_advice_to_compute_them(location: str, column: str) -> None:
+    with pytest.raises(icestats.CallError, match=f"column '{column}': .*nested") as caught:
+        icestats.load(location).merge_partition_sketches(column, "id = 1")
+    assert "compute" not in str(caught.value)
+
+
 def test_a_join_of_a_table_with_a_variant_column_is_counted_by_nobody_and_says_so(variant: icestats.Table) -> None:
     with pytest.raises(icestats.UnsupportedError, match="its column any is of type variant, which") as caught:
         variant.estimate_join(variant, "id", actual=True)
