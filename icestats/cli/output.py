@@ -186,7 +186,8 @@ def _flattened(record: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in record.items():
         if name == "partition" and isinstance(value, dict):
-            flat |= {field: "null" if part is None else part for field, part in value.items()}
+            for field, part in value.items():
+                flat[f"partition.{field}" if field in record else field] = "null" if part is None else part
         elif isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
             flat[name] = ", ".join(map(str, value))
         elif not isinstance(value, list | dict):

@@ -183,6 +183,15 @@ def test_partition_fields_have_their_own_values_whatever_their_names_have_become
     assert sorted(found, key=str) == [({"p": "x"}, 2), ({"q": 1}, 1), ({"q": 2}, 1)]
 
 
+def test_a_partition_field_that_is_named_as_a_figure_stands_beside_it_in_text(run, catalog):
+    table = catalog.create_table("db.named", Schema(NestedField(1, "data_file_count", StringType())))
+    table.update_spec().add_identity("data_file_count").commit()
+    table.append(pa.table({"data_file_count": ["x"]}))
+    head, first = run("partitions", table.metadata_location)[1].decode().splitlines()
+    shown = dict(zip(head.split(), first.split(), strict=False))
+    assert (shown["partition.data_file_count"], shown["data_file_count"]) == ("x", "1")
+
+
 @pytest.mark.parametrize("verb", ["manifests", "partitions", "columns", "files"])
 def test_csv_and_parquet_hold_the_same_rows(run, location, verb, tmp_path):
     rows = json.loads(run(verb, location, "--format", "json")[1])
