@@ -107,6 +107,18 @@ def test_hive_gets_what_its_types_take(typed):
     assert "cut to seconds" in comment_on(script, "at")
 
 
+@pytest.mark.parametrize("engine", ["hive", "impala"])
+def test_counts_of_an_earlier_snapshots_booleans_are_not_called_exact(catalog, load, engine):
+    rows = pa.table({"flag": [True] * 9})
+    table = catalog.create_table("db.flags", rows.schema)
+    table.append(rows)
+    commit_statistics(load("db.flags"))
+    assert "numTrues, numFalses: exact: this snapshot" in comment_on(load("db.flags").export(engine), "flag")
+    catalog.load_table("db.flags").append(rows)
+    said = comment_on(load("db.flags").export(engine), "flag")
+    assert re.search(r"numTrues, numFalses: estimate: exact over the live rows of snapshot \d+, 1 commit behind", said)
+
+
 def test_impala_gets_what_its_types_take(typed):
     """No ranges, lengths of strings only, no NDV of booleans: `AlterTableSetColumnStats`."""
     script = typed.export("impala")

@@ -151,7 +151,8 @@ def _count_booleans(distribution: Histogram) -> dict[str, Figure]:
         counts["true_count" if edge else "false_count"] += count
     # A single bin holds every value.
     error = distribution.rank_error if len(distribution.counts) > 1 else 0.0
-    provenance = f"estimate: KLL sketch, within {error:.2%} of the values at 99% confidence" if error else "exact"
     behind = distribution.commits_behind
+    exact = "estimate: exact over the live rows of" if behind else "exact:"
+    provenance = f"estimate: KLL sketch, within {error:.2%} of the values at 99% confidence," if error else exact
     age = f"snapshot {distribution.snapshot_id}, {counted(behind, 'commit')} behind" if behind else "this snapshot"
-    return {name: Figure(round(count), f"{provenance}, {age}") for name, count in counts.items()}
+    return {name: Figure(round(count), f"{provenance} {age}") for name, count in counts.items()}
