@@ -20,7 +20,8 @@ _SHORTEST = 4
 """Values shorter than this are parts of too many words."""
 _IN_URL = re.compile(HIDDEN_IN_URLS)
 _SIGNATURE = re.compile(
-    r"([?&;](?:sig|signature|token|access_token|client_secret|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+)=)[^&\s'\"]+",
+    r"([?&;](?:sig|signature|pwd|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+|"
+    r"[\w.-]{0,30}(?:passw|token|secret|api[-_]?key|access[-_]?key)[\w.-]{0,30})=)[^&\s'\"]+",
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s'\",;}]+", re.IGNORECASE)

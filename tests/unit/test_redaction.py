@@ -82,6 +82,8 @@ def test_names_that_say_where_a_catalog_is_are_shown(name):
         ("https://h/a?sv=1&sig=ab%2Bc'", "https://h/a?sv=1&sig=***'"),
         ("POST id=me&client_secret=ab%2Bc&scope=all", "POST id=me&client_secret=***&scope=all"),
         ("{'Authorization': 'Bearer a.b-c', 'Accept': '*'}", "{'Authorization': 'Bearer ***', 'Accept': '*'}"),
+        ("postgresql+psycopg2://h/db?user=me&password=ab&x=1", "postgresql+psycopg2://h/db?user=me&password=***&x=1"),
+        ("GET https://h/?api_key=ab%2B&pwd=c", "GET https://h/?api_key=***&pwd=***"),
         ("authorization: abc", "authorization: ***"),
         ("Authorization failed", "Authorization failed"),
     ],
@@ -179,6 +181,29 @@ def test_what_a_server_repeats_at_a_commit_is_not_told(status, methods, small_ta
         with pytest.raises(icestats.CommitError, match=r"\*\*\*") as caught:
             commit_statistics(plan)
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_table_that_is_missing_tells_no_password_of_the_servers_address(small_table, monkeypatch):
+    small_table.catalog.rename_table("db.small", "db.t")
+
+    def refuse(request):
+        said = {"message": "no such table", "type": "NoSuchTableException", "code": 404}
+        request.answer(404, {"error": said})
+
+    with serve(small_table.catalog) as uri:
+        uri = uri.replace("//", "//me:hidden@")
+        with RestCatalog("r", uri=uri) as rest:
+            table = rest.load_table("db.t")
+            plan = prepare_commit(table, [NewBlob("any", (1,), table.current_snapshot().snapshot_id, 1, b"any")])
+            get = Rest.do_GET
+            monkeypatch.setattr(Rest, "do_GET", lambda own: refuse(own) if "/tables/" in own.path else get(own))
+            monkeypatch.setattr(Rest, "do_POST", refuse)
+            with pytest.raises(icestats.CommitError, match=r"no such table|no longer in its catalog") as committed:
+                commit_statistics(plan)
+        with pytest.raises(icestats.TableNotFoundError, match="no ") as loaded:
+            icestats.load("db.t", catalog={"type": "rest", "uri": uri})
+    for caught in (committed, loaded):
+        assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_nested_secrets_and_parts_of_credentials_are_hidden():
