@@ -13,14 +13,15 @@ HIDDEN_NAMES = (
     r"header\.|\bugi\b"
 )
 """Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
-HIDDEN_IN_URLS = r"://[^/?#\s@]*:[^/\s]*@"
-"""A URL's user and password, as in both languages."""
+HIDDEN_IN_URLS = r"://[^:/?#\s@]*:[^/\s]*@"
+"""A URL's user and password, as in both languages: in one pass, as a table's names are searched for it too."""
 HIDDEN = "***"
 _SHORTEST = 4
 """Values shorter than this are parts of too many words."""
 _IN_URL = re.compile(HIDDEN_IN_URLS)
 _SIGNATURE = re.compile(
-    r"([?&;](?:sig|signature|token|access_token|client_secret|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+)=)[^&\s'\"]+",
+    r"([?&;](?:sig|signature|pwd|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+|"
+    r"[\w.-]{0,30}(?:passw|token|secret|api[-_]?key|access[-_]?key)[\w.-]{0,30})=)[^&\s'\"]+",
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s'\",;}]+", re.IGNORECASE)

@@ -95,13 +95,21 @@ def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterat
     version: TableMetadata | None = metadata
     while version is not None:
         times = [written_ms for written_ms, _ in version.metadata_log] + [version.last_updated_ms]
-        log = [
-            (OtherVersion(files, location), datetime.fromtimestamp(times[i + 1] / 1000, UTC))
-            for i, (_, location) in enumerate(version.metadata_log)
-            if posixpath.basename(location) not in known
-        ]
-        known.update(replaced.name for replaced, _ in log)
-        oldest = log[0][0] if log else None
-        while log:
-            yield log.pop()
+        log: dict[str, tuple[OtherVersion, datetime]] = {}
+        for i, (_, location) in enumerate(version.metadata_log):
+            name = _cut_name(location)
+            if name not in known:
+                # A log may name a file any number of times, but the last of them is when it was replaced.
+                log.pop(name, None)
+                log[name] = OtherVersion(files, location), datetime.fromtimestamp(times[i + 1] / 1000, UTC)
+        known.update(log)
+        replaced = list(log.values())
+        oldest = replaced[0][0] if replaced else None
+        while replaced:
+            yield replaced.pop()
         version = None if oldest is None else oldest.metadata
+
+
+def _cut_name(location: str) -> str:
+    """Return the name of a file, up to where PyIceberg ends a path."""
+    return posixpath.basename(re.split("[#?]", location, maxsplit=1)[0])

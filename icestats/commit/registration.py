@@ -140,7 +140,7 @@ def commit_entries(
             arrived = find_committed(table, changes)
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
             # A table that is gone by both answers refers to no file.
-            if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__cause__, NoSuchTableError)):
+            if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__context__, NoSuchTableError)):
                 raise CommitError(f"{failed}; whether it arrived is unknown ({one_line(unseen)}){kept}") from cause
             arrived = None
         if arrived is not None:

@@ -129,7 +129,8 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
     try:
         fresh = table.catalog.load_table(table.name())
     except NoSuchTableError as error:
-        raise CommitError(f"{table_name(table)} is no longer in its catalog: nothing was committed") from error
+        cause = explain_catalog_error(error, table.catalog.properties)[1]
+        raise CommitError(f"{table_name(table)} is no longer in its catalog: nothing was committed") from cause
     except (ValidationError, PydanticValidationError) as error:
         raise UnsupportedError(f"PyIceberg cannot load {table_name(table)}: {explain_invalid(error)}") from None
     except IcestatsError:

@@ -332,17 +332,17 @@ def _load(
     except IcestatsError:
         raise
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError) as error:
-        raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from error
+        cause = explain_catalog_error(error, _known(catalog_name, properties))[1]
+        raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from cause
     except (ValidationError, PydanticValidationError) as error:
+        invalid = hide_secrets(explain_invalid(error), _known(catalog_name, properties))
         raise MetadataError(
-            f"PyIceberg cannot read the metadata: {explain_invalid(error)}; give the location of its "
-            "metadata.json instead",
+            f"PyIceberg cannot read the metadata: {invalid}; give the location of its metadata.json instead",
             full_name,
         ) from None
     except FileNotFoundError as error:
-        raise MetadataError(
-            f"the catalog points to a metadata file that is gone: {one_line(error)}", full_name
-        ) from error
+        said, cause = explain_catalog_error(error, _known(catalog_name, properties))
+        raise MetadataError(f"the catalog points to a metadata file that is gone: {said}", full_name) from cause
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         failure = _catalog_error(f"catalog {catalog_name!r} cannot load {full_name}", error, catalog_name, properties)
         raise failure from failure.__cause__
@@ -375,12 +375,17 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
 
 def _catalog_error(failed: str, error: Exception, name: str, properties: Mapping[str, Any]) -> CatalogError:
     """Say why a catalog failed; the error that says it with secrets in it is no cause that a traceback shows."""
-    from pyiceberg.utils.config import Config
-
-    said, cause = explain_catalog_error(error, {"configured": Config().get_catalog_config(name) or {}, **properties})
+    said, cause = explain_catalog_error(error, _known(name, properties))
     failure = CatalogError(f"{failed}: {said}")
     failure.__cause__ = cause
     return failure
+
+
+def _known(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all properties that a catalog is opened with."""
+    from pyiceberg.utils.config import Config
+
+    return {"configured": Config().get_catalog_config(name) or {}, **properties}
 
 
 def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception | None]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any, ClassVar
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, load_file_io
 from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.serializers import Compressor, FromInputFile, GzipCompressor
 from pyiceberg.table import StaticTable, Table
@@ -27,9 +28,9 @@ from pyiceberg.utils.config import Config, merge_config
 from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
-from icestats.iceberg.metadata import inflate, read_document
+from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage, check_local, open_input
+from icestats.iceberg.storage import Storage, check_local, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
@@ -61,9 +62,7 @@ class ConfinedFileIO(FileIO):
         check_reach(location, self._home, self.properties)
         check_local(location)
         found = open_input(self._io, location)
-        if location == self._home:
-            _check_metadata(found)
-        return found
+        return _read_metadata(found) if location == self._home else found
 
     def new_output(self, location: str) -> OutputFile:
         """Give a file to write."""
@@ -183,12 +182,31 @@ def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_loca
     )
 
 
-def _check_metadata(file: InputFile) -> None:
-    if (size_bytes := len(file)) > MAX_FILE_SIZE_BYTES:
-        raise MetadataError(f"{size_bytes:,} bytes, expected {MAX_FILE_SIZE_BYTES:,} at most", file.location)
-    if isinstance(Compressor.get_compressor(file.location), GzipCompressor):
-        with file.open() as stream:
-            inflate(stream.read(), file.location)
+class _ReadFile(InputFile):
+    """A file that has been read, so that what is used of it is what was looked at."""
+
+    def __init__(self, location: str, data: bytes) -> None:
+        super().__init__(location)
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 - PyIceberg's signature
+        return BytesIO(self._data)
+
+
+def _read_metadata(file: InputFile) -> InputFile:
+    """Read a metadata.json; raise MetadataError where it is more than the kit's own reader takes."""
+    with file.open() as stream:
+        data = read_range(stream, file.location, 0, None)
+    is_gzip = isinstance(Compressor.get_compressor(file.location), GzipCompressor)
+    document = parse_document(inflate(data, file.location) if is_gzip else data, file.location)
+    build_metadata(document, file.location)
+    return _ReadFile(file.location, data)
 
 
 class _Confined(Catalog):

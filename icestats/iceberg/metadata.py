@@ -369,10 +369,18 @@ def read_document(storage: FileReader, location: str) -> Any:
         The file is missing, truncated or not JSON.
     """
     data = storage.read(location)
-    if data.startswith(GZIP_MAGIC):
-        data = inflate(data, location)
-    else:
-        _check_value_count(data, location)
+    return parse_document(inflate(data, location) if data.startswith(GZIP_MAGIC) else data, location)
+
+
+def parse_document(data: bytes, location: str) -> Any:
+    """Return what the bytes of a metadata.json say.
+
+    Raises
+    ------
+    MetadataError
+        They are not JSON, or more values than the limits allow.
+    """
+    _check_value_count(data, location)
     try:
         document = json.loads(data)
         if b"\\u" in data:
@@ -390,7 +398,7 @@ def inflate(data: bytes, location: str) -> bytes:
     Raises
     ------
     MetadataError
-        They are damaged, cut, or more than the limits allow, as they are or as JSON.
+        They are damaged, cut, or more than the limits allow.
     """
     inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     limit = min(MAX_FILE_SIZE_BYTES, expanded_limit(len(data)))
@@ -402,7 +410,6 @@ def inflate(data: bytes, location: str) -> bytes:
         raise MetadataError(f"{len(data):,} bytes that inflate to more than {limit:,}", location)
     if not inflater.eof:
         raise MetadataError("the gzip stream is cut", location, len(data))
-    _check_value_count(inflated, location)
     return inflated
 
 
@@ -448,7 +455,8 @@ def build_metadata(document: Mapping[str, Any], path: str) -> TableMetadata:
 
 
 def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
-    schemas = {_int(s.get("schema-id", 0)): _schema(s) for s in doc.get("schemas") or [doc["schema"]]}
+    names = _Names()
+    schemas = {_int(s.get("schema-id", 0)): _schema(s, names) for s in doc.get("schemas") or [doc["schema"]]}
     specs = {_int(s["spec-id"]): _spec(s["spec-id"], s["fields"]) for s in doc.get("partition-specs") or []}
     if not specs:
         specs = {0: _spec(0, doc.get("partition-spec") or [])}
@@ -495,12 +503,31 @@ _MOST_LEVELS = 50
 """PyIceberg reads a type by a recursion that Python ends at some 90."""
 
 
-def _schema(document: Mapping[str, Any]) -> Schema:
+MAX_NAME_CHARACTERS = 256 << 20
+"""Most characters of the full names of all columns of a metadata.json: what is in a struct repeats its name."""
+
+
+class _Names:
+    """The full names of all columns so far."""
+
+    def __init__(self) -> None:
+        self._character_count = 0
+
+    def join(self, *parts: Any) -> str:
+        """Return a full name; raise ValueError where all together are too long."""
+        self._character_count += sum(len(str(part)) + 1 for part in parts)
+        if self._character_count > MAX_NAME_CHARACTERS:
+            raise ValueError(f"the full names of its columns have more than {MAX_NAME_CHARACTERS:,} characters")
+        return ".".join(map(str, parts))
+
+
+def _schema(document: Mapping[str, Any], names: _Names) -> Schema:
     fields: list[Field] = []
     if not isinstance(document["fields"], list):
         raise ValueError("the fields of a schema are no list")
     for column in document["fields"]:
-        _flatten((column["id"], column["name"], column["type"], column["required"]), fields, level=0, repeated=False)
+        part = (column["id"], column["name"], column["type"], column["required"])
+        _flatten(part, fields, names, level=0, repeated=False)
     return Schema(_int(document.get("schema-id", 0)), tuple(fields))
 
 
@@ -508,7 +535,7 @@ _Part = tuple[Any, Any, Any, Any]
 """Id, name, type and `required` of a field, as they stand in JSON."""
 
 
-def _flatten(part: _Part, out: list[Field], *, level: int, repeated: bool) -> None:
+def _flatten(part: _Part, out: list[Field], names: _Names, *, level: int, repeated: bool) -> None:
     field_id, name, kind, required = part
     if level > _MOST_LEVELS:
         raise ValueError(f"a column is nested more than {_MOST_LEVELS} levels deep")
@@ -518,8 +545,8 @@ def _flatten(part: _Part, out: list[Field], *, level: int, repeated: bool) -> No
         to_arrow_type(kind)
     else:
         for inner_id, inner_name, inner_kind, inner_required in _parts(name, kind):
-            inner = (inner_id, f"{name}.{inner_name}", inner_kind, inner_required)
-            _flatten(inner, out, level=level + 1, repeated=repeated or own != "struct")
+            inner = (inner_id, names.join(name, inner_name), inner_kind, inner_required)
+            _flatten(inner, out, names, level=level + 1, repeated=repeated or own != "struct")
 
 
 def _parts(name: str, kind: Mapping[str, Any]) -> list[_Part]:

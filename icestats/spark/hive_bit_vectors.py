@@ -13,6 +13,7 @@ from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.spark.jobs import explained_errors
+from icestats.spark.plain_sql import run_sql
 from icestats.spark.python_workers import map_in_workers
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark
@@ -59,7 +60,7 @@ def scan_bit_vectors(
     ):
         ship_package(session)
         selected = ", ".join(f"{quote_name(field.name)} as c{i}" for i, field in enumerate(fields))
-        rows = session.sql(f"select {selected} from {name} {version.clause}")  # noqa: S608 - names are quoted
+        rows = run_sql(session, f"select {selected} from {name} {version.clause}")  # noqa: S608 - names are quoted
         types = [field.type for field in fields]
         hashed = map_in_workers(rows, _hash_batches(types), "place int, registers binary")
         for place, registers in hashed.collect():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
 from icestats.spark.connect import refuse_connect
 from icestats.spark.jobs import explained_errors, first_line
-from icestats.spark.jvm import unless_ended
+from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import find_version
@@ -85,7 +85,7 @@ def explain_with_spark(
         query = f"select {selected} from {name} {version.clause} where {condition}"  # noqa: S608 - names and literals are quoted
         found = []
         for enabled in (False, True):
-            with active(session), _settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
+            with active(session), changed_settings(session, {_CBO: str(enabled).lower(), _COLUMN_STATISTICS: "true"}):
                 found.append(_explain(session, query))
         return found
 
@@ -109,13 +109,13 @@ def count_with_spark(
             spark, f"counting the rows of {source.name}", lambda said: UnsupportedError(f"{failed}: {said}")
         ),
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
-        _settings(session, {"spark.sql.session.timeZone": "UTC"}),
+        changed_settings(session, {"spark.sql.session.timeZone": "UTC"}),
     ):
         counts = ", ".join(f"count_if({condition})" for condition in conditions)
         # Not in parentheses: to Spark, `where (true)` behind a table is an alias with the name of a column.
         some = version.restrict(" or ".join(conditions))
         query = f"select {counts} from {version.select_all(name)} where {some}"  # noqa: S608 - names and literals are quoted
-        return [int(count) for count in session.sql(query).collect()[0]]
+        return [int(count) for count in run_sql(session, query).collect()[0]]
 
 
 def _asked(spark: SparkSession, source: Source) -> AbstractContextManager[None]:
@@ -129,7 +129,7 @@ def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
     from pyspark.errors import PySparkException
 
     try:
-        plan: Any = session.sql(query)._jdf.queryExecution().optimizedPlan()
+        plan: Any = run_sql(session, query)._jdf.queryExecution().optimizedPlan()
         statistics, of_scan = plan.stats(), False
         rows = statistics.rowCount()
         if not rows.isDefined() and plan.children().size():
@@ -139,19 +139,3 @@ def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
         return OptimizerStatistics(session.version, count, int(str(statistics.sizeInBytes())), of_scan)
     except (Py4JError, PySparkException) as error:
         return OptimizerStatistics(session.version, None, None, error=first_line(error))
-
-
-@contextmanager
-def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before: dict[str, str | None] = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        with unless_ended(session):
-            for name, earlier in before.items():
-                if earlier is None:
-                    session.conf.unset(name)
-                else:
-                    session.conf.set(name, earlier)

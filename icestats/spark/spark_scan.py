@@ -25,6 +25,7 @@ from icestats.scan.scan_plan import ScanPlan
 from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.jobs import explained_errors
 from icestats.spark.jvm import spark_errors, unless_ended
+from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import add_catalogs, spark_catalog_properties
 from icestats.spark.versions import Version
 
@@ -86,16 +87,17 @@ def open_in_spark(
     table = f"t{uuid.uuid4().hex}"
     identifier = quote_name(name, _NAMESPACE, table)
     with _explained(session, source, reason):
-        session.sql(f"create namespace if not exists {quote_name(name, _NAMESPACE)}")
-        session.sql(
+        run_sql(session, f"create namespace if not exists {quote_name(name, _NAMESPACE)}")
+        run_sql(
+            session,
             f"call {quote_name(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
-            f"{quote_text(source.metadata_location)})"
+            f"{quote_text(source.metadata_location)})",
         ).collect()
     try:
         yield session, identifier
     finally:
         with unless_ended(session):
-            session.sql(f"drop table if exists {identifier}")
+            run_sql(session, f"drop table if exists {identifier}")
 
 
 def select_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFrame:
@@ -120,7 +122,7 @@ def select_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFra
         selected.append(FILE_COLUMN)
     query = f"select {', '.join(selected)} from {relation}"  # noqa: S608 - names are quoted
     with _explained(session, plan.source, plan.fallback or ""):
-        return session.sql(query)
+        return run_sql(session, query)
 
 
 def refuse_code(source: Source) -> None:
@@ -169,8 +171,8 @@ def _knows(spark: SparkSession, source: Source, catalog: str, version: Version) 
         wanted = source.metadata_location
         query = f"select file from {table}.metadata_log_entries"  # noqa: S608 - names are quoted
     try:
-        spark.sql(f"refresh table {table}")
-        found = [str(row[0]) for row in spark.sql(query).collect()]
+        run_sql(spark, f"refresh table {table}")
+        found = [str(row[0]) for row in run_sql(spark, query).collect()]
     except spark_errors():
         return False
     # Of the metadata's versions the last one is the catalog's own.

@@ -9,6 +9,7 @@ from icestats.answers.text import quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.spark.jobs import explain_failure, explained_errors
+from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import get_session, spark_catalog_properties
 from icestats.spark.session_catalog import find_session, find_unsafe_deletes
 from icestats.spark.spark_scan import refuse_code
@@ -107,7 +108,7 @@ def run_rewrite_manifests(
     counts = (0, 0)
     with explained_errors(session, _REWRITING, _explain_rewriting):
         for statement in statements:
-            rows = session.sql(statement).collect()
+            rows = run_sql(session, statement).collect()
             if statement.startswith("CALL"):
                 counts = (int(rows[0][0]), int(rows[0][1]))
     return counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.statistics import PartitionStatisticsFile
 from pyiceberg.table.update import SetPartitionStatisticsUpdate
 
+from icestats.commit.metadata_versions import list_replaced_versions
 from icestats.commit.orphans import ORPHANS, find_orphans, remove_orphans
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CommitError, MetadataError
+from icestats.iceberg.metadata import read_metadata
 from tests.committed_statistics import ROWS, register, remove
 
 DAY = 86_400
@@ -157,6 +160,17 @@ def test_old_metadata_that_is_gone_or_cut_is_passed_over(table):
     Path(log[0].metadata_file[7:]).unlink()
     Path(log[1].metadata_file[7:]).write_bytes(b"{")
     assert names(find_orphans(table)) == ["1-x.stats"]
+
+
+@pytest.mark.parametrize("ends", [("",), ("#{}",), ("?{}",), ("", "#{}")])
+def test_a_version_that_a_log_names_any_number_of_times_is_read_once(table, ends):
+    """Each entry was read: 300,000 of them may name a file of any size."""
+    metadata = read_metadata(TableFiles(table.io), table.metadata_location)
+    before = list(list_replaced_versions(TableFiles(table.io), metadata))
+    *others, (written_ms, location) = metadata.metadata_log
+    again = [(written_ms, location + end.format(i)) for i in range(100) for end in ends]
+    found = list_replaced_versions(TableFiles(table.io), replace(metadata, metadata_log=(*others, *again)))
+    assert [replaced_at for _, replaced_at in found] == [replaced_at for _, replaced_at in before]
 
 
 @pytest.mark.parametrize("metadata", ["of the log", "of another catalog"])

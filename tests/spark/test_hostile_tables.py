@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import icestats
+from icestats.iceberg.filters.value_sets import build_tree
 from icestats.iceberg.storage import local_path
+from icestats.snapshot.filter_sql import build_sql
 from icestats.spark.optimizer import count_with_spark
 
 pytestmark = pytest.mark.spark
@@ -57,3 +59,16 @@ def test_iceberg_in_java_makes_no_object_of_a_class_that_a_table_names(hostile, 
     with pytest.raises(icestats.UnsupportedError, match=r"names code to run in its property write\.location-provider"):
         count_with_spark(spark, table._source, table.snapshot, table.schema, ["id < 10"])
     assert set(home.glob("java*.log")) == before
+
+
+def test_spark_fills_in_no_variables_in_names_and_texts_of_a_table(catalog, spark):
+    """It would say in an error what the environment has, and count what a filter does not name."""
+    name = "${env:PATH}"
+    rows = pa.table({name: pa.array([1, 1, 2], pa.int64()), "s": [name, name, "x"]})
+    catalog.create_table("db.variables", rows.schema).append(rows)
+    table = icestats.load(catalog.load_table("db.variables").metadata_location)
+    filters = [table.bind(text).condition for text in (f'"{name}" = 1', f"s = '{name}'")]
+    conditions = [build_sql(build_tree(one), "spark", exact=True) for one in filters]
+    before = spark.conf.get("spark.sql.variable.substitute", None)
+    assert count_with_spark(spark, table._source, table.snapshot, table.schema, conditions) == [2, 2]
+    assert spark.conf.get("spark.sql.variable.substitute", None) == before

@@ -143,13 +143,13 @@ def test_avro_blocks_that_pyiceberg_reads_do_not_inflate_without_end(part, small
 def test_what_a_catalog_says_is_metadata_has_the_same_limits(small_table, load):
     path = local_path(small_table.metadata_location)
     path.write_bytes(SECRET * 10)
-    refused(load, "expected value at line 1")
+    refused(load, "not a metadata.json: Expecting value: line 1")
     with pytest.raises(IcestatsError) as caught:
         load()
     assert not any(part in "".join(traceback.format_exception(caught.value)) for part in ("mallory", "hidden", ":x:"))
     with path.open("wb") as file:
         file.truncate(storage.MAX_FILE_SIZE_BYTES + 1)
-    refused(load, "268,435,457 bytes, expected 268,435,456 at most")
+    refused(load, "268,435,457 bytes to read, expected 268,435,456 at most")
     path.unlink()
     os.mkfifo(path)
     refused(load, "a pipe, expected a regular file")
@@ -368,6 +368,20 @@ def test_nested_columns_are_read_or_refused(levels, document, changed, tmp_path)
     table = icestats.load(location)
     assert table.columns().num_rows == 5
     assert len(table.plan("deep" + ".f" * levels + " > 3").files()) == 38
+
+
+@pytest.mark.parametrize("opened_by", ["location", "catalog"])
+def test_names_that_every_field_of_a_struct_repeats_are_refused(opened_by, document, changed, small_table, load):
+    """A metadata.json of 1.2 MB made full names of 5 GB, in the kit as in PyIceberg."""
+    inner = [{"id": 1_000 + i, "name": "f", "type": "long", "required": False} for i in range(5_000)]
+    column = {"id": 999, "name": "n" * 1_000_000, "required": False, "type": {"type": "struct", "fields": inner}}
+    document["schemas"][0]["fields"].append(column)
+    said = "the full names of its columns have more than 268,435,456 characters"
+    if opened_by == "location":
+        refused(lambda: icestats.load(changed()), said)
+    else:
+        local_path(small_table.metadata_location).write_text(json.dumps(document))
+        refused(load, said)
 
 
 def chain(levels: int):

@@ -16,6 +16,7 @@ from icestats.iceberg.metadata import Schema, Snapshot
 from icestats.spark.connect import refuse_connect
 from icestats.spark.jobs import explained_errors, first_line
 from icestats.spark.jvm import connection_errors
+from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import check_iceberg
 from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import find_version
@@ -91,7 +92,7 @@ def read_fed(
     with explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}")):
         version = find_version(source.metadata, snapshot, schema)
         with open_in_spark(spark, source, "to plan with its statistics", version) as (session, name):
-            relation = _find_relation(session.sql(f"select * from {name} {version.clause}"))  # noqa: S608 - names are quoted
+            relation = _find_relation(run_sql(session, f"select * from {name} {version.clause}"))  # noqa: S608 - names are quoted
         jvm: Any = spark._jvm
         fed = _feed(spark, relation, reported, source.name)
         frame = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, fed), spark)
