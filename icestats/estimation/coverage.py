@@ -49,6 +49,8 @@ _BY_SCAN = frozenset(
     )
 )
 """The statistics of a column that a scan gives."""
+MOST_COLUMNS = 10_000
+"""A column has a hundred rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,12 @@ def build_coverage(
     Raises
     ------
     CallError
-        There is no such engine.
+        There is no such engine, or there are too many columns.
     """
+    if len(columns) > MOST_COLUMNS:
+        raise CallError(
+            f"coverage of {len(columns):,} columns: expected at most {MOST_COLUMNS:,}, choose some by columns="
+        )
     chosen = _choose_engines(engines)
     blobs = tuple(reader.nearest_blobs())
     holdings = find_holdings(reader, blobs, columns)

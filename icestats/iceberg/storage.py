@@ -98,7 +98,7 @@ class Storage:
         path = self._find_path(location)
         try:
             if path is not None:
-                with _open_regular(path, location) as file:
+                with open_regular(path, location) as file:
                     return read_range(file, location, offset, length)
             with open_input(self._file_io(location), location).open() as stream:
                 return read_range(stream, location, offset, length)
@@ -151,7 +151,8 @@ def open_input(file_io: FileIO, location: str) -> InputFile:
         ) from error
 
 
-def _open_regular(path: Path, location: str) -> BinaryIO:
+def open_regular(path: Path, location: str) -> BinaryIO:
+    """Open a regular file; raise MetadataError where it is anything else."""
     # To open a device may do something; and what is opened may be another file than the one that was looked at.
     check_regular(path.stat(), location)
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")

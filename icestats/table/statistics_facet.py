@@ -138,7 +138,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         ColumnNotFoundError, CallError
-            There is no such column or engine, or the column is nested.
+            There is no such column or engine, the column is nested, or there are more than 10,000 columns.
         MetadataError
             A metadata file is missing, cut or damaged. Statistics files that are lack what they should have.
 

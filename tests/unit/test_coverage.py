@@ -341,6 +341,17 @@ def test_a_table_without_a_snapshot_has_nothing_and_no_command_helps(empty_table
     assert not [row for row in found if (row["command"] or "").startswith("icestats")]
 
 
+def test_more_columns_than_have_room_are_refused_until_some_are_chosen(empty_table, tmp_path):
+    document = json.loads(empty_table.metadata.model_dump_json())
+    fields = [{"id": i, "name": f"c{i}", "type": "long", "required": False} for i in range(1, 10_002)]
+    document["schemas"][0]["fields"] = fields
+    (tmp_path / "v1.metadata.json").write_text(json.dumps(document | {"last-column-id": len(fields)}))
+    wide = icestats.load(str(tmp_path / "v1.metadata.json"))
+    with pytest.raises(CallError, match="coverage of 10,001 columns: expected at most 10,000, choose some by columns="):
+        wide.coverage()
+    assert set(wide.coverage(columns=["c7"])["column"].to_pylist()) == {None, "c7"}
+
+
 def test_a_lost_statistics_file_leaves_its_statistics_missing(table):
     commit(table)
     Path(open_table(table).metadata.statistics[0].statistics_path.removeprefix("file://")).unlink()

@@ -39,6 +39,16 @@ def test_a_damaged_entry_is_never_believed_and_is_written_anew(small_table, load
     assert len(entries(folder)) == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_in_place_of_an_entry_is_not_waited_for(small_table, load, folder):
+    expected = read(load())
+    (entry,) = entries(folder)
+    entry.unlink()
+    os.mkfifo(entry)
+    assert differing(read(load()), expected) == []
+    assert entry.is_file()
+
+
 def test_an_entry_under_another_name_or_of_another_table_is_not_taken(small_table, catalog, load, folder):
     """Two tables with the same schema share nothing, whatever lies in their folders."""
     other = catalog.create_table("db.other", small_table.schema())

@@ -27,8 +27,9 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
-from icestats.iceberg.storage import Storage, expand_home
+from icestats.iceberg.storage import Storage, expand_home, open_regular
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.private_folder import make_private
@@ -169,9 +170,9 @@ def _find_entries(folder: Path, wanted: frozenset[_Key], metadata: TableMetadata
     found: list[tuple[Path, _Header]] = []
     for path in folder.glob("*.rollup"):
         try:
-            with path.open("rb") as file:
+            with open_regular(path, str(path)) as file:
                 header = _read_header(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, MetadataError):
             _remove(path)
             continue
         if header.manifests <= wanted and _knows_no_more(metadata, header):
@@ -183,7 +184,7 @@ def _load_entry(path: Path, metadata: TableMetadata) -> RollUps | None:
     """Return an entry's roll-ups, None where they cannot be used; a damaged file is removed."""
     try:
         rollups = _read_entry(path)
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError, MetadataError, pa.ArrowException):
         _remove(path)
         return None
     if not _knows_latest(metadata, rollups):
@@ -224,9 +225,9 @@ def _read_header(file: BinaryIO) -> _Header:
 
 
 def _read_entry(path: Path) -> RollUps:
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path, str(path)) as file:
         header = _read_header(file)
-        # Unbuffered, or they are copied once more; bytes of their own are aligned: Arrow warns of arrays that are not.
+        # Bytes of their own are aligned: Arrow warns of arrays that are not.
         body = memoryview(file.read())
     if _digest(body) != header.body_digest:
         raise ValueError("the checksum is wrong")
