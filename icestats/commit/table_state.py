@@ -253,18 +253,28 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     return None
 
 
-def find_committed(table: Table, changes: Sequence[EntryChange]) -> Table | None:
-    """Return the table as its catalog has it now if all of some changes are in it, or were since `table`; else None."""
+def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> Table | None:
+    """Return the table as its catalog has it now if all of some changes are in it, or were since a version; else None.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        The table.
+    changes : sequence of EntryChange
+        What was to be committed.
+    known : str
+        Where the metadata.json is that they were to change.
+    """
     fresh = reload_table(table)
-    if fresh.metadata_location == table.metadata_location:
+    if fresh.metadata_location == known:
         return None
-    if _shows_all(fresh.metadata, changes):
+    if shows_all(fresh.metadata, changes):
         return fresh
-    log = _read_log(fresh, table.metadata_location)
-    return fresh if any(_shows_all(metadata, changes) for metadata in log) else None
+    return fresh if any(shows_all(metadata, changes) for metadata in _read_log(fresh, known)) else None
 
 
-def _shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
+def shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
+    """Whether the metadata is as some changes leave it."""
     return all(find_path(metadata, change) == (change.after and change.after.statistics_path) for change in changes)
 
 

@@ -98,6 +98,33 @@ def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table,
     assert statistics_files(table) == [Path(result.statistics_path).name]
 
 
+@pytest.mark.parametrize("answer", ["a redirection", "the table as it was"])
+def test_a_commit_that_the_catalog_has_not_done_is_not_said_to_be_done(table, rest_table, answer, monkeypatch):
+    """A client follows a redirection of a commit by reading the table; a server may pass over what it does not know."""
+    commit(rest_table, theta(table, 1))
+    before = entries(table)
+
+    def answer_without_doing(request):
+        request.rfile.read(int(request.headers["Content-Length"]))
+        if answer == "the table as it was":
+            request.do_GET()
+            return
+        request.send_response(302)
+        request.send_header("Location", request.path)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    monkeypatch.setattr(Rest, "do_POST", answer_without_doing)
+    with pytest.raises(
+        CommitError, match=r"has not done the commit of db\.t: .*it is not seen in the metadata"
+    ) as error:
+        commit(rest_table, theta(table, 2))
+    assert all(name in str(error.value) for name in statistics_files(table) if name not in before[0].statistics_path)
+    with pytest.raises(CommitError, match=r"has not done the commit of db\.t"):
+        remove(rest_table)
+    assert entries(table) == before
+
+
 def test_through_a_rest_catalog_a_snapshot_expired_in_between_is_undone(table, rest_table):
     old = table.current_snapshot()
     table.append(ROWS)
