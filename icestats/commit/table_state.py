@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BlobKey = tuple[str, tuple[int, ...]]
 """The type and fields of a blob: a file has one of each."""
-_LOG_ENTRIES_TO_SEARCH = 20
+_LOG_ENTRIES_TO_SEARCH = 1000
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
 
@@ -242,7 +242,7 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     Raises
     ------
     MetadataError
-        A metadata file of the log cannot be read.
+        A metadata file of the log cannot be read, or more versions have been written since than are looked through.
     """
     seen = _has_all(table.metadata, ours)
     for metadata in _read_log(table):
@@ -250,6 +250,11 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
             seen = True
         elif seen:
             return metadata
+    if len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
+        raise MetadataError(
+            f"they stand in each of the last {_LOG_ENTRIES_TO_SEARCH:,} versions, and no more are looked through",
+            table.metadata_location,
+        )
     return None
 
 
