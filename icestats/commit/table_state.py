@@ -278,6 +278,23 @@ def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> 
     return fresh if any(shows_all(metadata, changes) for metadata in _read_log(fresh, known)) else None
 
 
+def find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:
+    """Return the version of the metadata that some changes were made to; None: the known one, or none that is logged.
+
+    Raises
+    ------
+    MetadataError
+        A metadata file of the log cannot be read.
+    """
+    seen = shows_all(table.metadata, changes)
+    for metadata in _read_log(table, known):
+        if shows_all(metadata, changes):
+            seen = True
+        elif seen:
+            return metadata
+    return None
+
+
 def shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
     """Whether the metadata is as some changes leave it."""
     return all(find_path(metadata, change) == (change.after and change.after.statistics_path) for change in changes)

@@ -10,6 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from icestats.commit.partition_statistics_commit import prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.errors import CommitError
 from tests.committed_statistics import (
     KLL,
@@ -96,6 +97,30 @@ def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table,
     result = commit(rest_table, theta(table, 1))
     assert stored(table) == {(THETA, (1,)): b"theta"}
     assert statistics_files(table) == [Path(result.statistics_path).name]
+
+
+@pytest.mark.parametrize("restore", [False, True])
+def test_through_a_rest_catalog_a_removal_takes_nothing_that_others_commit_in_between(
+    table, rest_table, restore, monkeypatch
+):
+    """A server does as it is told, though the file is another than the one that the removal was planned with."""
+    commit(rest_table, theta(table, 1, b"first"))
+    commit(rest_table, theta(table, 1, b"second"))
+    plan = prepare_removal(rest_table, table.current_snapshot().snapshot_id, restore=restore)
+    done, post = [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(commit(table.refresh(), theta(table, 2, b"theirs")))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert stored(table) == {(THETA, (1,)): b"second", (THETA, (2,)): b"theirs"}
+    assert entries(table)[0].statistics_path == done[0].statistics_path
+    remove(rest_table, restore=restore)
+    assert listed(table) == ([(THETA, (1,), "2")] if restore else [])
 
 
 @pytest.mark.parametrize("answer", ["a redirection", "the table as it was"])
