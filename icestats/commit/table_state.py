@@ -166,7 +166,7 @@ def find_statistics(table: Table, snapshot_id: int) -> StatisticsFile | None:
         for b in entry.blob_metadata
     )
     size_bytes, footer_size_bytes = entry.file_size_in_bytes, entry.file_footer_size_in_bytes
-    return StatisticsFile(snapshot_id, entry.statistics_path, size_bytes, footer_size_bytes, blobs)
+    return StatisticsFile(snapshot_id, entry.statistics_path, size_bytes, footer_size_bytes, blobs, entry.key_metadata)
 
 
 def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
@@ -190,7 +190,7 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
         It is encrypted.
     """
     path = entry.statistics_path
-    if any(s.statistics_path == path and s.key_metadata is not None for s in table.metadata.statistics):
+    if entry.key_metadata is not None:
         raise UnsupportedError(f"{path} is encrypted: its blobs cannot be carried over")
     files = TableFiles(table.io)
     try:

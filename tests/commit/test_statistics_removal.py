@@ -29,6 +29,7 @@ from tests.committed_statistics import (
     statistics_files,
     stored,
     theta,
+    write_foreign,
 )
 
 
@@ -84,6 +85,15 @@ def test_what_others_have_committed_since_is_not_in_the_way_of_what_is_put_back(
     else:
         assert "cannot be put back: " in plan.notes[0]
         assert "they stand in each of the last 3 versions, and no more are looked through" in plan.notes[0]
+
+
+def test_an_encrypted_file_is_put_back_with_its_key(table):
+    register(table, write_foreign(table, theta(table, 1)), [1], **{"key-metadata": "c2VjcmV0"})
+    before = entries(table)
+    register(table, write_foreign(table, theta(table, 2)), [2])
+    remove(table, restore=True)
+    assert entries(table) == before
+    assert before[0].key_metadata == "c2VjcmV0"
 
 
 def test_what_is_put_back_lists_no_column_that_was_dropped_since(table):
