@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from icestats.answers.text import counted
 from icestats.commit.earlier_blobs import leave_earlier, read_earlier
 from icestats.commit.entries import checks_requirements
 from icestats.commit.partition_statistics_commit import PartitionPlan
@@ -209,8 +210,15 @@ def _prepare(
     before = find_statistics(table, request.snapshot_id)
     existing = _read_all(table, before, lost, own)
     if not request.keep_earlier:
-        existing = [leave_earlier(file, request.snapshot_id) for file in existing]
-        return build_commit_plan(table, request, before, existing)
+        own_alone = [leave_earlier(file, request.snapshot_id) for file in existing]
+        made = build_commit_plan(table, request, before, own_alone)
+        left = sum(len(file.blobs) - len(alone.blobs) for file, alone in zip(existing, own_alone, strict=True))
+        if not left:
+            return made
+        said = (
+            f"{counted(left, 'blob')} of the present file, made for earlier snapshots, left out as keep_earlier=False"
+        )
+        return replace(made, is_new=True, warnings=(*made.warnings, said))
     known = {blob_key(blob) for blob in request.blobs}
     known |= {blob_key(carried.blob) for file in existing for carried in file.blobs}
     known |= {blob_key(entry) for file in existing for entry in file.entry.blobs}
