@@ -36,6 +36,7 @@ from icestats.commit.table_state import (
     current_columns,
     find_predecessor,
     find_statistics,
+    list_statistics,
     read_existing,
     table_name,
 )
@@ -237,9 +238,9 @@ def _read_all(
     overridden = [read_existing(table, entry) for entry in reversed(lost)]
     if before is None:
         return overridden
-    present = read_existing(table, before)
+    present, *others = (read_existing(table, entry) for entry in list_statistics(table, before.snapshot_id))
     if own is None:
-        return [present]
+        return [present, *others]
     return [_added_since(present, own), *overridden, present]
 
 

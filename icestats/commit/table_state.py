@@ -157,16 +157,20 @@ def current_columns(table: Table) -> dict[int, Column]:
 
 
 def find_statistics(table: Table, snapshot_id: int) -> StatisticsFile | None:
-    """Return a snapshot's entry in metadata.json's `statistics`."""
-    entry = find_listed(table.metadata, snapshot_id, "statistics")
-    if entry is None:
-        return None
-    blobs = tuple(
-        BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
-        for b in entry.blob_metadata
-    )
-    size_bytes, footer_size_bytes = entry.file_size_in_bytes, entry.file_footer_size_in_bytes
-    return StatisticsFile(snapshot_id, entry.statistics_path, size_bytes, footer_size_bytes, blobs, entry.key_metadata)
+    """Return a snapshot's entry in metadata.json's `statistics`, the first one."""
+    return next(list_statistics(table, snapshot_id), None)
+
+
+def list_statistics(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
+    """Yield a snapshot's entries in metadata.json's `statistics`: one, though the spec forbids no more."""
+    for entry in table.metadata.statistics:
+        if entry.snapshot_id == snapshot_id:
+            blobs = tuple(
+                BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
+                for b in entry.blob_metadata
+            )
+            sizes = (entry.file_size_in_bytes, entry.file_footer_size_in_bytes)
+            yield StatisticsFile(snapshot_id, entry.statistics_path, *sizes, blobs, entry.key_metadata)
 
 
 def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
