@@ -60,6 +60,22 @@ def test_through_a_rest_catalog_what_others_commit_in_between_is_put_back(table,
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
 
 
+def test_what_others_carry_over_of_a_commit_does_not_make_it_newer(table, rest_table, monkeypatch):
+    """The second of them carries what the first one, which is about to be put back, has replaced."""
+    commit(table, kll(table, 2, b"old"), kll(table, 3, b"old"))
+    theirs, post = [kll(table, 2, b"first"), kll(table, 3, b"second")], Rest.do_POST
+
+    def answer(request):
+        if theirs:
+            commit(table.refresh(), theirs.pop(0))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    result = commit(rest_table, theta(table, 1, b"mine"))
+    assert result.attempts == 3
+    assert stored(table) == {(THETA, (1,)): b"mine", (KLL, (2,)): b"first", (KLL, (3,)): b"second"}
+
+
 def test_through_a_rest_catalog_too_a_type_that_pyiceberg_does_not_know_stays_listed(table, rest_table):
     presto = replace(kll(table, 2, b"theirs"), type="presto-kll-sketch-bytes-v1")
     listing = {"type": presto.type, "snapshot-id": presto.snapshot_id, "sequence-number": 1, "fields": [2]}
