@@ -14,7 +14,7 @@ from icestats.commit.table_state import (
     TableFiles,
     blob_key,
     current_columns,
-    find_statistics,
+    list_statistics,
     refuse_storage_failure,
 )
 from icestats.errors import MetadataError
@@ -98,7 +98,7 @@ def _ancestors_files(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]
     registered = {entry.snapshot_id for entry in table.metadata.statistics} - {snapshot_id}
     ancestor = parents.pop(snapshot_id, None)
     while registered and ancestor in parents:
-        if ancestor in registered and (entry := find_statistics(table, ancestor)) is not None:
+        if ancestor in registered:
             registered.remove(ancestor)
-            yield entry
+            yield from list_statistics(table, ancestor)
         ancestor = parents.pop(ancestor)

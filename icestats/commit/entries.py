@@ -121,6 +121,8 @@ def _build_update(change: EntryChange) -> TableUpdate:
         }
         for blob in entry.blobs
     ]
+    if entry.key_metadata is not None:
+        document["key-metadata"] = entry.key_metadata
     return SetStatisticsUpdate.model_validate({"statistics": document})
 
 

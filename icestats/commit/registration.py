@@ -20,7 +20,14 @@ from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
-from icestats.commit.table_state import find_committed, reload_table, remove_file, table_name, write_file
+from icestats.commit.table_state import (
+    find_committed,
+    reload_table,
+    remove_file,
+    shows_all,
+    table_name,
+    write_file,
+)
 from icestats.errors import CommitError, IcestatsError
 from icestats.iceberg.catalog import explain_catalog_error
 
@@ -35,6 +42,10 @@ _REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTa
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
+
+
+class _NotInAnswerError(Exception):
+    """A catalog's answer to a commit is a table without the changes."""
 
 
 def reload_with_snapshot(table: Table, snapshot_id: int) -> Table:
@@ -126,18 +137,24 @@ def commit_entries(
     Raises
     ------
     CommitError
-        The catalog refused, or gave no answer and the changes are not seen in the metadata.
+        The catalog refused; or it gave no answer, or one without the changes, and they are not seen in the metadata.
     """
+    known = table.metadata_location
     try:
         commit_changes(table, changes, schema_id)
+        if not shows_all(table.metadata, changes):
+            # A server that knows no statistics, or a redirection that makes a request to read of one to write.
+            raise _NotInAnswerError("it answered with a table that is without what was committed")
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, table.catalog.properties)
         answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
         failed = f"{answer} to the commit of {table_name(table)}: {said}"
+        if isinstance(error, _NotInAnswerError):
+            failed = f"the catalog has not done the commit of {table_name(table)}: {said}"
         kept = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
         # A request that was sent twice, since its first answer was lost, fails though the commit has been taken.
         try:
-            arrived = find_committed(table, changes)
+            arrived = find_committed(table, changes, known)
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
             # A table that is gone by both answers refers to no file.
             if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__context__, NoSuchTableError)):

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from icestats.answers.text import counted
 from icestats.commit.earlier_blobs import leave_earlier, read_earlier
 from icestats.commit.entries import checks_requirements
 from icestats.commit.partition_statistics_commit import PartitionPlan
@@ -35,6 +36,7 @@ from icestats.commit.table_state import (
     current_columns,
     find_predecessor,
     find_statistics,
+    list_statistics,
     read_existing,
     table_name,
 )
@@ -51,6 +53,14 @@ from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
+
+class _Lost(NamedTuple):
+    """What others have committed, and a commit has replaced without carrying it over."""
+
+    entry: StatisticsFile
+    own: CommitPlan | None
+    """What this commit had committed before: theirs may carry it, which makes it no newer."""
 
 
 def prepare_commit(
@@ -159,7 +169,7 @@ def commit_statistics(
     to, which `find_orphans` finds.
     """
     step = on_step or (lambda _: None)
-    lost: tuple[StatisticsFile, ...] = ()
+    lost: tuple[_Lost, ...] = ()
     own: CommitPlan | None = None
     partitions: PartitionPlan | None = None
     with naming_left() as left:
@@ -177,14 +187,14 @@ def commit_statistics(
                 if overridden is None:
                     warnings += (describe_left(left),) if left else ()
                     return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
-                lost, own = (*lost, overridden), plan
+                lost, own = (*lost, _Lost(overridden, own)), plan
             raise explain_exhausted(plan.table, max_attempts)
         except IcestatsError as error:
             if not lost:
                 raise
             raise CommitError(
-                f"committed, but not together with the blobs of {lost[-1].statistics_path}, which others committed "
-                f"meanwhile ({error}): commit again"
+                f"committed, but not together with the blobs of {lost[-1].entry.statistics_path}, which others "
+                f"committed meanwhile ({error}): commit again"
             ) from error
 
 
@@ -202,15 +212,22 @@ def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBl
 
 
 def _prepare(
-    table: Table, request: CommitRequest, lost: Sequence[StatisticsFile] = (), own: CommitPlan | None = None
+    table: Table, request: CommitRequest, lost: Sequence[_Lost] = (), own: CommitPlan | None = None
 ) -> CommitPlan:
     if table.metadata.snapshot_by_id(request.snapshot_id) is None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
     before = find_statistics(table, request.snapshot_id)
     existing = _read_all(table, before, lost, own)
     if not request.keep_earlier:
-        existing = [leave_earlier(file, request.snapshot_id) for file in existing]
-        return build_commit_plan(table, request, before, existing)
+        own_alone = [leave_earlier(file, request.snapshot_id) for file in existing]
+        made = build_commit_plan(table, request, before, own_alone)
+        left = sum(len(file.blobs) - len(alone.blobs) for file, alone in zip(existing, own_alone, strict=True))
+        if not left:
+            return made
+        said = (
+            f"{counted(left, 'blob')} of the present file, made for earlier snapshots, left out as keep_earlier=False"
+        )
+        return replace(made, is_new=True, warnings=(*made.warnings, said))
     known = {blob_key(blob) for blob in request.blobs}
     known |= {blob_key(carried.blob) for file in existing for carried in file.blobs}
     known |= {blob_key(entry) for file in existing for entry in file.entry.blobs}
@@ -220,29 +237,31 @@ def _prepare(
 
 
 def _read_all(
-    table: Table, before: StatisticsFile | None, lost: Sequence[StatisticsFile], own: CommitPlan | None
+    table: Table, before: StatisticsFile | None, lost: Sequence[_Lost], own: CommitPlan | None
 ) -> list[ExistingFile]:
     """Return what is to be carried over, the newest first.
 
     What this commit has overridden is newer than what it carried over itself, and older than what was committed since.
     """
-    overridden = [read_existing(table, entry) for entry in reversed(lost)]
+    overridden = [_added_since(read_existing(table, one.entry), one.own) for one in reversed(lost)]
     if before is None:
         return overridden
-    present = read_existing(table, before)
+    present, *others = (read_existing(table, entry) for entry in list_statistics(table, before.snapshot_id))
     if own is None:
-        return [present]
+        return [present, *others]
     return [_added_since(present, own), *overridden, present]
 
 
-def _added_since(file: ExistingFile, own: CommitPlan) -> ExistingFile:
+def _added_since(file: ExistingFile, own: CommitPlan | None) -> ExistingFile:
+    if own is None:
+        return file
     stored = {(b.type, b.field_ids, own.puffin.data[b.offset : b.offset + b.length]) for b in own.puffin.blobs}
     blobs = tuple(c for c in file.blobs if (c.blob.type, c.blob.field_ids, c.stored) not in stored)
     entries = tuple(entry for entry in file.entry.blobs if entry not in own.after.blobs)
     return ExistingFile(replace(file.entry, blobs=entries), blobs, file.properties)
 
 
-def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], own: CommitPlan | None, *, first: bool) -> CommitPlan:
+def _renew(plan: CommitPlan, lost: Sequence[_Lost], own: CommitPlan | None, *, first: bool) -> CommitPlan:
     table = reload_with_snapshot(plan.table, plan.snapshot_id)
     same = find_statistics(table, plan.snapshot_id) == plan.before
     partitions = None if own is not None or plan.partitions is None else plan.partitions.renew(table, first=first)
@@ -251,7 +270,7 @@ def _renew(plan: CommitPlan, lost: Sequence[StatisticsFile], own: CommitPlan | N
     return replace(_prepare(table, plan.request, lost, own), partitions=partitions)
 
 
-def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[StatisticsFile | None, tuple[str, ...]]:
+def _find_overridden(plan: CommitPlan, lost: Sequence[_Lost]) -> tuple[StatisticsFile | None, tuple[str, ...]]:
     """Return the entry of others that this commit replaced without carrying it over, and what could not be checked."""
     if checks_requirements(plan.table):
         return None, ()
@@ -261,7 +280,7 @@ def _find_overridden(plan: CommitPlan, lost: Sequence[StatisticsFile]) -> tuple[
         return None, (f"whether others committed statistics in between could not be checked: {error}",)
     entries = () if version is None else version.statistics
     predecessor = next((entry for entry in entries if entry.snapshot_id == plan.snapshot_id), None)
-    known = {entry.statistics_path for entry in (plan.before, *lost) if entry is not None}
+    known = {entry.statistics_path for entry in (plan.before, *(one.entry for one in lost)) if entry is not None}
     if predecessor is None or predecessor.statistics_path in known:
         return None, ()
     return predecessor, ()

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from icestats.answers.text import counted, printable_lines
-from icestats.commit.entries import Entry, set_entry, unset_entry
+from icestats.commit.entries import (
+    Entry,
+    EntryChange,
+    checks_requirements,
+    find_listed,
+    find_path,
+    set_entry,
+    unset_entry,
+)
 from icestats.commit.registration import commit_entries, count_attempts
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
@@ -16,8 +24,11 @@ from icestats.commit.table_state import (
     current_columns,
     find_partition_statistics,
     find_predecessor,
+    find_replaced,
     find_statistics,
+    list_statistics,
     reload_table,
+    shows_all,
     table_name,
 )
 from icestats.errors import CommitError, MetadataError, StatisticsMissingError
@@ -120,6 +131,8 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, pa
         removals, notes = _restore(fresh, snapshot_id, present)
     else:
         removals, notes = [EntryRemoval(entry, None) for entry in present if entry is not None], []
+    others = [entry.statistics_path for entry in list_statistics(fresh, snapshot_id)][1:]
+    notes += [f"{path} is of this snapshot too, and goes with the rest" for path in others]
     return RemovalPlan(snapshot_id, tuple(removals), tuple(notes), _effects(fresh, removals), fresh)
 
 
@@ -229,9 +242,42 @@ def commit_removal(plan: RemovalPlan) -> None:
             *(set_entry(fresh.metadata, removal.after) for removal in plan.removals if removal.after),
             *(unset_entry(removal.before) for removal in plan.removals if removal.before and not removal.after),
         ]
-        if not changes or commit_entries(fresh, changes, [], schema_id=schema_id) is not None:
+        known = fresh.metadata_location
+        if not changes:
+            return
+        committed = commit_entries(fresh, changes, [], schema_id=schema_id)
+        if committed is not None:
+            _put_back(committed, changes, known)
             return
     raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
+
+
+def _put_back(table: Table, changes: Sequence[EntryChange], known: str) -> None:
+    """Put back what others have committed between the last look and a removal, where a server decides alone."""
+    try:
+        version = None if checks_requirements(table) else find_replaced(table, changes, known)
+    except MetadataError:
+        return
+    if version is None or all(_was_known(version, change) for change in changes):
+        return
+    theirs = [find_listed(version, change.snapshot_id, change.kind) for change in changes]
+    back = [replace(change, after=entry) for change, entry in zip(changes, theirs, strict=True)]
+    back = [replace(change, before_path=find_path(table.metadata, change)) for change in back]
+    paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
+    failed = f"others changed these statistics in the moment of the removal, and {paths} could not be put back"
+    try:
+        arrived = shows_all(table.metadata, changes) and commit_entries(table, back, []) is not None
+    except CommitError as error:
+        raise CommitError(f"{failed}: {error}") from error
+    if not arrived:
+        raise CommitError(f"{failed}, as they have changed it again since")
+    raise CommitError("others changed these statistics meanwhile: nothing was removed, try again")
+
+
+def _was_known(version: TableMetadata, change: EntryChange) -> bool:
+    """Whether what a change has replaced is what it was to replace, or is as the change leaves it."""
+    path = find_path(version, change)
+    return path in (change.before_path, change.after and change.after.statistics_path)
 
 
 def _is_present(table: Table, removal: EntryRemoval) -> bool:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BlobKey = tuple[str, tuple[int, ...]]
 """The type and fields of a blob: a file has one of each."""
-_LOG_ENTRIES_TO_SEARCH = 20
+_LOG_ENTRIES_TO_SEARCH = 1000
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
 
@@ -158,16 +158,20 @@ def current_columns(table: Table) -> dict[int, Column]:
 
 
 def find_statistics(table: Table, snapshot_id: int) -> StatisticsFile | None:
-    """Return a snapshot's entry in metadata.json's `statistics`."""
-    entry = find_listed(table.metadata, snapshot_id, "statistics")
-    if entry is None:
-        return None
-    blobs = tuple(
-        BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
-        for b in entry.blob_metadata
-    )
-    size_bytes, footer_size_bytes = entry.file_size_in_bytes, entry.file_footer_size_in_bytes
-    return StatisticsFile(snapshot_id, entry.statistics_path, size_bytes, footer_size_bytes, blobs)
+    """Return a snapshot's entry in metadata.json's `statistics`, the first one."""
+    return next(list_statistics(table, snapshot_id), None)
+
+
+def list_statistics(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
+    """Yield a snapshot's entries in metadata.json's `statistics`: one, though the spec forbids no more."""
+    for entry in table.metadata.statistics:
+        if entry.snapshot_id == snapshot_id:
+            blobs = tuple(
+                BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
+                for b in entry.blob_metadata
+            )
+            sizes = (entry.file_size_in_bytes, entry.file_footer_size_in_bytes)
+            yield StatisticsFile(snapshot_id, entry.statistics_path, *sizes, blobs, entry.key_metadata)
 
 
 def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
@@ -191,7 +195,7 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
         It is encrypted.
     """
     path = entry.statistics_path
-    if any(s.statistics_path == path and s.key_metadata is not None for s in table.metadata.statistics):
+    if entry.key_metadata is not None:
         raise UnsupportedError(f"{path} is encrypted: its blobs cannot be carried over")
     files = TableFiles(table.io)
     try:
@@ -243,7 +247,7 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     Raises
     ------
     MetadataError
-        A metadata file of the log cannot be read.
+        A metadata file of the log cannot be read, or more versions have been written since than are looked through.
     """
     seen = _has_all(table.metadata, ours)
     for metadata in _read_log(table):
@@ -251,21 +255,53 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
             seen = True
         elif seen:
             return metadata
+    if len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
+        raise MetadataError(
+            f"they stand in each of the last {_LOG_ENTRIES_TO_SEARCH:,} versions, and no more are looked through",
+            table.metadata_location,
+        )
     return None
 
 
-def find_committed(table: Table, changes: Sequence[EntryChange]) -> Table | None:
-    """Return the table as its catalog has it now if all of some changes are in it, or were since `table`; else None."""
+def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> Table | None:
+    """Return the table as its catalog has it now if all of some changes are in it, or were since a version; else None.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        The table.
+    changes : sequence of EntryChange
+        What was to be committed.
+    known : str
+        Where the metadata.json is that they were to change.
+    """
     fresh = reload_table(table)
-    if fresh.metadata_location == table.metadata_location:
+    if fresh.metadata_location == known:
         return None
-    if _shows_all(fresh.metadata, changes):
+    if shows_all(fresh.metadata, changes):
         return fresh
-    log = _read_log(fresh, table.metadata_location)
-    return fresh if any(_shows_all(metadata, changes) for metadata in log) else None
+    return fresh if any(shows_all(metadata, changes) for metadata in _read_log(fresh, known)) else None
 
 
-def _shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
+def find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:
+    """Return the version of the metadata that some changes were made to; None: the known one, or none that is logged.
+
+    Raises
+    ------
+    MetadataError
+        A metadata file of the log cannot be read.
+    """
+    seen = shows_all(table.metadata, changes)
+    for metadata in _read_log(table, known):
+        if shows_all(metadata, changes):
+            seen = True
+        elif seen:
+            return metadata
+    return None
+
+
+def shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
+    """Whether the metadata is as some changes leave it."""
     return all(find_path(metadata, change) == (change.after and change.after.statistics_path) for change in changes)
 
 

@@ -203,6 +203,8 @@ class StatisticsFile:
     file_size_in_bytes: int
     file_footer_size_in_bytes: int
     blobs: tuple[BlobMetadata, ...]
+    key_metadata: str | None = None
+    """Of an encrypted file, in base64: what an engine gets its key by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,6 +654,7 @@ def _statistics(doc: Mapping[str, Any]) -> StatisticsFile:
             )
             for b in doc.get("blob-metadata") or []
         ),
+        key_metadata=None if doc.get("key-metadata") is None else str(doc["key-metadata"]),
     )
 
 

@@ -710,6 +710,8 @@ class StatisticsFiles(Contents):
         Notes
         -----
         Data files, manifests and metadata are never touched, nor anything outside the folder of the table's metadata.
+        A catalog that has this table too, and is still at a version that this catalog has replaced, is not seen: what
+        such a version alone refers to is deleted.
         """
         from icestats.commit.orphans import remove_orphans
 

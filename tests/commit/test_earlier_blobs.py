@@ -77,6 +77,19 @@ def test_earlier_blobs_are_left_out_when_asked_for(table):
     assert [e.blob_metadata for e in entries(table) if e.snapshot_id == table.current_snapshot().snapshot_id] == [[]]
 
 
+def test_leaving_earlier_blobs_out_is_a_change_of_its_own_and_is_shown(table):
+    commit(table, kll(table, 2))
+    append(table)
+    commit(table, theta(table, 1))
+    assert len(stored(table)) == 2
+    plan = prepare_commit(table.refresh(), [theta(table, 1)], keep_earlier=False)
+    assert plan.is_new
+    assert "1 blob of the present file, made for earlier snapshots, left out as keep_earlier=False" in plan.describe()
+    commit_statistics(plan)
+    again = prepare_commit(table.refresh(), [theta(table, 1)], keep_earlier=False)
+    assert (again.is_new, again.warnings) == (False, ())
+
+
 def test_a_column_that_the_nearer_file_does_not_list_stays_unlisted(table):
     commit(table, theta(table, 1), theta(table, 2))
     append(table)

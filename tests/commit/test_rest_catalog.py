@@ -10,6 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from icestats.commit.partition_statistics_commit import prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.errors import CommitError
 from tests.committed_statistics import (
     KLL,
@@ -59,6 +60,22 @@ def test_through_a_rest_catalog_what_others_commit_in_between_is_put_back(table,
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
 
 
+def test_what_others_carry_over_of_a_commit_does_not_make_it_newer(table, rest_table, monkeypatch):
+    """The second of them carries what the first one, which is about to be put back, has replaced."""
+    commit(table, kll(table, 2, b"old"), kll(table, 3, b"old"))
+    theirs, post = [kll(table, 2, b"first"), kll(table, 3, b"second")], Rest.do_POST
+
+    def answer(request):
+        if theirs:
+            commit(table.refresh(), theirs.pop(0))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    result = commit(rest_table, theta(table, 1, b"mine"))
+    assert result.attempts == 3
+    assert stored(table) == {(THETA, (1,)): b"mine", (KLL, (2,)): b"first", (KLL, (3,)): b"second"}
+
+
 def test_through_a_rest_catalog_too_a_type_that_pyiceberg_does_not_know_stays_listed(table, rest_table):
     presto = replace(kll(table, 2, b"theirs"), type="presto-kll-sketch-bytes-v1")
     listing = {"type": presto.type, "snapshot-id": presto.snapshot_id, "sequence-number": 1, "fields": [2]}
@@ -96,6 +113,57 @@ def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table,
     result = commit(rest_table, theta(table, 1))
     assert stored(table) == {(THETA, (1,)): b"theta"}
     assert statistics_files(table) == [Path(result.statistics_path).name]
+
+
+@pytest.mark.parametrize("restore", [False, True])
+def test_through_a_rest_catalog_a_removal_takes_nothing_that_others_commit_in_between(
+    table, rest_table, restore, monkeypatch
+):
+    """A server does as it is told, though the file is another than the one that the removal was planned with."""
+    commit(rest_table, theta(table, 1, b"first"))
+    commit(rest_table, theta(table, 1, b"second"))
+    plan = prepare_removal(rest_table, table.current_snapshot().snapshot_id, restore=restore)
+    done, post = [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(commit(table.refresh(), theta(table, 2, b"theirs")))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert stored(table) == {(THETA, (1,)): b"second", (THETA, (2,)): b"theirs"}
+    assert entries(table)[0].statistics_path == done[0].statistics_path
+    remove(rest_table, restore=restore)
+    assert listed(table) == ([(THETA, (1,), "2")] if restore else [])
+
+
+@pytest.mark.parametrize("answer", ["a redirection", "the table as it was"])
+def test_a_commit_that_the_catalog_has_not_done_is_not_said_to_be_done(table, rest_table, answer, monkeypatch):
+    """A client follows a redirection of a commit by reading the table; a server may pass over what it does not know."""
+    commit(rest_table, theta(table, 1))
+    before = entries(table)
+
+    def answer_without_doing(request):
+        request.rfile.read(int(request.headers["Content-Length"]))
+        if answer == "the table as it was":
+            request.do_GET()
+            return
+        request.send_response(302)
+        request.send_header("Location", request.path)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    monkeypatch.setattr(Rest, "do_POST", answer_without_doing)
+    with pytest.raises(
+        CommitError, match=r"has not done the commit of db\.t: .*it is not seen in the metadata"
+    ) as error:
+        commit(rest_table, theta(table, 2))
+    assert all(name in str(error.value) for name in statistics_files(table) if name not in before[0].statistics_path)
+    with pytest.raises(CommitError, match=r"has not done the commit of db\.t"):
+        remove(rest_table)
+    assert entries(table) == before
 
 
 def test_through_a_rest_catalog_a_snapshot_expired_in_between_is_undone(table, rest_table):

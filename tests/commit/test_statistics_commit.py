@@ -13,6 +13,7 @@ from pyiceberg.table.puffin import PuffinFile
 from icestats.commit.puffin_writer import MAX_LISTED_BLOB_SIZE_BYTES, NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_plan import is_spark_trapped
+from icestats.commit.statistics_removal import prepare_removal
 from icestats.errors import (
     CallError,
     ColumnNotFoundError,
@@ -128,6 +129,31 @@ def test_a_file_of_iceberg_for_java_is_carried_over_byte_for_byte(table):
         assert data[blob_after.offset : blob_after.offset + blob_after.length] == before
         assert blob_after.properties == blob_before.properties
     assert listed(table) == [(THETA, (3,), "5")]
+
+
+def test_a_second_file_of_the_same_snapshot_is_carried_over_too(table):
+    """No writer that is known registers one, and the spec forbids none: the new entry replaces both."""
+    first, second = (write_foreign_as(table, name, theta(table, field_id)) for name, field_id in (("x", 1), ("y", 2)))
+    register(table, first, [1])
+    path = Path(table.refresh().metadata_location[7:])
+    document = json.loads(path.read_text())
+    [entry] = document["statistics"]
+    other = {**entry, "statistics-path": second, "blob-metadata": [{**entry["blob-metadata"][0], "fields": [2]}]}
+    path.write_text(json.dumps({**document, "statistics": [entry, other]}))
+    plan = prepare_commit(table.refresh(), [kll(table, 3)])
+    assert f"{second} is of this snapshot too: the new file takes its place as well" in plan.describe()
+    assert (
+        f"{second} is of this snapshot too, and goes with the rest"
+        in prepare_removal(table, plan.snapshot_id).describe()
+    )
+    commit_statistics(plan)
+    assert stored(table) == {(THETA, (1,)): b"theta", (THETA, (2,)): b"theta", (KLL, (3,)): b"kll"}
+    assert listed(table) == [(THETA, (1,), "5"), (THETA, (2,), "5")]
+
+
+def write_foreign_as(table, name, *blobs):
+    path = Path(write_foreign(table, *blobs)[7:])
+    return f"file://{path.rename(path.with_stem(name))}"
 
 
 def test_list_ndv_chooses_the_columns_that_engines_see(table):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
+from icestats.commit import table_state
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
@@ -28,6 +29,7 @@ from tests.committed_statistics import (
     statistics_files,
     stored,
     theta,
+    write_foreign,
 )
 
 
@@ -64,6 +66,34 @@ def test_a_removal_can_put_back_what_the_commit_replaced(table):
     assert stored(table) == {(THETA, (1,)): b"first", (KLL, (2,)): b"kll"}
     remove(table)
     assert entries(table) == []
+
+
+@pytest.mark.parametrize("versions", [25, 4])
+def test_what_others_have_committed_since_is_not_in_the_way_of_what_is_put_back(table, versions, monkeypatch):
+    if versions == 4:
+        monkeypatch.setattr(table_state, "_LOG_ENTRIES_TO_SEARCH", 3)
+    snapshot_id = table.current_snapshot().snapshot_id
+    first = commit(table, theta(table, 1, ndv="1"))
+    commit(table, theta(table, 1, ndv="2"))
+    for i in range(versions):
+        with table.refresh().transaction() as transaction:
+            transaction.set_properties({"owner": str(i)})
+    plan = prepare_removal(table, snapshot_id, restore=True)
+    if versions == 25:
+        assert [removal.after for removal in plan.removals] == [first.after]
+        assert plan.notes == ()
+    else:
+        assert "cannot be put back: " in plan.notes[0]
+        assert "they stand in each of the last 3 versions, and no more are looked through" in plan.notes[0]
+
+
+def test_an_encrypted_file_is_put_back_with_its_key(table):
+    register(table, write_foreign(table, theta(table, 1)), [1], **{"key-metadata": "c2VjcmV0"})
+    before = entries(table)
+    register(table, write_foreign(table, theta(table, 2)), [2])
+    remove(table, restore=True)
+    assert entries(table) == before
+    assert before[0].key_metadata == "c2VjcmV0"
 
 
 def test_what_is_put_back_lists_no_column_that_was_dropped_since(table):
