@@ -12,38 +12,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-_COUNTED = 1_000
-
-_Levels = tuple[Sequence[Any], ...]
+import numpy.typing as npt
 
 
-def thin(dense: pa.Array, kept: int, random: np.random.Generator) -> tuple[_Levels, Any, Any]:
-    """Return the levels of a batch, and its smallest and largest value.
+def thin(value_count: int, kept: int, random: np.random.Generator) -> list[npt.NDArray[np.int64]]:
+    """Return the levels of a batch, as the places of its values in their ascending order.
 
     Parameters
     ----------
-    dense : pyarrow.Array
-        Strings or integers, without nulls: at least `2 * kept`.
+    value_count : int
+        How many values the batch has.
     kept : int
-        The least number of values to keep; up to twice as many are kept.
+        The least number of values to keep, if there are as many; up to twice as many are kept.
     random : numpy.random.Generator
         Chooses the value that stands for its neighbours.
     """
-    height = (len(dense) // kept).bit_length() - 1
-    order = pc.array_sort_indices(dense)
-    groups = len(dense) >> height
+    height = max((value_count // kept).bit_length() - 1, 0)
+    groups = value_count >> height
     picks = (np.arange(groups) << height) + random.integers(0, 1 << height, groups)
-    rest = dense.take(order.slice(groups << height)).to_pylist()
-    body = dense.take(order.take(pa.array(picks))).to_pylist()
-    low, high = dense.take(order.take(pa.array([0, len(order) - 1]))).to_pylist()
-    return (rest, *[()] * (height - 1), body), low, high
+    none = picks[:0]
+    return [np.arange(groups << height, value_count), *[none] * (height - 1), picks] if height else [picks]
 
 
-def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[_Levels]:
-    """Return the levels of values that have counts; several, if there are too many values for one.
+def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[list[Any]]:
+    """Return the levels of values that have counts.
 
     Parameters
     ----------
@@ -53,9 +45,4 @@ def weigh_counted(values: Sequence[Any], counts: Sequence[int]) -> list[_Levels]
         The count of each value: 1 or more.
     """
     pairs = sorted(zip(values, counts, strict=True))
-    return [_counted_levels(pairs[start : start + _COUNTED]) for start in range(0, len(pairs), _COUNTED)]
-
-
-def _counted_levels(pairs: Sequence[tuple[Any, int]]) -> _Levels:
-    height = max(count for _, count in pairs).bit_length()
-    return tuple([value for value, count in pairs if count >> level & 1] for level in range(height))
+    return [[value for value, count in pairs if count >> level & 1] for level in range(max(counts).bit_length())]
