@@ -21,7 +21,6 @@ from icestats.stats.batch_counts import (
     count_words,
     cut_long,
     has_few_distinct,
-    sort_words,
 )
 from icestats.stats.column_values import byte_ranges, dense_values, encode_dense, fixed_words, unify, unscaled_words
 from icestats.stats.frequent_items import CountedValues, FrequentItems, is_counted_by_word
@@ -215,7 +214,7 @@ class ColumnAccumulator:
             self._update_floats(fixed_words(dense))
             return
         words = np.ascontiguousarray(unscaled_words(dense)[:, 0]) if kind.name == "decimal" else fixed_words(dense)
-        distinct, counts = sort_words(words)
+        distinct, counts = np.unique(words, return_counts=True)
         hashes = hash_words(distinct, self._field.type)
         self._theta.update(hashes)
         ends = int(distinct[0]), int(distinct[-1])
@@ -227,7 +226,7 @@ class ColumnAccumulator:
         self._items.update(self._count_words(distinct, counts), hashes, counts)
 
     def _update_floats(self, words: npt.NDArray[np.floating[Any]]) -> None:
-        bits, counts = sort_words(words.view(f"i{words.itemsize}"))
+        bits, counts = np.unique(words.view(f"i{words.itemsize}"), return_counts=True)
         hashes = hash_words(bits, self._field.type)
         self._theta.update(hashes)
         distinct = bits.view(words.dtype)

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.metadata import Field
-from icestats.stats.batch_counts import count_words, sort_words
+from icestats.stats.batch_counts import count_words
 from icestats.stats.column_values import dense_values, encode_dense, unify
 from icestats.stats.count_min import CountMin, HashCounter
 from icestats.stats.frequent_items import (
@@ -125,7 +125,7 @@ class PairAccumulator:
         if not len(first.codes):
             return
         width = len(second.hashes)
-        distinct, counts = sort_words(first.codes * width + second.codes)
+        distinct, counts = np.unique(first.codes * width + second.codes, return_counts=True)
         left, right = np.divmod(distinct, width)
         hashes = hash_pairs(first.hashes[left], second.hashes[right])
         self._theta.update(hashes)
