@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.stats.kll import KllSketch, find_rank_error, merge_parts
-from icestats.stats.kll_batches import thin
+from icestats.stats.kll import KllSketch, find_rank_error, merge_parts, thin
 from tests.kll_sketches import LONG_MAX, sketch_of, worst_rank_error
 
 
