@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 
 import icestats
-from icestats.scan.scan_job import Accumulators, ScanJob, Sizes, column_accumulators
+from icestats.scan.scan_job import Accumulators, ScanJob, Sizes, column_accumulators, merge_rows
 from icestats.scan.scan_plan import prepare_scan
 from icestats.spark.session import get_session, spark_catalog_properties, stop_session
-from icestats.spark.statistics_scan import _run, merge_rows
+from icestats.spark.statistics_scan import _run
 
 
 def properties(home: Path) -> dict[str, str]:
@@ -88,8 +88,7 @@ def scan_without_text_kll(table: icestats.Table, spark: Any) -> None:
     plan = prepare_scan(table._source, table.snapshot, table.schema)
     sizes = Sizes(200, 12, 200, 12)
     job = NoTextKll(plan.fields, sizes, None)
-    merged = job.new_accumulators()
-    merge_rows(merged, {}, _run(spark, plan, job), sizes)
+    merged, _ = merge_rows(job, _run(spark, plan, job))
     [accumulator.result() for accumulator in column_accumulators(merged)]
 
 

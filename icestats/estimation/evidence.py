@@ -457,13 +457,14 @@ class Evidence:
         read = read_items_by_partition(self.reader.source.storage, column.committed, lacking)
         for entry in lacking:
             values, ends = read[entry.key], None
-            if entry.min_value is not None and entry.max_value is not None:
-                low, high = (decode_value(values.type, end) for end in (entry.min_value, entry.max_value))
+            figures = entry.figures
+            if figures.min_value is not None and figures.max_value is not None:
+                low, high = (decode_value(values.type, end) for end in (figures.min_value, figures.max_value))
                 ends = build_item(values.type, low), build_item(values.type, high)
             column.common[entry.key] = FrequentGroup(
                 values=values,
-                null_count=entry.null_value_count,
-                nan_count=entry.nan_value_count,
+                null_count=figures.null_value_count,
+                nan_count=figures.nan_value_count,
                 ndv=math.nan if entry.ndv is None else float(entry.ndv),
                 distribution=column.distributions[entry.key],
                 size_bytes=entry.items_length,
@@ -481,7 +482,7 @@ class Evidence:
             return SketchedRows(np.full(len(places), np.nan), nothing, nothing)
         keys = [self._partition_keys[place] for place in places.tolist()]
         entries = [None if key is None else column.entries.get(key) for key in keys]
-        rows = np.array([np.nan if entry is None else entry.value_count for entry in entries], np.float64)
+        rows = np.array([np.nan if entry is None else entry.figures.value_count for entry in entries], np.float64)
         snapshot_id, commits = column.committed.snapshot_id, column.committed.commits_behind
         age, since = self._find_age(snapshot_id, commits), self._changed.get(snapshot_id)
         changed = [(age.added, age.removed) if since is None else since.of_partition(key) for key in keys]
@@ -534,8 +535,8 @@ def _refuse_long(leaf: Leaf, partition_count: int) -> Sketched | None:
 def _build_distribution(entry: PartitionEntry, sketches: Mapping[PartitionKey, KllSketch]) -> Distribution | None:
     if entry.key not in sketches:
         return None
-    rows = max(entry.value_count, 1)
-    nulls, nans = entry.null_value_count / rows, entry.nan_value_count / rows
+    figures, rows = entry.figures, max(entry.figures.value_count, 1)
+    nulls, nans = figures.null_value_count / rows, figures.nan_value_count / rows
     return Distribution(sketches[entry.key], nulls, nans, entry.kll_length)
 
 

@@ -24,9 +24,10 @@ from icestats.estimation.formulas.grouped_sources import (
     estimate_together,
     fit_equality_deletes,
 )
-from icestats.estimation.formulas.joint_sources import JointColumns, LeafGroup, group_leaves
+from icestats.estimation.formulas.joint_sources import JointColumns, group_leaves
 from icestats.estimation.formulas.sampled_rows import read_sampled
 from icestats.estimation.formulas.selectivity import (
+    LeafGroup,
     Selectivity,
     build_selectivity,
     build_unknown,
@@ -156,9 +157,8 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
     def estimate_leaf(leaf: Leaf) -> Selectivity:
         return _count_common(leaf, found[leaf], live)
 
-    def estimate_together(leaves: Sequence[Leaf]) -> list[tuple[tuple[Leaf, ...], Selectivity]]:
-        groups = group_leaves(leaves, joints, estimate_leaf, live.bring_to_today)
-        return [(group.leaves, group.selectivity) for group in groups]
+    def estimate_together(leaves: Sequence[Leaf]) -> list[LeafGroup]:
+        return group_leaves(leaves, joints, estimate_leaf, live.bring_to_today)
 
     selectivity = combine_leaves(question.predicate, 1, estimate_leaf, estimate_together)
     read: list[FrequentColumn | JointColumns] = [*known, *joints.values()]

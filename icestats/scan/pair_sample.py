@@ -6,7 +6,6 @@ Source: Ilyas et al., "CORDS: automatic discovery of correlations and soft funct
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
@@ -39,24 +38,6 @@ _BINS = 64
 _Longs = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class SampledPair:
-    """What a sample of rows says of two columns."""
-
-    places: tuple[int, int]
-    """Of the columns, in the plan's fields."""
-    strengths: tuple[float, float]
-    """How far the first decides the second, and the reverse: the share of rows with the most common partner."""
-    factor: float
-    """By how much an estimate that takes the columns for independent is off, in the geometric mean over rows, as far as
-    the sample shows it."""
-
-    @property
-    def is_worthwhile(self) -> bool:
-        """Whether statistics of both together would make estimates clearly better."""
-        return self.factor >= _LEAST_FACTOR
-
-
 def choose_pairs(
     plan: ScanPlan, together: Sequence[tuple[str, str]] | str | None, committed: Sequence[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
@@ -85,7 +66,7 @@ def choose_pairs(
     if isinstance(together, str):
         if together != "auto":
             raise CallError(f"together is {together!r:.80}: expected pairs of columns, or 'auto'")
-        return tuple(pair.places for pair in find_pairs(plan))
+        return tuple(find_pairs(plan))
     found: dict[tuple[int, int], None] = {}
     for pair in together if isinstance(together, Sequence) else (together,):
         one, other = (_find_place(name, plan, places) for name in _check_pair(pair))
@@ -116,7 +97,7 @@ def _find_place(name: str, plan: ScanPlan, places: Mapping[str, int]) -> int:
     raise CallError(f"together names column {name!r}, which is nested: only top-level columns have statistics")
 
 
-def find_pairs(plan: ScanPlan) -> list[SampledPair]:
+def find_pairs(plan: ScanPlan) -> list[tuple[int, int]]:
     """Look for pairs of columns that go together, in up to 65,536 rows of 8 files.
 
     Parameters
@@ -126,9 +107,10 @@ def find_pairs(plan: ScanPlan) -> list[SampledPair]:
 
     Returns
     -------
-    list of SampledPair
-        The worthwhile ones, 24 at most, strongest first: those that no chain of stronger ones joins (Chow and Liu)
-        before the others, so that a few columns that all depend on each other leave room for the rest.
+    list of tuple of int
+        Their places in the plan's fields: of the pairs whose statistics would make estimates clearly better 24 at
+        most, strongest first, those that no chain of stronger ones joins (Chow and Liu) before the others, so that a
+        few columns that all depend on each other leave room for the rest.
 
     Raises
     ------
@@ -142,10 +124,10 @@ def find_pairs(plan: ScanPlan) -> list[SampledPair]:
     counts = [len(np.unique(codes)) for codes, _ in columns]
     order = sorted((place for place, count in enumerate(counts) if count > 1), key=lambda place: counts[place])
     chosen = sorted(order[:_SAMPLED_COLUMNS])
-    pairs = [_measure((one, other), columns[one], columns[other]) for one, other in combinations(chosen, 2)]
-    worthwhile = {pair.places: pair for pair in pairs if pair.is_worthwhile}
-    in_trees = {places for tree in list_trees({p: one.factor for p, one in worthwhile.items()}) for places in tree}
-    return sorted(worthwhile.values(), key=lambda one: (one.places not in in_trees, -one.factor))[:_KEPT_PAIRS]
+    factors = {(one, other): _measure(columns[one], columns[other]) for one, other in combinations(chosen, 2)}
+    worthwhile = {pair: factor for pair, factor in factors.items() if factor >= _LEAST_FACTOR}
+    in_trees = {pair for tree in list_trees(worthwhile) for pair in tree}
+    return sorted(worthwhile, key=lambda pair: (pair not in in_trees, -worthwhile[pair]))[:_KEPT_PAIRS]
 
 
 def _sample(reading: FileReading, tasks: Sequence[FileScanTask]) -> pa.Table:
@@ -173,17 +155,17 @@ def _encode(rows: pa.Table, place: int, plan: ScanPlan) -> tuple[_Longs, _Longs 
     return codes, np.cumsum(np.bincount(ranks))[ranks] * _BINS // (len(codes) + 1)
 
 
-def _measure(
-    places: tuple[int, int], first: tuple[_Longs, _Longs | None], second: tuple[_Longs, _Longs | None]
-) -> SampledPair:
+def _measure(first: tuple[_Longs, _Longs | None], second: tuple[_Longs, _Longs | None]) -> float:
     """Measure two columns by their values, and by bins: values that are rare in a sample show nothing one by one."""
-    found = _compare(places, first[0], second[0])
-    if first[1] is None or second[1] is None:
-        return found
-    return replace(found, factor=max(found.factor, _compare(places, first[1], second[1]).factor))
+    found = _compare(first[0], second[0])
+    return found if first[1] is None or second[1] is None else max(found, _compare(first[1], second[1]))
 
 
-def _compare(places: tuple[int, int], first: _Longs, second: _Longs) -> SampledPair:
+def _compare(first: _Longs, second: _Longs) -> float:
+    """Return by how much an estimate that takes two columns for independent is off, as far as the sample shows it.
+
+    In the geometric mean over rows.
+    """
     width = int(second.max(initial=0)) + 1
     cells, rows = np.unique(first * width + second, return_counts=True)
     one, other = np.divmod(cells, width)
@@ -193,20 +175,17 @@ def _compare(places: tuple[int, int], first: _Longs, second: _Longs) -> SampledP
     off = np.abs(np.log(rows * total / (of_one[one] * of_other[other]))) - 2.0 / np.sqrt(rows)
     gain = float((rows * np.where(rows >= _LEAST_CELL, np.maximum(off, 0.0), 0.0)).sum()) / max(total, 1)
     decided = _decide(one, rows, of_one, of_other), _decide(other, rows, of_other, of_one)
-    strengths = decided[0][0], decided[1][0]
-    return SampledPair(places, strengths, float(np.exp(max(gain, decided[0][1], decided[1][1]))))
+    return float(np.exp(max(gain, *decided)))
 
 
-def _decide(sides: _Longs, rows: _Longs, of_side: _Longs, of_partner: _Longs) -> tuple[float, float]:
-    """How far one column decides the other, of the rows that have another row of their value; and the gain of it."""
+def _decide(sides: _Longs, rows: _Longs, of_side: _Longs, of_partner: _Longs) -> float:
+    """Return the gain of how far one column decides the other, of the rows that have another row of their value."""
     total, others = int(of_side.sum()), np.maximum(of_side - 1, 0)
-    if not others.sum():
-        return 0.0, 0.0
-    strength = float(np.maximum(_most(sides, rows) - 1, 0).sum() / others.sum())
+    strength = float(np.maximum(_most(sides, rows) - 1, 0).sum() / max(int(others.sum()), 1))
     if strength < _DECIDES:
-        return strength, 0.0
+        return 0.0
     share = float(of_side[of_side > 1].sum()) / total
-    return strength, strength * share * float(np.log(total / of_partner.max()))
+    return strength * share * float(np.log(total / of_partner.max()))
 
 
 def _most(sides: _Longs, rows: _Longs) -> _Longs:

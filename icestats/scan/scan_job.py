@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,10 @@ _PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("finished", pa.bool_()
 
 Accumulators = list[ColumnAccumulator | PairAccumulator]
 """One a column, in the order of `ScanJob.fields`; then one a pair of columns, in that of `ScanJob.pairs`."""
+ByPartition = dict[PartitionKey, list[ColumnStatistics]]
+"""Finished statistics, one a column."""
+Partial = tuple[PartitionKey | None, bool, Any]
+"""What is found of a partition, or of the table: accumulators, or finished statistics, which the flag says."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +113,15 @@ class FileReading:
 def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read bundles of PyIceberg's scan tasks."""
     pa.set_cpu_count(1)
+    payloads = (value.as_py() for batch in batches for value in batch.column(0))
+    bundles = (pickle.loads(payload) for payload in payloads)  # noqa: S301 - written by this job's own driver
+    for key, finished, found in _scan(job, reading, bundles):
+        yield _row(None if key is None else pickle.dumps(key), finished, pickle.dumps(found))
+
+
+def _scan(job: ScanJob, reading: FileReading, bundles: Iterable[Sequence[FileScanTask]]) -> Iterator[Partial]:
     whole = job.new_accumulators()
-    for payload in (value.as_py() for batch in batches for value in batch.column(0)):
-        tasks: list[FileScanTask] = pickle.loads(payload)  # noqa: S301 - written by this job's own driver
+    for tasks in bundles:
         if job.partitions is None:
             _update(job, whole, read_live_rows(reading, tasks))
             continue
@@ -120,29 +129,39 @@ def scan_files(job: ScanJob, reading: FileReading, batches: Iterable[pa.RecordBa
             accumulators = job.new_accumulators(whole)
             _update(job, accumulators, read_live_rows(reading, list(group)))
             if job.divided is None or key in job.divided:
-                yield pack(key, accumulators)
+                yield key, False, accumulators
             else:
-                yield _row(pickle.dumps(key), True, pickle.dumps(finish(job.sizes, accumulators)))
+                yield key, True, finish(job.sizes, accumulators)
                 merge_into(whole, accumulators)
-    yield pack(None, whole)
+    yield None, False, whole
 
 
-def read_here(
-    job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]
-) -> tuple[Accumulators, dict[PartitionKey, list[ColumnStatistics]]]:
+def read_here(job: ScanJob, reading: FileReading, tasks: Sequence[FileScanTask]) -> tuple[Accumulators, ByPartition]:
     """Read files in the process that this is called in: all into one set of accumulators, and by partition if asked."""
-    groups: defaultdict[PartitionKey | None, list[FileScanTask]] = defaultdict(list)
-    for task in tasks:
-        groups[None if job.partitions is None else job.partitions[task.file.file_path]].append(task)
-    whole: Accumulators | None = None
-    partitions = {}
-    for key, group in groups.items():
-        accumulators = job.new_accumulators(whole)
-        _update(job, accumulators, read_live_rows(reading, group))
-        if key is not None:
-            partitions[key] = finish(job.sizes, accumulators)
-        whole = merge_into(whole, accumulators)
-    return whole or job.new_accumulators(), partitions
+    bundle, partitions = tasks, job.partitions
+    if partitions is not None:
+        places = {key: place for place, key in enumerate(dict.fromkeys(partitions.values()))}
+        bundle = sorted(tasks, key=lambda task: places[partitions[task.file.file_path]])
+    return merge_rows(job, _scan(replace(job, divided=frozenset()), reading, [bundle]))
+
+
+def merge_rows(
+    job: ScanJob, rows: Iterable[Partial]
+) -> tuple[Accumulators, dict[PartitionKey, list[ColumnStatistics]]]:
+    """Merge what parts of a scan have found: accumulators of the whole table, and finished statistics by partition."""
+    whole, partitions = job.new_accumulators(), ByPartition()
+    parts: dict[PartitionKey, Accumulators] = {}
+    for key, finished, found in rows:
+        if key is None:
+            merge_into(whole, found)
+        elif finished:
+            partitions[key] = found
+        else:
+            parts[key] = merge_into(parts.get(key), found)
+    for key, accumulators in parts.items():
+        partitions[key] = finish(job.sizes, accumulators)
+        merge_into(whole, accumulators)
+    return whole, partitions
 
 
 def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

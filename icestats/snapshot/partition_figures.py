@@ -29,9 +29,9 @@ def build_partition_figures(
             if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
                 continue
             figures = {"ndvs": entry.ndv, "ndv_relative_errors": entry.ndv_relative_error, "ndv_commits_behind": age}
-            if not age and entry.max_length is not None and entry.total_length is not None:
-                filled = entry.value_count - entry.null_value_count
-                figures |= {"avg_lengths": round(entry.total_length / max(filled, 1)), "max_lengths": entry.max_length}
+            average, longest = entry.figures.avg_length, entry.figures.max_length
+            if not age and average is not None and longest is not None:
+                figures |= {"avg_lengths": round(average), "max_lengths": longest}
             for name, value in figures.items():
                 rows[name][row].append((field_id, value))
     return {

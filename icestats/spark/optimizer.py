@@ -27,14 +27,12 @@ _COLUMN_STATISTICS = "spark.sql.iceberg.report-column-stats"
 
 @dataclass(frozen=True, slots=True)
 class OptimizerStatistics:
-    """The statistics of an optimized plan's root, as EXPLAIN COST shows them."""
+    """What an optimized plan's root states, as EXPLAIN COST shows it."""
 
     version: str
     """Of Spark."""
     row_count: int | None
     """None: Spark states none."""
-    size_bytes: int | None
-    """In Spark's rows, not on disk."""
     is_of_scan: bool = False
     """Spark states rows at the scan only: the filter is not estimated."""
     error: str = ""
@@ -130,12 +128,11 @@ def _explain(session: SparkSession, query: str) -> OptimizerStatistics:
 
     try:
         plan: Any = run_sql(session, query)._jdf.queryExecution().optimizedPlan()
-        statistics, of_scan = plan.stats(), False
-        rows = statistics.rowCount()
+        rows, of_scan = plan.stats().rowCount(), False
         if not rows.isDefined() and plan.children().size():
             # Without its cost-based part, Spark states rows at the scan only, and takes a filter to leave them all.
             rows, of_scan = plan.collectLeaves().head().stats().rowCount(), True
         count = int(str(rows.get())) if rows.isDefined() else None
-        return OptimizerStatistics(session.version, count, int(str(statistics.sizeInBytes())), of_scan)
+        return OptimizerStatistics(session.version, count, of_scan)
     except (Py4JError, PySparkException) as error:
-        return OptimizerStatistics(session.version, None, None, error=first_line(error))
+        return OptimizerStatistics(session.version, None, error=first_line(error))

@@ -13,20 +13,19 @@ import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.scan.scan_job import (
     PARTIAL,
-    Accumulators,
+    Partial,
     ScanJob,
     Sizes,
-    finish,
     finish_partitions,
-    merge_into,
     merge_partials,
+    merge_rows,
     scan_files,
     scan_rows,
 )
@@ -38,7 +37,7 @@ from icestats.spark.python_workers import map_in_workers
 from icestats.spark.shipping import ship_package
 from icestats.spark.spark_scan import open_in_spark, select_rows
 from icestats.spark.versions import find_version
-from icestats.stats.table_statistics import ColumnStatistics, PartitionKey, TableStatistics
+from icestats.stats.table_statistics import PartitionKey, TableStatistics
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
@@ -76,8 +75,7 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
     """
     started = time.perf_counter()
     job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
-    merged = job.new_accumulators()
-    partitions: dict[PartitionKey, list[ColumnStatistics]] = {}
+    found = merge_rows(job, ())
     if plan.fields and plan.file_count:
         if progress is None:
             progress = SaidProgress()
@@ -85,35 +83,15 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         name, group = plan.source.name, f"icestats: statistics of {plan.source.name}"
         with explained_errors(spark, f"the scan of {name}"), watch_jobs(spark, group, progress):
             ship_package(spark)
-            merge_rows(merged, partitions, _run(spark, plan, job), sizes)
+            found = merge_rows(job, _run(spark, plan, job))
     return replace(
-        build_statistics(plan, sizes, merged, partitions, started),
+        build_statistics(plan, sizes, *found, started),
         scanned_by=PYICEBERG_SCAN if plan.fallback is None else SPARK_SCAN,
         scan_reason=plan.fallback,
     )
 
 
-def merge_rows(
-    whole: Accumulators,
-    partitions: dict[PartitionKey, list[ColumnStatistics]],
-    rows: Iterable[tuple[PartitionKey | None, bool, Any]],
-    sizes: Sizes,
-) -> None:
-    """Take in what executors gave: of the whole table, and of partitions, finished or in parts."""
-    parts: dict[PartitionKey, Accumulators] = {}
-    for key, finished, found in rows:
-        if key is None:
-            merge_into(whole, found)
-        elif finished:
-            partitions[key] = found
-        else:
-            parts[key] = merge_into(parts.get(key), found)
-    for key, accumulators in parts.items():
-        partitions[key] = finish(sizes, accumulators)
-        merge_into(whole, accumulators)
-
-
-def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:
+def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[Partial]:
     if plan.fallback is None:
         bundles = _bundle(plan, find_parallelism(spark))
         job = replace(job, divided=_find_divided(bundles, plan.partitions))
@@ -135,7 +113,7 @@ def _scan_with_pyiceberg(
     return map_in_workers(work, functools.partial(scan_files, job, plan.reading), PARTIAL)
 
 
-def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[tuple[PartitionKey | None, bool, Any]]:
+def _collect(partials: DataFrame, count: int, job: ScanJob) -> Iterator[Partial]:
     # The files of a partition are neighbours in the bundles: the driver gets two parts a bundle at most.
     if job.partitions is not None and (job.divided is None or count > PARTIALS_MERGED_BY_THE_DRIVER):
         tasks = min(count, PARTIALS_MERGED_BY_THE_DRIVER)

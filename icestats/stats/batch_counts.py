@@ -22,29 +22,13 @@ FEW_DISTINCT: Final = 512
 _LOW_BITS = np.uint64(_SLOTS - 1)
 
 
-def sort_words(words: _Words) -> tuple[_Words, npt.NDArray[np.int64]]:
-    """Return the distinct integers of a batch in ascending order, and how often each is there.
-
-    Examples
-    --------
-    >>> distinct, counts = sort_words(np.array([7, 5, 7]))
-    >>> distinct.tolist(), counts.tolist()
-    ([5, 7], [1, 2])
-    """
-    ordered = np.sort(words)
-    is_first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    starts = np.flatnonzero(is_first)
-    return ordered[starts], np.diff(starts, append=len(ordered))
-
-
 def count_words(distinct: _Words, counts: npt.NDArray[np.int64], kept: pa.Array | None, capacity: int) -> CountedValues:
     """Return the words of a batch that a sketch needs to know: the most common, and those that it keeps already.
 
     Parameters
     ----------
     distinct, counts : numpy.ndarray
-        What `sort_words` gives.
+        Distinct integers in ascending order, and how often each is there.
     kept : pyarrow.Array or None
         The words that the sketch keeps.
     capacity : int

@@ -21,11 +21,9 @@ from icestats.stats.batch_counts import (
     count_words,
     cut_long,
     has_few_distinct,
-    sort_words,
 )
 from icestats.stats.column_values import byte_ranges, dense_values, encode_dense, fixed_words, unify, unscaled_words
-from icestats.stats.count_min import HashCounter
-from icestats.stats.frequent_items import FrequentItems, is_counted_by_word
+from icestats.stats.frequent_items import CountedValues, FrequentItems, is_counted_by_word
 from icestats.stats.hashing import EMPTY_HASH, hash_all, hash_dense, hash_words
 from icestats.stats.joint_statistics import encode_column
 from icestats.stats.kll import KllSketch
@@ -115,7 +113,7 @@ class ColumnAccumulator:
         self._kll = None if item_type is None else KllSketch(item_type, k)
         self._value_count = self._null_count = self._nan_count = 0
         self._length = self._max_length = 0
-        self._items, self._counter = FrequentItems(), HashCounter()
+        self._items = FrequentItems()
         self.sample = RowSample(sample_limit)
         # Smallest and largest value as single-value bytes.
         self._extremes: tuple[bytes, bytes] | None = None
@@ -197,8 +195,7 @@ class ColumnAccumulator:
         elif dense is not None:
             self._distribute(dense)
         counted = as_counted(distinct, counts, self._field.type)
-        self._items.update(counted)
-        self._counter.update(hashes, counted.counts)
+        self._items.update(counted, hashes, counted.counts)
 
     def _update_bytes(self, dense: pa.Array, short: pa.Array, *, is_cut: bool) -> None:
         """Add values of more than 8 bytes, many of them different; `short` are those that common values are of."""
@@ -209,15 +206,15 @@ class ColumnAccumulator:
         self._distribute(dense)
         hashes = hash_dense(short, type_text) if is_cut else hashes
         found = count_ranges(short, type_text, hashes, items.values, items.capacity)
-        items.update(replace(found, is_cut=is_cut))
-        self._counter.update(np.append(hashes, np.full(len(short) - len(hashes), EMPTY_HASH)))
+        every = np.append(hashes, np.full(len(short) - len(hashes), EMPTY_HASH))
+        items.update(replace(found, is_cut=is_cut), every)
 
     def _update_words(self, dense: pa.Array, kind: PrimitiveType) -> None:
         if kind.name in ("float", "double"):
             self._update_floats(fixed_words(dense))
             return
         words = np.ascontiguousarray(unscaled_words(dense)[:, 0]) if kind.name == "decimal" else fixed_words(dense)
-        distinct, counts = sort_words(words)
+        distinct, counts = np.unique(words, return_counts=True)
         hashes = hash_words(distinct, self._field.type)
         self._theta.update(hashes)
         ends = int(distinct[0]), int(distinct[-1])
@@ -226,11 +223,10 @@ class ColumnAccumulator:
             self._kll.update_counted(distinct.tolist(), counts.tolist())
         else:
             self._distribute(words)
-        self._count_words(distinct, counts)
-        self._counter.update(hashes, counts)
+        self._items.update(self._count_words(distinct, counts), hashes, counts)
 
     def _update_floats(self, words: npt.NDArray[np.floating[Any]]) -> None:
-        bits, counts = sort_words(words.view(f"i{words.itemsize}"))
+        bits, counts = np.unique(words.view(f"i{words.itemsize}"), return_counts=True)
         hashes = hash_words(bits, self._field.type)
         self._theta.update(hashes)
         distinct = bits.view(words.dtype)
@@ -249,11 +245,10 @@ class ColumnAccumulator:
             high = -0.0 if np.signbit(zeros).all() else 0.0
         self._bound(low, high)
         self._distribute(words)
-        self._count_floats(distinct, counts)
         hashes[distinct == 0] = hash_words(np.zeros(1, bits.dtype), self._field.type)
-        self._counter.update(hashes, counts)
+        self._items.update(self._count_floats(distinct, counts), hashes, counts)
 
-    def _count_floats(self, distinct: npt.NDArray[np.floating[Any]], counts: npt.NDArray[np.int64]) -> None:
+    def _count_floats(self, distinct: npt.NDArray[np.floating[Any]], counts: npt.NDArray[np.int64]) -> CountedValues:
         # As a filter has it, -0.0 equals 0.0.
         is_zero = distinct == 0
         if np.count_nonzero(is_zero) == 2:
@@ -261,11 +256,10 @@ class ColumnAccumulator:
             distinct, counts = np.append(distinct[~is_zero], distinct.dtype.type(0)), np.append(counts[~is_zero], zeros)
         bits = (distinct + 0).view(f"i{distinct.itemsize}")
         order = np.argsort(bits)
-        self._count_words(bits[order], counts[order])
+        return self._count_words(bits[order], counts[order])
 
-    def _count_words(self, distinct: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> None:
-        items = self._items
-        items.update(count_words(distinct, counts, items.values, items.capacity))
+    def _count_words(self, distinct: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> CountedValues:
+        return count_words(distinct, counts, self._items.values, self._items.capacity)
 
     def _distribute(self, values: pa.Array | npt.NDArray[Any]) -> None:
         if self._kll is not None:
@@ -298,7 +292,6 @@ class ColumnAccumulator:
             self._bound(*other._extremes)
         self._theta.merge(other._theta)
         self._items.merge(other._items)
-        self._counter.merge(other._counter)
         self.sample.merge(other.sample)
         if self._kll is not None and other._kll is not None:
             self._kll.merge(other._kll)
@@ -325,8 +318,7 @@ class ColumnAccumulator:
             smaller.merge(kll)
             kll = smaller
         if items_size_bytes is None:
-            counter, ndv = self._counter, float(self._theta.ndv)
-            items = self._items.to_bytes(self._field.type, sample=self.sample, counter=counter, ndv=ndv)
+            items = self._items.to_bytes(self._field.type, sample=self.sample, ndv=float(self._theta.ndv))
         else:
             items = self._items.to_bytes(self._field.type, items_size_bytes)
         filled = self._value_count - self._null_count

@@ -110,12 +110,13 @@ class FrequentItems:
     Examples
     --------
     >>> items = FrequentItems()
-    >>> items.update(CountedValues(pa.array([b"FR", b"DE"], pa.large_binary()), np.array([5, 2]), 7))
+    >>> found = CountedValues(pa.array([b"FR", b"DE"], pa.large_binary()), np.array([5, 2]), 7)
+    >>> items.update(found, hash_stored([b"FR", b"DE"], "string"), found.counts)
     >>> items.others_at_most, len(items)
     (0, 2)
     """
 
-    __slots__ = ("capacity", "counts", "is_cut", "others_at_most", "slacks", "value_count", "values")
+    __slots__ = ("capacity", "counter", "counts", "is_cut", "others_at_most", "slacks", "value_count", "values")
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
@@ -127,12 +128,16 @@ class FrequentItems:
         """The rows that each of the values has at least."""
         self.slacks: _Counts = np.zeros(0, np.int64)
         """How many more rows than were counted each of the values may have."""
+        self.counter: HashCounter | None = HashCounter()
+        """The rows of all values, by hash; None: they are not known."""
 
     def __len__(self) -> int:
         return len(self.counts)
 
-    def update(self, counted: CountedValues) -> None:
-        """Add the values of a batch."""
+    def update(self, counted: CountedValues, hashes: Hashes, rows: _Counts | None = None) -> None:
+        """Add the values of a batch; all of them by `hashes` too, with the rows of each: one without `rows`."""
+        if self.counter is not None:
+            self.counter.update(hashes, rows)
         self.value_count += counted.value_count
         self.is_cut |= counted.is_cut
         self._add(counted.values, counted.counts, np.zeros(len(counted.counts), np.int64), counted.others_at_most)
@@ -141,6 +146,10 @@ class FrequentItems:
         """Add the values of another sketch of the same column, which does not change."""
         self.value_count += other.value_count
         self.is_cut |= other.is_cut
+        if self.counter is not None and other.counter is not None:
+            self.counter.merge(other.counter)
+        else:
+            self.counter = None
         if other.values is not None:
             self._add(other.values, other.counts, other.slacks, other.others_at_most)
 
@@ -176,7 +185,6 @@ class FrequentItems:
         size_bytes: int = MOST_PAYLOAD_BYTES,
         *,
         sample: RowSample | None = None,
-        counter: HashCounter | None = None,
         ndv: float = 0.0,
     ) -> bytes:
         """Return the payload of a blob.
@@ -189,11 +197,9 @@ class FrequentItems:
             Less common values are left out until the items take no more, uncompressed; and all where none has for
             certain as many rows as another one may have, or more of them where some were left out.
         sample : RowSample, optional
-            Of the column's rows.
-        counter : HashCounter, optional
-            Of the column's values.
+            Of the column's rows. Without, the rows of other values are left out too.
         ndv : float
-            How many distinct ones there are, for the counter.
+            How many distinct values there are, for these.
         """
         values = [] if self.values is None else self.values.to_pylist()
         most, others, left = (self.counts + self.slacks).tolist(), self.others_at_most, size_bytes - _HEAD_BYTES
@@ -213,19 +219,26 @@ class FrequentItems:
         document |= {"is-cut": True} if self.is_cut else {}
         document |= {"items": [(value.hex(), count, slack) for value, count, slack in items]}
         document |= {} if sample is None else {"sample": sample.to_document()}
-        if counter is not None and others:
+        if sample is not None and self.counter is not None and others:
             hashes = hash_stored([value for value, _, _ in items], type_text)
             rows = np.array([count for _, count, _ in items], np.int64)
-            left_over = counter.count_others(hashes, rows, ndv - len(items))
+            left_over = self.counter.count_others(hashes, rows, ndv - len(items))
             document |= {} if left_over is None else {"others": left_over.to_document()}
         return json.dumps(document, separators=(",", ":")).encode()
 
     @classmethod
     def restore(
-        cls, values: pa.Array, counts: _Counts, slacks: _Counts, value_count: int, others_at_most: int
+        cls,
+        values: pa.Array,
+        counts: _Counts,
+        slacks: _Counts,
+        value_count: int,
+        others_at_most: int,
+        counter: HashCounter | None = None,
     ) -> FrequentItems:
         """Return a sketch of what one has kept: its values, their rows at least, and how many more they may have."""
         items = cls()
+        items.counter = counter
         items.value_count, items.others_at_most = value_count, others_at_most
         items.values, items.counts, items.slacks = values, counts, slacks
         return items
@@ -234,12 +247,17 @@ class FrequentItems:
     def from_values(cls, found: FrequentValues) -> FrequentItems:
         """Return the sketch that a payload was made from, as far as it is kept there."""
         kind = pa.int64() if is_counted_by_word(parse_type(found.type)) else pa.large_binary()
+        values, rows = [item.value for item in found.items], np.array([item.lower for item in found.items], np.int64)
+        counter = None
+        if found.sample is not None and (found.others is not None or found.is_complete):
+            counter = HashCounter.restore(found.others, hash_stored(values, found.type), rows)
         items = cls.restore(
-            pa.array([to_key(found.type, item.value) for item in found.items], kind),
-            np.array([item.lower for item in found.items], np.int64),
-            np.array([item.upper - item.lower for item in found.items], np.int64),
+            pa.array([to_key(found.type, value) for value in values], kind),
+            rows,
+            np.array([item.upper for item in found.items], np.int64) - rows,
             found.value_count,
             found.others_at_most,
+            counter,
         )
         items.is_cut = found.is_cut
         return items
@@ -272,13 +290,6 @@ class FrequentValues:
     def may_be_longer(self, item: FrequentItem) -> bool:
         """Return whether an item may stand for longer values that begin so."""
         return self.is_cut and len(item.value.decode() if self.type == "string" else item.value) >= VALUE_LENGTH
-
-    def restore_counter(self) -> HashCounter | None:
-        """Return the counter of all values; None: it is not known."""
-        if self.others is None and not self.is_complete:
-            return None
-        hashes = hash_stored([item.value for item in self.items], self.type)
-        return HashCounter.restore(self.others, hashes, np.array([item.lower for item in self.items], np.int64))
 
 
 def read_frequent_values(payload: bytes) -> FrequentValues:
@@ -434,14 +445,10 @@ def merge_frequent_items(
         raise ValueError(f"frequent items of type {other.type} cannot be merged into those of type {one.type}")
     merged = FrequentItems.from_values(one)
     merged.merge(FrequentItems.from_values(other))
-    if one.sample is None or other.sample is None:
-        return merged.to_bytes(one.type, size_bytes)
-    one.sample.merge(other.sample)
-    counter, added = one.restore_counter(), other.restore_counter()
-    if counter is not None and added is not None:
-        counter.merge(added)
-    known = None if added is None else counter
-    return merged.to_bytes(one.type, size_bytes, sample=one.sample, counter=known, ndv=ndv)
+    sample = None if other.sample is None else one.sample
+    if sample is not None and other.sample is not None:
+        sample.merge(other.sample)
+    return merged.to_bytes(one.type, size_bytes, sample=sample, ndv=ndv)
 
 
 def hash_stored(values: Sequence[bytes | None], type_text: str) -> Hashes:

@@ -24,7 +24,6 @@ from icestats.iceberg.types import PrimitiveType, parse_type
 from icestats.stats.column_values import dense_values
 from icestats.stats.hashing import hash_for_hive
 from icestats.stats.kll import KllSketch
-from icestats.stats.kll_layout import parse_kll
 
 _P: Final = 10
 """Hive's own size."""
@@ -106,7 +105,7 @@ def write_float_kll(sketch: KllSketch, type_text: str) -> bytes | None:
     kind = parse_type(type_text)
     if kind.name in ("boolean", "string", "time"):
         return None
-    layout = parse_kll(sketch.item_type, sketch.to_bytes())
+    layout = sketch.layout
     if layout.n == 0:
         return None
 

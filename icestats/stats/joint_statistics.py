@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.iceberg.metadata import Field
-from icestats.stats.batch_counts import count_words, sort_words
+from icestats.stats.batch_counts import count_words
 from icestats.stats.column_values import dense_values, encode_dense, unify
 from icestats.stats.count_min import CountMin, HashCounter
 from icestats.stats.frequent_items import (
@@ -116,10 +116,8 @@ class PairAccumulator:
 
     def __init__(self, first: Field, second: Field, lg_k: int = 12) -> None:
         self.fields = first, second
-        self.row_count = 0
         self._theta = ThetaSketch(lg_k)
         self._items = FrequentItems()
-        self._counter: HashCounter | None = HashCounter()
         self._pairs: dict[int, Pair] = {}
 
     def update(self, first: EncodedColumn, second: EncodedColumn) -> None:
@@ -127,17 +125,14 @@ class PairAccumulator:
         if not len(first.codes):
             return
         width = len(second.hashes)
-        distinct, counts = sort_words(first.codes * width + second.codes)
+        distinct, counts = np.unique(first.codes * width + second.codes, return_counts=True)
         left, right = np.divmod(distinct, width)
         hashes = hash_pairs(first.hashes[left], second.hashes[right])
         self._theta.update(hashes)
-        self.row_count += len(first.codes)
         # Values that differ in their bits alone, such as -0.0 and 0.0, have one hash.
         words, places, ranks = np.unique(hashes.view(np.int64), return_index=True, return_inverse=True)
         rows = np.bincount(ranks, counts).astype(np.int64)
-        self._items.update(count_words(words, rows, self._items.values, CAPACITY))
-        if self._counter is not None:
-            self._counter.update(words.view(np.uint64), rows)
+        self._items.update(count_words(words, rows, self._items.values, CAPACITY), words.view(np.uint64), rows)
         new = np.array([word for word in self._kept() if word not in self._pairs], np.int64)
         chosen = places[np.searchsorted(words, new)]
         one = single_values(first, left[chosen], self.fields[0].type)
@@ -153,13 +148,8 @@ class PairAccumulator:
 
     def merge(self, other: PairAccumulator) -> None:
         """Add what another accumulator of the same columns has gathered. The other does not change."""
-        self.row_count += other.row_count
         self._theta.merge(other._theta)
         self._items.merge(other._items)
-        if self._counter is not None and other._counter is not None:
-            self._counter.merge(other._counter)
-        else:
-            self._counter = None
         self._name(other._pairs)
 
     def result(self, ndvs: tuple[int, int]) -> JointStatistics:
@@ -171,37 +161,36 @@ class PairAccumulator:
             JointStatistics(
                 (one.field_id, other.field_id),
                 (one.type, other.type),
-                self.row_count,
+                self._items.value_count,
                 self._items.others_at_most,
                 ndvs,
                 self._theta.to_bytes(),
                 tuple(sorted(items, key=_rank)),
             )
         )
-        if self._counter is None or not found.others_at_most:
+        counter = self._items.counter
+        if counter is None or not found.others_at_most:
             return found
         rows = np.array([item.lower for item in found.items], np.int64)
-        return replace(found, others=self._counter.count_others(found.hash_items(), rows, found.ndv - len(rows)))
+        return replace(found, others=counter.count_others(found.hash_items(), rows, found.ndv - len(rows)))
 
     @classmethod
     def from_statistics(cls, found: JointStatistics, fields: tuple[Field, Field], lg_k: int = 12) -> PairAccumulator:
         """Return the accumulator that statistics were made by, as far as they keep it."""
         made = cls(*fields, lg_k=lg_k)
-        made.row_count = found.row_count
         made._theta.merge(ThetaSketch.from_bytes(found.theta, lg_k))
-        hashes = found.hash_items()
+        hashes, rows = found.hash_items(), np.array([item.lower for item in found.items], np.int64)
         words = hashes.view(np.int64)
+        is_known = found.others is not None or found.others_at_most == 0
         made._items = FrequentItems.restore(
             pa.array(words),
-            np.array([item.lower for item in found.items], np.int64),
-            np.array([item.upper - item.lower for item in found.items], np.int64),
+            rows,
+            np.array([item.upper for item in found.items], np.int64) - rows,
             found.row_count,
             found.others_at_most,
+            HashCounter.restore(found.others, hashes, rows) if is_known else None,
         )
         made._pairs = {word: item.pair for word, item in zip(words.tolist(), found.items, strict=True)}
-        is_known = found.others is not None or found.others_at_most == 0
-        rows = np.array([item.lower for item in found.items], np.int64)
-        made._counter = HashCounter.restore(found.others, hashes, rows) if is_known else None
         return made
 
 

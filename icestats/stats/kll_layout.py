@@ -54,7 +54,7 @@ class KllLayout:
     min_value: Any
     max_value: Any
     levels: tuple[Sequence[Any], ...]
-    """The items of each level, as Python objects. Each level but the first is in ascending order."""
+    """The items of each level, as Python objects in ascending order."""
 
     def to_bytes(self) -> bytes:
         """Return the bytes that DataSketches writes."""
@@ -62,8 +62,7 @@ class KllLayout:
             return struct.pack("<4BHBB", 2, 1, _FAMILY, _EMPTY, self.k, _M, 0)
         if self.n == 1:
             return struct.pack("<4BHBB", 2, 2, _FAMILY, _SINGLE, self.k, _M, 0) + self._encode(self.levels[0])
-        flags = _SORTED if _ascends(self.levels[0]) else 0
-        head = struct.pack("<4BHBBQHBB", 5, 1, _FAMILY, flags, self.k, _M, 0, self.n, self.min_k, len(self.levels), 0)
+        head = struct.pack("<4BHBBQHBB", 5, 1, _FAMILY, _SORTED, self.k, _M, 0, self.n, self.min_k, len(self.levels), 0)
         place = total_capacity(self.k, len(self.levels)) - sum(map(len, self.levels))
         starts = []
         for level in self.levels:
@@ -95,7 +94,7 @@ def empty_layout(item_type: str, k: int) -> KllLayout:
     return KllLayout(item_type, k, k, 0, None, None, ((),))
 
 
-def _level_capacity(k: int, depth: int) -> int:
+def level_capacity(k: int, depth: int) -> int:
     """Return how many items the level `depth` below the top can hold: k (2/3)^depth, at least 8."""
     half = depth // 2 if depth > 30 else 0
     for step in (half, depth - half):
@@ -105,7 +104,7 @@ def _level_capacity(k: int, depth: int) -> int:
 
 def total_capacity(k: int, level_count: int) -> int:
     """Return how many items a sketch with `level_count` levels can hold."""
-    return sum(_level_capacity(k, depth) for depth in range(level_count))
+    return sum(level_capacity(k, depth) for depth in range(level_count))
 
 
 def parse_kll(item_type: str, data: bytes) -> KllLayout:
@@ -144,42 +143,6 @@ def parse_kll(item_type: str, data: bytes) -> KllLayout:
     return _parse_full(item_type, data, k, bool(flags & _SORTED))
 
 
-def find_items(data: bytes) -> int:
-    """Return the offset of the items in valid bytes; with several items, the smallest and the largest come first."""
-    return 8 if data[3] & (_EMPTY | _SINGLE) else 20 + 4 * data[18]
-
-
-def _level_zero_size(data: bytes) -> int:
-    """Return how many items the bottom level has, in valid bytes of several values."""
-    level_count = data[18]
-    starts = struct.unpack_from(f"<{min(2, level_count)}I", data, 20)
-    return int((starts[1] if level_count > 1 else total_capacity(int.from_bytes(data[4:6], "little"), 1)) - starts[0])
-
-
-def settle_level_zero(item_type: str, data: bytes) -> bytes:
-    """Return the bytes that `KllLayout.to_bytes` would write: the flag says whether level zero is sorted.
-
-    Parameters
-    ----------
-    item_type : str
-        `double`, or `string`, whose level zero is sorted here.
-    data : bytes
-        Valid bytes, written by DataSketches.
-    """
-    if data[3] & (_EMPTY | _SINGLE):
-        return data
-    begin, size = find_items(data), _level_zero_size(data)
-    if item_type == "double":
-        level = np.frombuffer(data, "<f8", size, begin + 16)
-        return data[:3] + bytes([_SORTED if bool((level[1:] >= level[:-1]).all()) else 0]) + data[4:]
-    places = [begin]
-    for _ in range(2 + size):
-        places.append(places[-1] + 4 + int.from_bytes(data[places[-1] : places[-1] + 4], "little"))
-    # UTF-8 bytes have the order of their code points.
-    items = sorted((data[start:end] for start, end in pairwise(places[2:])), key=lambda item: item[4:])
-    return data[:3] + bytes([_SORTED]) + data[4 : places[2]] + b"".join(items) + data[places[-1] :]
-
-
 def _parse_full(item_type: str, data: bytes, k: int, is_sorted: bool) -> KllLayout:
     if len(data) < 24:
         raise _damaged(f"{len(data)} bytes, expected 24 or more")
@@ -197,13 +160,13 @@ def _parse_full(item_type: str, data: bytes, k: int, is_sorted: bool) -> KllLayo
         # Java orders text by UTF-16 units, which is another order beyond U+FFFF. Such an order is not damage.
         low, high = min(low, high, *items), max(low, high, *items)
     _check_range(items, low, high)
-    levels = []
+    levels: list[list[Any]] = []
     place = 0
     for size in sizes:
         level = items[place : place + size]
-        levels.append(sorted(level) if item_type == "string" else level)
+        levels.append(sorted(level) if item_type == "string" or not (levels or is_sorted) else level)
         place += size
-    if not all(_ascends(level) for level in levels[0 if is_sorted else 1 :]):
+    if not all(map(_ascends, levels)):
         raise _damaged("a level whose items do not ascend")
     return KllLayout(item_type, k, min_k, n, low, high, tuple(levels))
 

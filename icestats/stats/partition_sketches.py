@@ -55,17 +55,11 @@ MAX_SIZE_BYTES: Final = "max-size-bytes"
 
 @dataclass(frozen=True, slots=True)
 class PartitionEntry:
-    """The entry of a partition in the index. Counts and bounds are exact, over live rows."""
+    """The entry of a partition in the index."""
 
     key: PartitionKey
-    value_count: int
-    null_value_count: int
-    nan_value_count: int
-    min_value: bytes | None
-    max_value: bytes | None
-    total_length: int | None
-    """Bytes of all non-null values together; None for all types but string and binary."""
-    max_length: int | None
+    figures: ColumnStatistics
+    """Counts, bounds and lengths, without sketches: exact, over live rows."""
     offset: int
     """Where its sketches begin, in bytes from the end of the index."""
     theta_length: int
@@ -165,16 +159,10 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
     """
     try:
         document = json.loads(_decompress(stored))
-        entries = tuple(_entry(entry) for entry in document["partitions"])
-        item_type = document.get("item-type")
-        index = PartitionIndex(
-            int(document["field-id"]),
-            str(document["type"]),
-            None if item_type is None else str(item_type),
-            int(document["k"]),
-            int(document["lg-k"]),
-            entries,
-        )
+        field_id, type_text, item_type = int(document["field-id"]), str(document["type"]), document.get("item-type")
+        item_type = None if item_type is None else str(item_type)
+        entries = tuple(_entry(field_id, type_text, item_type, one) for one in document["partitions"])
+        index = PartitionIndex(field_id, type_text, item_type, int(document["k"]), int(document["lg-k"]), entries)
         # These reject sizes and item types that no sketch has.
         ThetaSketch(index.lg_k)
         if index.item_type is not None:
@@ -184,8 +172,9 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
     for entry in entries:
         if min(entry.offset, entry.theta_length, entry.kll_length, entry.items_length) < 0 or entry.end > body_size:
             raise ValueError(f"the sketches of a partition end at {entry.end}, those of the blob at {body_size}")
-        counts = (entry.value_count, entry.null_value_count, entry.nan_value_count, entry.ndv)
-        if not all(0 <= (count or 0) < 1 << 63 for count in (*counts, entry.total_length, entry.max_length)):
+        found = entry.figures
+        counts = (found.value_count, found.null_value_count, found.nan_value_count, entry.ndv)
+        if not all(0 <= (count or 0) < 1 << 63 for count in (*counts, found.avg_length, found.max_length)):
             raise ValueError(f"a count or a length of a partition is impossible: {counts}")
         if not 0.0 <= entry.ndv_relative_error < math.inf:
             raise ValueError(f"the error of an NDV is {entry.ndv_relative_error}")
@@ -223,7 +212,8 @@ def split_items(
         return b"", None
     payload = _decompress(stored[entry.theta_length + entry.kll_length :])
     found = read_frequent_values(payload)
-    expected = entry.value_count - entry.null_value_count - entry.nan_value_count
+    figures = entry.figures
+    expected = figures.value_count - figures.null_value_count - figures.nan_value_count
     if (found.type, found.value_count) != (index.type, expected):
         raise ValueError(f"common values of {found.value_count} {found.type}, expected {expected} {index.type}")
     return payload, found
@@ -256,18 +246,26 @@ def _document(key: PartitionKey, found: ColumnStatistics) -> dict[str, Any]:
     return _key_document(key) | figures_document(found, {**lengths, "ndv": ndv, "ndv-error": error})
 
 
-def _entry(document: Mapping[str, Any]) -> PartitionEntry:
+def _entry(field_id: int, type_text: str, item_type: str | None, document: Mapping[str, Any]) -> PartitionEntry:
     values = ((int(field_id), _bytes(value)) for field_id, value in document["partition"].items())
     total, longest, ndv = (document.get(name) for name in ("total-length", "max-length", "ndv"))
+    value_count, null_count = int(document["value-count"]), int(document["null-value-count"])
     return PartitionEntry(
         key=PartitionKey(int(document["spec-id"]), tuple(values)),
-        value_count=int(document["value-count"]),
-        null_value_count=int(document["null-value-count"]),
-        nan_value_count=int(document["nan-value-count"]),
-        min_value=_bytes(document.get("lower-bound")),
-        max_value=_bytes(document.get("upper-bound")),
-        total_length=None if total is None else int(total),
-        max_length=None if longest is None else int(longest),
+        figures=ColumnStatistics(
+            field_id=field_id,
+            type=type_text,
+            value_count=value_count,
+            null_value_count=null_count,
+            nan_value_count=int(document["nan-value-count"]),
+            min_value=_bytes(document.get("lower-bound")),
+            max_value=_bytes(document.get("upper-bound")),
+            avg_length=int(total) / (value_count - null_count)
+            if total is not None and value_count > null_count
+            else None,
+            max_length=None if longest is None else int(longest),
+            item_type=item_type,
+        ),
         ndv=None if ndv is None else int(ndv),
         ndv_relative_error=float(document.get("ndv-error", 0.0)),
         offset=int(document.get("offset", 0)),

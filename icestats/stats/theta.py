@@ -51,76 +51,54 @@ class ThetaSketch:
     2
     """
 
-    __slots__ = ("_hashes", "_is_empty", "_pending", "_pending_count", "_theta", "lg_k")
+    __slots__ = ("_hashes", "_theta", "is_empty", "lg_k")
 
     def __init__(self, lg_k: int = 12) -> None:
         if not 4 <= lg_k <= 26:
             raise ValueError(f"lg_k is {lg_k}, expected 4 to 26")
         self.lg_k = lg_k
         self._theta = MAX_THETA
-        self._is_empty = True
+        self.is_empty = True
+        """Whether no value was added."""
         self._hashes: Hashes = np.zeros(0, np.uint64)
-        self._pending: list[Hashes] = []
-        self._pending_count = 0
 
     def update(self, hashes: Hashes) -> None:
         """Add values by their 63-bit hashes from `hashing.hash_values`."""
-        if len(hashes) == 0:
-            return
-        self._is_empty = False
-        new = hashes[hashes < np.uint64(self._theta)]
-        if len(new) == 0:
-            return
-        self._pending.append(new)
-        self._pending_count += len(new)
-        if self._pending_count >= 2 << self.lg_k:
-            self._settle()
+        if len(hashes):
+            self.is_empty = False
+            self._add(hashes[hashes < np.uint64(self._theta)])
 
     def merge(self, other: ThetaSketch) -> None:
         """Add the values of another sketch to this one. The result is the same in whatever order sketches merge."""
-        other._settle()
-        self._is_empty = self._is_empty and other._is_empty
+        self.is_empty = self.is_empty and other.is_empty
         self._theta = min(self._theta, other._theta)
-        self._pending.append(other._hashes)
-        self._settle()
+        self._add(other._hashes)
 
-    def _settle(self) -> None:
-        if self._pending:
-            self._hashes = _distinct(np.concatenate([self._hashes, *self._pending]), self._theta)
-            self._pending.clear()
-            self._pending_count = 0
-            if len(self._hashes) > 1 << self.lg_k:
-                self._theta = int(self._hashes[1 << self.lg_k])
-                self._hashes = self._hashes[: 1 << self.lg_k].copy()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no value was added."""
-        return self._is_empty
+    def _add(self, hashes: Hashes) -> None:
+        self._hashes = _distinct(np.concatenate([self._hashes, hashes]), self._theta)
+        if len(self._hashes) > 1 << self.lg_k:
+            self._theta = int(self._hashes[1 << self.lg_k])
+            self._hashes = self._hashes[: 1 << self.lg_k].copy()
 
     @property
     def is_exact(self) -> bool:
         """Whether the sketch keeps the hash of every distinct value, so that the estimate is exact."""
-        self._settle()
         return self._theta == MAX_THETA
 
     @property
     def theta(self) -> float:
         """The share of all possible hashes that are below the threshold."""
-        self._settle()
         return self._theta / 2.0**63
 
     @property
     def hashes(self) -> Hashes:
         """The hashes of the sketch, in ascending order; read-only."""
-        self._settle()
         view = self._hashes.view()
         view.flags.writeable = False
         return view
 
     def estimate(self) -> float:
         """Return the estimated number of distinct values."""
-        self._settle()
         count = float(len(self._hashes))
         return count if self._theta == MAX_THETA else count / (self._theta / 2.0**63)
 
@@ -158,11 +136,10 @@ class ThetaSketch:
 
     def to_bytes(self) -> bytes:
         """Return the bytes that Java's DataSketches writes for Iceberg: serial version 3, compact, ordered."""
-        self._settle()
         hashes = self._hashes.astype("<u8", copy=False).tobytes()
         flags = _READ_ONLY | _COMPACT | _ORDERED
         exact = self._theta == MAX_THETA
-        if self._is_empty:
+        if self.is_empty:
             # For an empty sketch Java leaves out the hash of the seed, C++ does not. Neither reads it.
             return struct.pack("<6BH", 1, 3, _FAMILY_COMPACT, 0, 0, flags | _EMPTY, 0)
         if exact and len(self._hashes) == 1:
@@ -189,17 +166,14 @@ class ThetaSketch:
         ValueError
             The bytes are damaged, or not a compact Theta sketch of seed 9001.
         """
-        theta, hashes, is_empty = _parse(bytes(data))
         sketch = cls(lg_k)
-        sketch._theta, sketch._hashes, sketch._is_empty = theta, hashes, is_empty
+        sketch._theta, sketch._hashes, sketch.is_empty = _parse(bytes(data))
         return sketch
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ThetaSketch):
             return NotImplemented
-        self._settle()
-        other._settle()
-        mine, theirs = (self._theta, self._is_empty), (other._theta, other._is_empty)
+        mine, theirs = (self._theta, self.is_empty), (other._theta, other.is_empty)
         return mine == theirs and np.array_equal(self._hashes, other._hashes)
 
     __hash__ = None  # type: ignore[assignment]  # mutable: two equal sketches may part

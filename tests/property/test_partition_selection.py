@@ -20,6 +20,7 @@ import icestats
 from icestats.iceberg.types import encode_value
 from icestats.snapshot.evaluation.partition_projection import PartitionSelection, select_partitions
 from icestats.stats.partition_sketches import PartitionEntry, PartitionKey
+from icestats.stats.table_statistics import ColumnStatistics
 
 ARROW = {
     "i": pa.int32(),
@@ -86,7 +87,7 @@ def partition_of(source: Any, name: str, value: Any) -> PartitionEntry:
     raw = placed.transform(kind)(internal(value))
     data = None if raw is None else encode_value(str(placed.result_type(kind)), raw)
     key = PartitionKey(spec.spec_id, ((spec.fields[0].field_id, data),))
-    return PartitionEntry(key, 1, 0, 0, None, None, None, None, 0, 0, 0)
+    return PartitionEntry(key, ColumnStatistics(1, "long", 1, 0, 0, None, None, None, None), 0, 0, 0)
 
 
 def internal(value: Any) -> Any:

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.stats.kll import NARROW_LIMIT as LIMIT
-from icestats.stats.kll import TEXT_LENGTH, KllEngine, KllSketch
+from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.kll_items import item_type_of
-from icestats.stats.kll_layout import ITEM_TYPES, empty_layout
+from icestats.stats.kll_layout import ITEM_TYPES
 from tests.kll_sketches import LONG_MAX, sketch_of
 
 
@@ -43,7 +42,7 @@ def test_longs_beyond_the_precision_of_doubles_stay_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [LIMIT - 1, LIMIT, LIMIT + 1, -LIMIT + 1, -LIMIT, 0x7FF0 << 48, LONG_MAX, -LONG_MAX, -LONG_MAX - 1]
+    "value", [2**53 - 1, 2**53 + 1, -(2**53) - 1, 0x7FE0 << 48, 0x7FF0 << 48, LONG_MAX, -LONG_MAX, -LONG_MAX - 1]
 )
 def test_the_ends_of_64_bits_are_exact_and_survive_bytes_and_merges(value: int) -> None:
     sketch = sketch_of("long", pa.array([value, 0]))
@@ -103,14 +102,6 @@ def test_decimals_beyond_64_bits_are_exact() -> None:
     assert [item for item, _ in sketch.items()] == sorted(values)
     copy = KllSketch.from_bytes("decimal", sketch.to_bytes())
     assert [item for item, _ in copy.items()] == sorted(values)
-
-
-def test_no_long_becomes_a_subnormal_double() -> None:
-    """A process that flushes these to zero would take all small integers for equal."""
-    for value in (0, 1, -1):
-        engine = KllEngine(empty_layout("long", 200))
-        engine.add(([value],), value, value)
-        assert abs(engine.sketch.get_min_value()) >= np.finfo(np.float64).tiny
 
 
 def test_strings_are_ordered_as_their_utf8_bytes_are() -> None:

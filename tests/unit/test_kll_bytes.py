@@ -75,7 +75,7 @@ def test_bytes_pickles_and_copies_hold_the_same_items() -> None:
         assert copy.to_bytes() == sketch.to_bytes()
 
 
-GOOD = sketch_of("long", pa.array(range(1_000))).to_bytes()
+GOOD = sketch_of("long", pa.array(range(1_001))).to_bytes()
 START = int.from_bytes(GOOD[20:24], "little")
 
 
@@ -124,13 +124,13 @@ def test_nan_and_text_that_is_not_utf8_are_damage() -> None:
 def test_a_layout_is_what_its_bytes_say() -> None:
     layout = parse_kll("long", GOOD)
     assert layout.to_bytes() == GOOD
-    assert (layout.n, layout.min_value, layout.max_value) == (1_000, 0, 999)
+    assert (layout.n, layout.min_value, layout.max_value) == (1_001, 0, 1_000)
 
 
 @pytest.mark.parametrize("item_type", ["double", "long", "string", "decimal"])
 @pytest.mark.parametrize("count", [0, 1, 2, 150, 20_000])
 def test_bytes_are_those_of_the_layout(item_type: str, count: int) -> None:
-    """Though they are not taken apart: negative numbers, text beyond ASCII, one level or many."""
+    """Negative numbers, text beyond ASCII, one level or many."""
     random = np.random.default_rng(count)
     numbers = random.integers(-(2**60), 2**60, count)
     arrays = {
@@ -142,5 +142,5 @@ def test_bytes_are_those_of_the_layout(item_type: str, count: int) -> None:
     sketch = KllSketch(item_type)
     for start in range(0, count, 700):
         sketch.update(arrays[item_type].slice(start, 700))
-    assert sketch.to_bytes() == parse_kll(item_type, sketch.to_bytes()).to_bytes() == sketch._engine.layout().to_bytes()
+    assert sketch.to_bytes() == parse_kll(item_type, sketch.to_bytes()).to_bytes()
     assert sketch.n == count

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.iceberg.metadata import Field
-from icestats.scan.scan_job import ScanJob, Sizes, finish
-from icestats.spark.statistics_scan import merge_rows
+from icestats.scan.scan_job import ScanJob, Sizes, finish, merge_rows
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import PartitionKey
 
@@ -38,8 +37,7 @@ def test_the_parts_of_a_partition_are_one_and_every_row_counts_once_in_the_whole
         (CUT, False, gathered(3_000, 5_000)),
         (None, False, JOB.new_accumulators()),
     ]
-    whole, partitions = JOB.new_accumulators(), {}
-    merge_rows(whole, partitions, rows, SIZES)
+    whole, partitions = merge_rows(JOB, rows)
     (cut,), (finished,) = partitions[CUT], partitions[WHOLE]
     (expected,) = finish(SIZES, gathered(0, 5_000))
     assert figures(cut) == figures(expected)

@@ -19,9 +19,9 @@ from icestats.estimation.formulas.grouped_sources import (
     estimate_kept,
     keep_by_partition,
 )
-from icestats.estimation.formulas.joint_sources import LeafGroup, bound_all, scale_to
+from icestats.estimation.formulas.joint_sources import bound_all, scale_to
 from icestats.estimation.formulas.sampled_rows import SampledLeaf, correct_all
-from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity, estimate_uniform
+from icestats.estimation.formulas.selectivity import LeafGroup, Selectivity, build_selectivity, estimate_uniform
 from icestats.estimation.formulas.sketch_sources import PartitionSketches, SketchedPartitions
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.iceberg.filters.value_sets import Leaf
@@ -119,10 +119,10 @@ def estimate_combined(
         spread = spread_evenly(found.estimate, parents, fine.groups.row_counts, own.lower, own.upper)
         return build_selectivity(spread, own.lower, own.upper, found.reasons)
 
-    def estimate_together(leaves: Sequence[Leaf]) -> Sequence[tuple[tuple[Leaf, ...], Selectivity]]:
+    def estimate_together(leaves: Sequence[Leaf]) -> Sequence[LeafGroup]:
         pruning = _find_pruning(leaves, evidence, fine)
         groups = group_in_table(leaves) if len(leaves) > 1 else ()
-        parts = [(group.leaves, _spread_group(group, pruning, evidence, fine, estimate_leaf)) for group in groups]
+        parts = [_spread_group(group, pruning, evidence, fine, estimate_leaf) for group in groups]
         others = [leaf for leaf in leaves if leaf not in pruning]
         return _correct(parts, others, partial(_sample_left, sample, pruning), estimate_leaf, fine.groups.row_counts)
 
@@ -171,25 +171,26 @@ def _spread_group(
     evidence: GroupedEvidence,
     fine: KeptGroups,
     estimate_leaf: Callable[[Leaf], Selectivity],
-) -> Selectivity:
+) -> LeafGroup:
     """The rows of predicates together, spread over groups as the predicates by themselves are."""
     product, lower, upper = bound_all([estimate_leaf(leaf) for leaf in group.leaves])
     # Together with what leaves out partitions they are a share of the table, else of the rows that are left.
     of = evidence.groups if pruning & {*group.leaves} else fine.groups
     wanted = float(group.selectivity.estimate[0]) * float(of.row_counts.sum())
-    return build_selectivity(scale_to(wanted, product, fine.groups.row_counts, lower, upper), lower, upper)
+    shares = scale_to(wanted, product, fine.groups.row_counts, lower, upper)
+    return LeafGroup(group.leaves, build_selectivity(shares, lower, upper))
 
 
 def _correct(
-    groups: Sequence[tuple[tuple[Leaf, ...], Selectivity]],
+    groups: Sequence[LeafGroup],
     every_leaf: Sequence[Leaf],
     sample: Callable[[Sequence[Leaf]], Mapping[Leaf, Mask]],
     estimate_leaf: Callable[[Leaf], Selectivity],
     rows: Floats,
-) -> Sequence[tuple[tuple[Leaf, ...], Selectivity]]:
+) -> Sequence[LeafGroup]:
     """Return all predicates of an AND as one, as sampled rows correct how far they go together; else its groups."""
     every, grouped = float(rows.sum()), {leaf for own, _ in groups for leaf in own}
-    parts = [*groups, *(((leaf,), estimate_leaf(leaf)) for leaf in every_leaf if leaf not in grouped)]
+    parts = [*groups, *(LeafGroup((leaf,), estimate_leaf(leaf)) for leaf in every_leaf if leaf not in grouped)]
     # Of a table without rows there is nothing to correct, though earlier ones may be sampled.
     found = sample(every_leaf) if len(every_leaf) > 1 and every else {}
     # A predicate that goes with one that has not been sampled is no factor of its own.
@@ -214,7 +215,7 @@ def _correct(
     leaves = [SampledLeaf(share_of(single[leaf].estimate), sampled[leaf]) for leaf in chosen]
     factor = correct_all(leaves, of_sampled, expect) / of_sampled if of_sampled else 1.0
     shares = scale_to(share_of(product) * factor * every, product, rows, lower, upper)
-    return [(tuple(leaf for own, _ in parts for leaf in own), build_selectivity(shares, lower, upper))]
+    return [LeafGroup(tuple(leaf for own, _ in parts for leaf in own), build_selectivity(shares, lower, upper))]
 
 
 def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:

@@ -16,6 +16,7 @@ import numpy as np
 from icestats.errors import CallError, check_names
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
+    LeafGroup,
     Selectivity,
     build_selectivity,
     combine_leaves,
@@ -324,7 +325,7 @@ def estimate_kept(
     source: str,
     kept: KeptGroups,
     estimate_leaf: Callable[[Leaf], Selectivity],
-    estimate_together: Callable[[Sequence[Leaf]], Sequence[tuple[tuple[Leaf, ...], Selectivity]]] | None = None,
+    estimate_together: Callable[[Sequence[Leaf]], Sequence[LeafGroup]] | None = None,
     *,
     assumes: str,
     notes: Sequence[str] = (),

@@ -13,7 +13,7 @@ import numpy as np
 
 from icestats.estimation.formulas.common_keys import count_key
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, find_interval, hash_items
-from icestats.estimation.formulas.selectivity import Selectivity, build_selectivity
+from icestats.estimation.formulas.selectivity import LeafGroup, Selectivity, build_selectivity
 from icestats.estimation.formulas.sketch_sources import SketchedRows
 from icestats.iceberg.filters.value_sets import Leaf, ValueSet, build_item
 from icestats.iceberg.types import decode_value
@@ -60,15 +60,6 @@ class JointColumns:
             return float(column.null_count)
         item = None if column is None else column.by_value.get(value)
         return float(least) if item is None else (item.lower + item.upper) / 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class LeafGroup:
-    """Predicates of one AND whose columns go together."""
-
-    leaves: tuple[Leaf, ...]
-    selectivity: Selectivity
-    """Of all of them, over the table: one group."""
 
 
 def _item(type_text: str, value: bytes | None) -> Any:

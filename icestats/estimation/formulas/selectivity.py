@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -176,11 +177,18 @@ def join_groups(parts: Sequence[Selectivity]) -> Selectivity:
     return build_selectivity(estimate, lower, upper, next((one.reasons for one in parts if one.reasons), ()))
 
 
+class LeafGroup(NamedTuple):
+    """Predicates whose columns go together, and what they select together."""
+
+    leaves: tuple[Leaf, ...]
+    selectivity: Selectivity
+
+
 def combine_leaves(
     predicate: Tree,
     groups: int,
     estimate_leaf: Callable[[Leaf], Selectivity],
-    estimate_together: Callable[[Sequence[Leaf]], Sequence[tuple[tuple[Leaf, ...], Selectivity]]] | None = None,
+    estimate_together: Callable[[Sequence[Leaf]], Sequence[LeafGroup]] | None = None,
 ) -> Selectivity:
     """Combine the selectivities of a tree's leaves.
 
@@ -212,7 +220,7 @@ def combine_leaves(
     """
     if isinstance(predicate, Leaf):
         return estimate_leaf(predicate)
-    together: list[tuple[tuple[Leaf, ...], Selectivity]] = []
+    together: list[LeafGroup] = []
     if estimate_together is not None and isinstance(predicate, All):
         together = list(estimate_together([part for part in predicate.parts if isinstance(part, Leaf)]))
     done = {leaf for leaves, _ in together for leaf in leaves}

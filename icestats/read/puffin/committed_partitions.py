@@ -154,9 +154,9 @@ def read_merged_sketches(
     return MergedSketches(
         theta=theta,
         kll=None if index.item_type is None else merge_parts(index.item_type, parts),
-        value_count=sum(entry.value_count for entry in entries),
-        null_count=sum(entry.null_value_count for entry in entries),
-        nan_count=sum(entry.nan_value_count for entry in entries),
+        value_count=sum(entry.figures.value_count for entry in entries),
+        null_count=sum(entry.figures.null_value_count for entry in entries),
+        nan_count=sum(entry.figures.nan_value_count for entry in entries),
         partition_count=len(entries),
         partial_partition_count=partial_count,
         snapshot_id=committed.snapshot_id,
@@ -187,7 +187,7 @@ def read_partitioned_column(
         A sketch or a bound is damaged.
     """
     index = committed.index
-    found = {entry.key: _build_column(index, entry, b"", None) for entry in index.partitions}
+    found = {entry.key: entry.figures for entry in index.partitions}
     sketched = [entry for entry in index.partitions if entry.has_sketches]
     for entry, stored in _read_each(storage, committed, sketched):
         with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
@@ -197,29 +197,11 @@ def read_partitioned_column(
             k = None if kll is None or index.item_type is None else KllSketch.from_bytes(index.item_type, kll).k
             if k != (None if index.item_type is None else index.k):
                 raise ValueError(f"a KLL sketch of k {k}, expected {index.k}")
-            for bound in (entry.min_value, entry.max_value):
+            for bound in (entry.figures.min_value, entry.figures.max_value):
                 if bound is not None:
                     decode_value(index.type, bound)
-        found[entry.key] = replace(_build_column(index, entry, theta, kll), frequent_items=items)
+        found[entry.key] = replace(entry.figures, theta=theta, kll=kll, frequent_items=items)
     return found
-
-
-def _build_column(index: PartitionIndex, entry: PartitionEntry, theta: bytes, kll: bytes | None) -> ColumnStatistics:
-    filled = entry.value_count - entry.null_value_count
-    return ColumnStatistics(
-        field_id=index.field_id,
-        type=index.type,
-        value_count=entry.value_count,
-        null_value_count=entry.null_value_count,
-        nan_value_count=entry.nan_value_count,
-        min_value=entry.min_value,
-        max_value=entry.max_value,
-        avg_length=entry.total_length / filled if entry.total_length is not None and filled > 0 else None,
-        max_length=entry.max_length,
-        theta=theta,
-        kll=kll,
-        item_type=index.item_type,
-    )
 
 
 def read_kll_by_partition(
@@ -297,8 +279,8 @@ def read_merged_items(
         values=read_frequent_values(merged.to_bytes(type_text)),
         snapshot_id=committed.snapshot_id,
         commits_behind=committed.commits_behind,
-        null_count=sum(entry.null_value_count for entry in entries),
-        nan_count=sum(entry.nan_value_count for entry in entries),
+        null_count=sum(entry.figures.null_value_count for entry in entries),
+        nan_count=sum(entry.figures.nan_value_count for entry in entries),
         size_bytes=sum(entry.items_length for entry in entries),
     )
 

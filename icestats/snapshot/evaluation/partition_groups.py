@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -150,26 +151,21 @@ def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Sche
     The table has `partition` and `spec_id`, as for `group_values`.
     """
     places, partitions = find_partition_places(metadata, schema), combine_chunks(groups["partition"])
-    columns: dict[tuple[int, str], list[bytes | None]] = {}
-    keys: list[PartitionKey | None] = []
-    for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
-        if spec_id not in metadata.specs:
-            keys.append(None)
-            continue
-        values: list[tuple[int, bytes | None]] = []
-        fields = list(_typed(metadata.specs[spec_id], schema))
-        for field, type_text in fields:
-            if field.transform == VOID:
-                values.append((field.field_id, None))
-                continue
-            if type_text is None:
-                break
-            if (field.field_id, type_text) not in columns:
-                array = partitions.field(places[field.field_id])
-                columns[field.field_id, type_text] = encode_values(array, type_text)
-            values.append((field.field_id, columns[field.field_id, type_text][row]))
-        keys.append(PartitionKey(spec_id, tuple(values)) if len(values) == len(fields) else None)
-    return keys
+    typed = {spec_id: list(_typed(spec, schema)) for spec_id, spec in metadata.specs.items()}
+
+    @cache
+    def encode(field: PartitionField, type_text: str | None) -> list[bytes | None]:
+        if field.transform == VOID or type_text is None:
+            return [None] * len(partitions)
+        return encode_values(partitions.field(places[field.field_id]), type_text)
+
+    def build(row: int, spec_id: int) -> PartitionKey | None:
+        fields = typed.get(spec_id)
+        if fields is None or any(kind is None and field.transform != VOID for field, kind in fields):
+            return None
+        return PartitionKey(spec_id, tuple((field.field_id, encode(field, kind)[row]) for field, kind in fields))
+
+    return [build(row, spec_id) for row, spec_id in enumerate(groups["spec_id"].to_pylist())]
 
 
 def key_entries(
