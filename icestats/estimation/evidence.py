@@ -22,6 +22,7 @@ from icestats.estimation.formulas.frequent_sources import FrequentColumn, Freque
 from icestats.estimation.formulas.grouped_sources import (
     GroupedEvidence,
     Question,
+    RowCounts,
     count_live_rows,
     keep_by_partition,
 )
@@ -270,7 +271,7 @@ class Evidence:
                 ends = distribution.sketch.min_value, distribution.sketch.max_value
         count = found.values.value_count + found.null_count + found.nan_count
         rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
-        self._check_count(field, count, rows)
+        self._check_count(FREQUENT_ITEMS, f"the frequent items of column {field.name!r} are", field, rows)
         return FrequentColumn(
             values=found.values,
             null_count=found.null_count,
@@ -282,13 +283,12 @@ class Evidence:
             ends=ends,
         )
 
-    def _check_count(self, field: Field, count: int, rows: SketchedRows) -> None:
-        """Refuse the common values of another number of rows than the table's manifests leave possible."""
+    def _check_count(self, blob_type: str, what: str, field: Field, rows: SketchedRows) -> None:
+        """Refuse a column's blob of another number of rows than the table's manifests leave possible."""
         table = self.read_table(())
-        live = count_live_rows(table.groups, table.deletes, "deduct")
-        if count - rows.removed[0] > live.most.sum() or count + rows.added[0] < live.least.sum():
-            found = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
-            message = f"the frequent items of column {field.name!r} are of {count:,} rows, which the table never had"
+        if _find_refuted(rows, count_live_rows(table.groups, table.deletes, "deduct")).any():
+            found = find_nearest(self.reader.blobs, blob_type, field)
+            message = f"{what} of {rows.row_counts[0]:,.0f} rows, which the table never had"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
 
     def spare(self, read: Callable[..., _Read | None], *of: Any) -> _Read | None:
@@ -348,6 +348,7 @@ class Evidence:
             return Distribution(kll.sketch, None, None, size_bytes, rows)
         count = kll.sketch.n + nulls + nans
         rows = self._count_rows(count, kll.snapshot_id, kll.commits_behind, field.name)
+        self._check_count(KLL, f"the KLL sketch of column {field.name!r} is", field, rows)
         return Distribution(kll.sketch, nulls / max(count, 1), nans / max(count, 1), size_bytes, rows)
 
     def _count_rows(self, count: float, snapshot_id: int, commits_behind: int, names: str) -> SketchedRows:
@@ -479,6 +480,9 @@ class Evidence:
         if column is None:
             nothing = np.zeros(len(places))
             return SketchedRows(np.full(len(places), np.nan), nothing, nothing)
+        return self._count_sketched(column, places, leaf.column)
+
+    def _count_sketched(self, column: _SketchedColumn, places: Longs, name: str) -> SketchedRows:
         keys = [self._partition_keys[place] for place in places.tolist()]
         entries = [None if key is None else column.entries.get(key) for key in keys]
         rows = np.array([np.nan if entry is None else entry.value_count for entry in entries], np.float64)
@@ -486,17 +490,41 @@ class Evidence:
         age, since = self._find_age(snapshot_id, commits), self._changed.get(snapshot_id)
         changed = [(age.added, age.removed) if since is None else since.of_partition(key) for key in keys]
         added, removed = np.array(changed, np.float64).reshape(-1, 2).T
-        return SketchedRows(rows, added, removed, age.describe(leaf.column))
+        return SketchedRows(rows, added, removed, age.describe(name))
 
     def _read_index(self, field: Field) -> _SketchedColumn:
         reader = self.reader
         committed = read_partition_index(reader.source.storage, reader.blobs, field)
         sketched = (entry for entry in committed.index.partitions if entry.has_sketches)
-        return _SketchedColumn(committed, key_entries(sketched, reader.source.metadata.specs, reader.schema), {}, {})
+        entries = key_entries(sketched, reader.source.metadata.specs, reader.schema)
+        column = _SketchedColumn(committed, entries, {}, {})
+        self._check_partitions(column, field)
+        return column
+
+    def _check_partitions(self, column: _SketchedColumn, field: Field) -> None:
+        """Refuse sketches of another number of rows than the manifests leave possible in their partition."""
+        partitions = self.read_partitions(())
+        rows = self._count_sketched(column, np.arange(len(partitions.groups.row_counts)), field.name)
+        refuted = _find_refuted(rows, count_live_rows(partitions.groups, partitions.deletes, "deduct"))
+        if refuted.any():
+            found = find_nearest(self.reader.blobs, PARTITION_SKETCHES, field)
+            counted_rows = rows.row_counts[refuted][0]
+            raise PuffinFormatError(
+                f"the sketches of column {field.name!r} by partition are of {counted_rows:,.0f} rows of a partition "
+                "that never had so many, or so few",
+                found.statistics_path,
+                found.blob.offset,
+            )
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:
         return build_partition_keys(self._partitions[0], self.reader.source.metadata, self.reader.schema)
+
+
+def _find_refuted(sketched: SketchedRows, live: RowCounts) -> Mask:
+    """Return the groups whose sketches have counted other rows than there can be; unknown counts are not refuted."""
+    counts = sketched.row_counts
+    return np.asarray((counts - sketched.removed > live.most) | (counts + sketched.added < live.least))
 
 
 def _find_owners(files: pa.Table, partitions: pa.Table) -> Longs:

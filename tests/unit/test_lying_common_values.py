@@ -24,6 +24,7 @@ from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.spark.statistics_refresh import Refresh
 from icestats.stats.frequent_items import MOST_VALUE_BYTES, read_frequent_values
 from icestats.stats.joint_statistics import read_joint_statistics
+from icestats.stats.kll import KllSketch
 from tests.computed_statistics import compute_here
 
 THETA, KLL = "apache-datasketches-theta-v1", "apache-datasketches-kll-v1"
@@ -131,6 +132,31 @@ def test_counts_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: i
     found = lie(ITEMS, (1,), items).estimate("key = 1", actual=True)
     assert f"are of {value_count} rows, which the table never had" in found["frequent-items"].reason
     assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
+def rank(*values: int) -> bytes:
+    sketch = KllSketch("long")
+    sketch.update(pa.array(values, pa.int64()))
+    return sketch.to_bytes()
+
+
+@pytest.mark.parametrize("value_count", [5, 201])
+def test_ranks_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: int) -> None:
+    table = lie(KLL, (1,), rank(*range(1_000, 1_000 + value_count)))
+    found = table.estimate("key = 1", actual=True)
+    assert f"is of {value_count} rows, which the table never had" in found["kll"].reason
+    for one in (found["kll"], found["combined"]):
+        assert one.rows_lower is None or one.rows_lower <= found.actual <= one.rows_upper
+    reported = table.reported_statistics()
+    assert reported.row_count_bounds == (200, 200)
+    assert any("which the table never had" in note for note in reported.notes)
+
+
+def test_ranks_that_the_data_files_refute_prove_nothing(lie: Lie) -> None:
+    """As of another table's statistics."""
+    found = lie(KLL, (1,), rank(*range(1_000, 1_200))).estimate("key > 4", actual=True)
+    assert (found.actual, found["kll"].rows) == (0, None)
+    assert "compute the statistics anew" in found["kll"].reason
 
 
 @pytest.mark.parametrize("row_filter", ["key <= 4", "key > 1000"])
