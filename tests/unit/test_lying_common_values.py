@@ -223,6 +223,18 @@ def test_items_of_another_number_of_values_are_not_added_to(
     assert reason in str(refreshed)
 
 
+def test_a_sketch_of_another_number_of_values_is_not_added_to(lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, read = lie(KLL, (1,), rank(*range(50)), later=True), []
+
+    def scan(refresh: Refresh, names: Sequence[str], *_: Any, **__: Any) -> None:
+        read.extend(names)
+        refresh._columns.update(dict.fromkeys(names, refresh._columns["name"]))
+
+    monkeypatch.setattr(Refresh, "_scan_in_full", scan)
+    assert "its KLL sketch is of 50 values, and its column statistics of 200" in str(table.refresh_statistics())
+    assert read == ["key"]
+
+
 def test_a_table_does_not_decide_how_many_pairs_are_computed(
     catalog: SqlCatalog, catalog_properties: dict[str, str], stored: Any
 ) -> None:
