@@ -67,6 +67,7 @@ from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
     THETA,
     CommittedBlob,
+    CommittedJoint,
     find_joint,
     find_nearest,
     find_stated_type,
@@ -271,7 +272,8 @@ class Evidence:
                 ends = distribution.sketch.min_value, distribution.sketch.max_value
         count = found.values.value_count + found.null_count + found.nan_count
         rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
-        self._check_count(FREQUENT_ITEMS, f"the frequent items of column {field.name!r} are", field, rows)
+        blob = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
+        self._check_count(blob, f"the frequent items of column {field.name!r} are", rows)
         return FrequentColumn(
             values=found.values,
             null_count=found.null_count,
@@ -283,11 +285,10 @@ class Evidence:
             ends=ends,
         )
 
-    def _check_count(self, blob_type: str, what: str, field: Field, rows: SketchedRows) -> None:
-        """Refuse a column's blob of another number of rows than the table's manifests leave possible."""
+    def _check_count(self, found: CommittedBlob, what: str, rows: SketchedRows) -> None:
+        """Refuse a blob of another number of rows than the table's manifests leave possible."""
         table = self.read_table(())
         if _find_refuted(rows, count_live_rows(table.groups, table.deletes, "deduct")).any():
-            found = find_nearest(self.reader.blobs, blob_type, field)
             message = f"{what} of {rows.row_counts[0]:,.0f} rows, which the table never had"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
 
@@ -317,16 +318,17 @@ class Evidence:
         key = (JOINT_STATISTICS, *pair)
         if key not in self._committed:
             found = read_joint(self.reader.source.storage, blob, self.reader.schema)
-            self._committed[key] = None
-            if found is not None:
-                fields = self.reader.schema.select(pair)
-                names = " and ".join(field.name for field in fields)
-                count = found.statistics.row_count
-                rows = self._count_rows(count, found.snapshot_id, found.commits_behind, names)
-                one, other = (self.spare(self.read_frequent, field) for field in fields)
-                self._committed[key] = JointColumns(found.statistics, rows, found.size_bytes, (one, other))
+            self._committed[key] = None if found is None else self._build_joint(pair, blob, found)
         joint: JointColumns | None = self._committed[key]
         return joint
+
+    def _build_joint(self, pair: tuple[int, int], blob: CommittedBlob, found: CommittedJoint) -> JointColumns:
+        fields = self.reader.schema.select(pair)
+        names = " and ".join(field.name for field in fields)
+        rows = self._count_rows(found.statistics.row_count, found.snapshot_id, found.commits_behind, names)
+        self._check_count(blob, f"the joint statistics of columns {names} are", rows)
+        one, other = (self.spare(self.read_frequent, field) for field in fields)
+        return JointColumns(found.statistics, rows, found.size_bytes, (one, other))
 
     def _read_once(self, blob_type: str, field: Field, read: Callable[[Field], _Read]) -> _Read | None:
         """Read what has been committed of a column, unless that has been done; None: nothing has."""
@@ -340,7 +342,8 @@ class Evidence:
         return found
 
     def _read_distribution(self, field: Field) -> Distribution:
-        size_bytes = find_nearest(self.reader.blobs, KLL, field).blob.length
+        blob = find_nearest(self.reader.blobs, KLL, field)
+        size_bytes = blob.blob.length
         kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
         nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
         if nulls is None or nans is None:
@@ -348,7 +351,7 @@ class Evidence:
             return Distribution(kll.sketch, None, None, size_bytes, rows)
         count = kll.sketch.n + nulls + nans
         rows = self._count_rows(count, kll.snapshot_id, kll.commits_behind, field.name)
-        self._check_count(KLL, f"the KLL sketch of column {field.name!r} is", field, rows)
+        self._check_count(blob, f"the KLL sketch of column {field.name!r} is", rows)
         return Distribution(kll.sketch, nulls / max(count, 1), nans / max(count, 1), size_bytes, rows)
 
     def _count_rows(self, count: float, snapshot_id: int, commits_behind: int, names: str) -> SketchedRows:

@@ -134,6 +134,18 @@ def test_counts_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: i
     assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
 
 
+@pytest.mark.parametrize("row_count", [5, 201])
+def test_pairs_of_another_number_of_rows_prove_nothing(lie: Lie, row_count: int) -> None:
+    pairs = {"row-count": row_count, "items": [["01" + "00" * 7, "61", row_count, 0]], "others-at-most": 0, "ndv": 1}
+    table = lie(PAIRS, (1, 2), pairs)
+    for row_filter in ("key = 1 and name = 'a'", "key = 2 and name = 'b'", "key > 1 and name > 'a'"):
+        found = table.estimate(row_filter, actual=True)
+        said = f"of columns key and name are of {row_count} rows, which the table never had"
+        assert said in found["frequent-items"].reason
+        assert any(said in one.evidence for one in found.findings)
+        assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
 def rank(*values: int) -> bytes:
     sketch = KllSketch("long")
     sketch.update(pa.array(values, pa.int64()))
