@@ -49,7 +49,7 @@ from icestats.estimation.row_level_deletes import (
     read_file_deletes,
     sum_column,
 )
-from icestats.iceberg.filters.value_sets import Leaf, build_item
+from icestats.iceberg.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_item
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Longs, Mask
@@ -77,6 +77,7 @@ from icestats.read.puffin.statistics_files import (
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.snapshot.evaluation.column_metrics import build_metrics
+from icestats.snapshot.evaluation.evaluator import count_met
 from icestats.snapshot.evaluation.partition_groups import (
     SpecGroups,
     build_partition_keys,
@@ -85,7 +86,7 @@ from icestats.snapshot.evaluation.partition_groups import (
     key_entries,
 )
 from icestats.snapshot.snapshot_reader import SnapshotReader
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.partition_sketches import PartitionEntry
 from icestats.stats.table_statistics import PartitionKey
 from icestats.stats.theta import ThetaSketch
@@ -274,7 +275,7 @@ class Evidence:
         rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
         blob = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
         self._check_count(blob, f"the frequent items of column {field.name!r} are", rows)
-        return FrequentColumn(
+        column = FrequentColumn(
             values=found.values,
             null_count=found.null_count,
             nan_count=found.nan_count,
@@ -284,6 +285,9 @@ class Evidence:
             size_bytes=found.size_bytes,
             ends=ends,
         )
+        items = [] if found.values.is_cut else [value for value, item in column.by_value.items() if item.lower]
+        self._check_ends(blob, f"the frequent items of column {field.name!r} have", field, items, rows)
+        return column
 
     def _check_count(self, found: CommittedBlob, what: str, rows: SketchedRows) -> None:
         """Refuse a blob of another number of rows than the table's manifests leave possible."""
@@ -291,6 +295,18 @@ class Evidence:
         if _find_refuted(rows, count_live_rows(table.groups, table.deletes, "deduct")).any():
             message = f"{what} of {rows.row_counts[0]:,.0f} rows, which the table never had"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
+
+    def _check_ends(
+        self, found: CommittedBlob, what: str, field: Field, values: Sequence[Any], rows: SketchedRows
+    ) -> None:
+        """Refuse a column's blob of values beyond the bounds of data files; of rows that have gone since, it may be."""
+        column = self.read_table([field.field_id]).groups.columns.get(field.field_id)
+        if column is None or not values or rows.removed[0]:
+            return
+        for value in (min(values), max(values)):
+            if not count_met(ValueSet((Interval(below(value), above(value)),)), column.metrics)[0]:
+                message = f"{what} values beyond the bounds of data files: compute the statistics anew"
+                raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
 
     def spare(self, read: Callable[..., _Read | None], *of: Any) -> _Read | None:
         """Read what an answer can do without: None where it is damaged, and a finding says so."""
@@ -351,7 +367,14 @@ class Evidence:
             return Distribution(kll.sketch, None, None, size_bytes, rows)
         count = kll.sketch.n + nulls + nans
         rows = self._count_rows(count, kll.snapshot_id, kll.commits_behind, field.name)
-        self._check_count(blob, f"the KLL sketch of column {field.name!r} is", rows)
+        what, sketch = f"the KLL sketch of column {field.name!r}", kll.sketch
+        self._check_count(blob, f"{what} is", rows)
+        ends = (
+            [end for end in (sketch.min_value, sketch.max_value) if not isinstance(end, str) or len(end) < TEXT_LENGTH]
+            if sketch.n
+            else []
+        )
+        self._check_ends(blob, f"{what} has", field, ends, rows)
         return Distribution(kll.sketch, nulls / max(count, 1), nans / max(count, 1), size_bytes, rows)
 
     def _count_rows(self, count: float, snapshot_id: int, commits_behind: int, names: str) -> SketchedRows:

@@ -146,6 +146,12 @@ def test_pairs_of_another_number_of_rows_prove_nothing(lie: Lie, row_count: int)
         assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
 
 
+def test_counts_of_fewer_rows_than_all_values_have_prove_nothing(lie: Lie) -> None:
+    found = lie(ITEMS, (1,), {"items": [["01" + "00" * 7, 50, 0]]}).estimate("key > 2", actual=True)
+    assert "fewer rows than 200 values have, and no other value" in found["frequent-items"].reason
+    assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
 def rank(*values: int) -> bytes:
     sketch = KllSketch("long")
     sketch.update(pa.array(values, pa.int64()))
@@ -166,12 +172,14 @@ def test_ranks_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: in
 
 def test_ranks_that_the_data_files_refute_prove_nothing(lie: Lie) -> None:
     """As of another table's statistics."""
-    found = lie(KLL, (1,), rank(*range(1_000, 1_200))).estimate("key > 4", actual=True)
-    assert (found.actual, found["kll"].rows) == (0, None)
-    assert "compute the statistics anew" in found["kll"].reason
+    table = lie(KLL, (1,), rank(*range(1_000, 1_200)))
+    for row_filter, count in {"key > 4": 0, "key = 1": 50}.items():
+        found = table.estimate(row_filter, actual=True)
+        assert (found.actual, found["kll"].rows) == (count, None)
+        assert "compute the statistics anew" in found["kll"].reason
 
 
-@pytest.mark.parametrize("row_filter", ["key <= 4", "key > 1000"])
+@pytest.mark.parametrize("row_filter", ["key <= 4", "key > 1000", "key = 1", "key != 2"])
 def test_counts_that_the_data_files_refute_prove_nothing(lie: Lie, row_filter: str) -> None:
     """As of another table's statistics."""
     items = {"others-at-most": 0, "items": [[f"d{n}07000000000000", 40, 0] for n in range(5)]}
