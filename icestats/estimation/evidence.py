@@ -60,6 +60,7 @@ from icestats.read.puffin.committed_partitions import (
     read_kll_by_partition,
     read_partition_index,
 )
+from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
@@ -301,7 +302,7 @@ class Evidence:
     ) -> None:
         """Refuse a column's blob of values beyond the bounds of data files; of rows that have gone since, it may be."""
         column = self.read_table([field.field_id]).groups.columns.get(field.field_id)
-        if column is None or not values or rows.removed[0]:
+        if column is None or not values or rows.removed.any():
             return
         for value in (min(values), max(values)):
             if not count_met(ValueSet((Interval(below(value), above(value)),)), column.metrics)[0]:
@@ -532,15 +533,17 @@ class Evidence:
         partitions = self.read_partitions(())
         rows = self._count_sketched(column, np.arange(len(partitions.groups.row_counts)), field.name)
         refuted = _find_refuted(rows, count_live_rows(partitions.groups, partitions.deletes, "deduct"))
+        found = find_nearest(self.reader.blobs, PARTITION_SKETCHES, field)
+        what = f"the sketches of column {field.name!r} by partition"
         if refuted.any():
-            found = find_nearest(self.reader.blobs, PARTITION_SKETCHES, field)
             counted_rows = rows.row_counts[refuted][0]
-            raise PuffinFormatError(
-                f"the sketches of column {field.name!r} by partition are of {counted_rows:,.0f} rows of a partition "
-                "that never had so many, or so few",
-                found.statistics_path,
-                found.blob.offset,
-            )
+            message = f"{what} are of {counted_rows:,.0f} rows of a partition that never had so many, or so few"
+            raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
+        type_text, known = column.committed.index.type, (column.entries.get(key) for key in self._partition_keys if key)
+        ends = {end for entry in known if entry for end in (entry.min_value, entry.max_value) if end is not None}
+        with damage_at(found.statistics_path, found.blob.offset, what):
+            values = [build_item(type_text, decode_value(type_text, end)) for end in ends]
+        self._check_ends(found, f"{what} have", field, values, rows)
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:

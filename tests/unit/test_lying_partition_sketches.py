@@ -26,10 +26,18 @@ SOURCES = ("kll-by-partition", "frequent-items-by-partition", "combined")
 Change = Callable[[ColumnStatistics, ColumnStatistics], ColumnStatistics]
 
 
-def write(catalog: SqlCatalog, properties: dict[str, str], name: str, row_count: int) -> tuple[icestats.Table, Any]:
-    rows = {"day": [1] * row_count + [2] * row_count, "key": [*range(row_count), *range(row_count)]}
+def write(
+    catalog: SqlCatalog,
+    properties: dict[str, str],
+    name: str,
+    row_count: int,
+    *,
+    first: int = 0,
+    metrics: str = "counts",
+) -> tuple[icestats.Table, Any]:
+    rows = {"day": [1] * row_count + [2] * row_count, "key": [*range(first, first + row_count)] * 2}
     made = catalog.create_table(
-        name, SCHEMA, partition_spec=BY_DAY, properties={"write.metadata.metrics.default": "counts"}
+        name, SCHEMA, partition_spec=BY_DAY, properties={"write.metadata.metrics.default": metrics}
     )
     made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
     table = icestats.load(name, catalog=properties)
@@ -44,8 +52,9 @@ def write(catalog: SqlCatalog, properties: dict[str, str], name: str, row_count:
         (lambda own, other: replace(own, value_count=51), "are of 51 rows of a partition"),
         (lambda own, other: replace(own, kll=other.kll), "a KLL sketch of 10 values, expected 50"),
         (lambda own, other: replace(own, null_value_count=30), "a KLL sketch of 50 values, expected 20"),
+        (lambda own, other: replace(own, min_value=b"1"), "31 (1 bytes) is not a value of type long"),
     ],
-    ids=["of another table", "of other rows", "of another sketch", "of other nulls"],
+    ids=["of another table", "of other rows", "of another sketch", "of other nulls", "of another type"],
 )
 def test_sketches_of_other_rows_than_a_partition_has_prove_nothing(
     catalog: SqlCatalog, catalog_properties: dict[str, str], change: Change, reason: str
@@ -65,3 +74,17 @@ def test_sketches_of_other_rows_than_a_partition_has_prove_nothing(
         for one in (estimates[source] for source in SOURCES):
             if one.rows_lower is not None:
                 assert one.rows_lower <= estimates.actual <= one.rows_upper, (row_filter, one)
+
+
+def test_sketches_of_values_that_no_data_file_has_prove_nothing(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    table, found = write(catalog, catalog_properties, "db.lie", 50, metrics="full")
+    _, of_other = write(catalog, catalog_properties, "db.other", 50, first=1_000)
+    lying = replace(found.by_partition, columns={**of_other.by_partition.columns})
+    Statistics(table._source, replace(found, by_partition=lying)).commit()
+    estimates = icestats.load("db.lie", catalog=catalog_properties).estimate("key = 7", actual=True)
+    for one in (estimates[source] for source in SOURCES[:2]):
+        assert one.rows is None
+        assert "have values beyond the bounds of data files" in one.reason
+    assert estimates["combined"].rows_lower <= estimates.actual <= estimates["combined"].rows_upper
