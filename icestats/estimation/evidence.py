@@ -22,6 +22,7 @@ from icestats.estimation.formulas.frequent_sources import FrequentColumn, Freque
 from icestats.estimation.formulas.grouped_sources import (
     GroupedEvidence,
     Question,
+    RowCounts,
     count_live_rows,
     keep_by_partition,
 )
@@ -48,7 +49,7 @@ from icestats.estimation.row_level_deletes import (
     read_file_deletes,
     sum_column,
 )
-from icestats.iceberg.filters.value_sets import Leaf, build_item
+from icestats.iceberg.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_item
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Longs, Mask
@@ -59,6 +60,7 @@ from icestats.read.puffin.committed_partitions import (
     read_kll_by_partition,
     read_partition_index,
 )
+from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
@@ -66,6 +68,7 @@ from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
     THETA,
     CommittedBlob,
+    CommittedJoint,
     find_joint,
     find_nearest,
     find_stated_type,
@@ -75,6 +78,7 @@ from icestats.read.puffin.statistics_files import (
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.snapshot.evaluation.column_metrics import build_metrics
+from icestats.snapshot.evaluation.evaluator import count_met
 from icestats.snapshot.evaluation.partition_groups import (
     SpecGroups,
     build_partition_keys,
@@ -83,7 +87,7 @@ from icestats.snapshot.evaluation.partition_groups import (
     key_entries,
 )
 from icestats.snapshot.snapshot_reader import SnapshotReader
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.partition_sketches import PartitionEntry
 from icestats.stats.table_statistics import PartitionKey
 from icestats.stats.theta import ThetaSketch
@@ -270,8 +274,9 @@ class Evidence:
                 ends = distribution.sketch.min_value, distribution.sketch.max_value
         count = found.values.value_count + found.null_count + found.nan_count
         rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
-        self._check_count(field, count, rows)
-        return FrequentColumn(
+        blob = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
+        self._check_count(blob, f"the frequent items of column {field.name!r} are", rows)
+        column = FrequentColumn(
             values=found.values,
             null_count=found.null_count,
             nan_count=found.nan_count,
@@ -281,15 +286,28 @@ class Evidence:
             size_bytes=found.size_bytes,
             ends=ends,
         )
+        items = [] if found.values.is_cut else [value for value, item in column.by_value.items() if item.lower]
+        self._check_ends(blob, f"the frequent items of column {field.name!r} have", field, items, rows)
+        return column
 
-    def _check_count(self, field: Field, count: int, rows: SketchedRows) -> None:
-        """Refuse the common values of another number of rows than the table's manifests leave possible."""
+    def _check_count(self, found: CommittedBlob, what: str, rows: SketchedRows) -> None:
+        """Refuse a blob of another number of rows than the table's manifests leave possible."""
         table = self.read_table(())
-        live = count_live_rows(table.groups, table.deletes, "deduct")
-        if count - rows.removed[0] > live.most.sum() or count + rows.added[0] < live.least.sum():
-            found = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
-            message = f"the frequent items of column {field.name!r} are of {count:,} rows, which the table never had"
+        if _find_refuted(rows, count_live_rows(table.groups, table.deletes, "deduct")).any():
+            message = f"{what} of {rows.row_counts[0]:,.0f} rows, which the table never had"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
+
+    def _check_ends(
+        self, found: CommittedBlob, what: str, field: Field, values: Sequence[Any], rows: SketchedRows
+    ) -> None:
+        """Refuse a column's blob of values beyond the bounds of data files; of rows that have gone since, it may be."""
+        column = self.read_table([field.field_id]).groups.columns.get(field.field_id)
+        if column is None or not values or rows.removed.any():
+            return
+        for value in (min(values), max(values)):
+            if not count_met(ValueSet((Interval(below(value), above(value)),)), column.metrics)[0]:
+                message = f"{what} values beyond the bounds of data files: compute the statistics anew"
+                raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
 
     def spare(self, read: Callable[..., _Read | None], *of: Any) -> _Read | None:
         """Read what an answer can do without: None where it is damaged, and a finding says so."""
@@ -317,16 +335,17 @@ class Evidence:
         key = (JOINT_STATISTICS, *pair)
         if key not in self._committed:
             found = read_joint(self.reader.source.storage, blob, self.reader.schema)
-            self._committed[key] = None
-            if found is not None:
-                fields = self.reader.schema.select(pair)
-                names = " and ".join(field.name for field in fields)
-                count = found.statistics.row_count
-                rows = self._count_rows(count, found.snapshot_id, found.commits_behind, names)
-                one, other = (self.spare(self.read_frequent, field) for field in fields)
-                self._committed[key] = JointColumns(found.statistics, rows, found.size_bytes, (one, other))
+            self._committed[key] = None if found is None else self._build_joint(pair, blob, found)
         joint: JointColumns | None = self._committed[key]
         return joint
+
+    def _build_joint(self, pair: tuple[int, int], blob: CommittedBlob, found: CommittedJoint) -> JointColumns:
+        fields = self.reader.schema.select(pair)
+        names = " and ".join(field.name for field in fields)
+        rows = self._count_rows(found.statistics.row_count, found.snapshot_id, found.commits_behind, names)
+        self._check_count(blob, f"the joint statistics of columns {names} are", rows)
+        one, other = (self.spare(self.read_frequent, field) for field in fields)
+        return JointColumns(found.statistics, rows, found.size_bytes, (one, other))
 
     def _read_once(self, blob_type: str, field: Field, read: Callable[[Field], _Read]) -> _Read | None:
         """Read what has been committed of a column, unless that has been done; None: nothing has."""
@@ -340,7 +359,8 @@ class Evidence:
         return found
 
     def _read_distribution(self, field: Field) -> Distribution:
-        size_bytes = find_nearest(self.reader.blobs, KLL, field).blob.length
+        blob = find_nearest(self.reader.blobs, KLL, field)
+        size_bytes = blob.blob.length
         kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
         nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
         if nulls is None or nans is None:
@@ -348,6 +368,14 @@ class Evidence:
             return Distribution(kll.sketch, None, None, size_bytes, rows)
         count = kll.sketch.n + nulls + nans
         rows = self._count_rows(count, kll.snapshot_id, kll.commits_behind, field.name)
+        what, sketch = f"the KLL sketch of column {field.name!r}", kll.sketch
+        self._check_count(blob, f"{what} is", rows)
+        ends = (
+            [end for end in (sketch.min_value, sketch.max_value) if not isinstance(end, str) or len(end) < TEXT_LENGTH]
+            if sketch.n
+            else []
+        )
+        self._check_ends(blob, f"{what} has", field, ends, rows)
         return Distribution(kll.sketch, nulls / max(count, 1), nans / max(count, 1), size_bytes, rows)
 
     def _count_rows(self, count: float, snapshot_id: int, commits_behind: int, names: str) -> SketchedRows:
@@ -480,6 +508,9 @@ class Evidence:
         if column is None:
             nothing = np.zeros(len(places))
             return SketchedRows(np.full(len(places), np.nan), nothing, nothing)
+        return self._count_sketched(column, places, leaf.column)
+
+    def _count_sketched(self, column: _SketchedColumn, places: Longs, name: str) -> SketchedRows:
         keys = [self._partition_keys[place] for place in places.tolist()]
         entries = [None if key is None else column.entries.get(key) for key in keys]
         rows = np.array([np.nan if entry is None else entry.figures.value_count for entry in entries], np.float64)
@@ -487,17 +518,43 @@ class Evidence:
         age, since = self._find_age(snapshot_id, commits), self._changed.get(snapshot_id)
         changed = [(age.added, age.removed) if since is None else since.of_partition(key) for key in keys]
         added, removed = np.array(changed, np.float64).reshape(-1, 2).T
-        return SketchedRows(rows, added, removed, age.describe(leaf.column))
+        return SketchedRows(rows, added, removed, age.describe(name))
 
     def _read_index(self, field: Field) -> _SketchedColumn:
         reader = self.reader
         committed = read_partition_index(reader.source.storage, reader.blobs, field)
         sketched = (entry for entry in committed.index.partitions if entry.has_sketches)
-        return _SketchedColumn(committed, key_entries(sketched, reader.source.metadata.specs, reader.schema), {}, {})
+        entries = key_entries(sketched, reader.source.metadata.specs, reader.schema)
+        column = _SketchedColumn(committed, entries, {}, {})
+        self._check_partitions(column, field)
+        return column
+
+    def _check_partitions(self, column: _SketchedColumn, field: Field) -> None:
+        """Refuse sketches of another number of rows than the manifests leave possible in their partition."""
+        partitions = self.read_partitions(())
+        rows = self._count_sketched(column, np.arange(len(partitions.groups.row_counts)), field.name)
+        refuted = _find_refuted(rows, count_live_rows(partitions.groups, partitions.deletes, "deduct"))
+        found = find_nearest(self.reader.blobs, PARTITION_SKETCHES, field)
+        what = f"the sketches of column {field.name!r} by partition"
+        if refuted.any():
+            counted_rows = rows.row_counts[refuted][0]
+            message = f"{what} are of {counted_rows:,.0f} rows of a partition that never had so many, or so few"
+            raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
+        type_text, known = column.committed.index.type, (column.entries.get(key) for key in self._partition_keys if key)
+        ends = {end for entry in known if entry for end in (entry.min_value, entry.max_value) if end is not None}
+        with damage_at(found.statistics_path, found.blob.offset, what):
+            values = [build_item(type_text, decode_value(type_text, end)) for end in ends]
+        self._check_ends(found, f"{what} have", field, values, rows)
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:
         return build_partition_keys(self._partitions[0], self.reader.source.metadata, self.reader.schema)
+
+
+def _find_refuted(sketched: SketchedRows, live: RowCounts) -> Mask:
+    """Return the groups whose sketches have counted other rows than there can be; unknown counts are not refuted."""
+    counts = sketched.row_counts
+    return np.asarray((counts - sketched.removed > live.most) | (counts + sketched.added < live.least))
 
 
 def _find_owners(files: pa.Table, partitions: pa.Table) -> Longs:

@@ -142,7 +142,7 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
         notes=notes,
         rows=live.rows,
     )
-    return build_source_estimate(name, question, grouped, selectivity, basis)
+    return _refute(build_source_estimate(name, question, grouped, selectivity, basis), evidence, question)
 
 
 def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_needed: bool = True) -> SourceEstimate:
@@ -304,8 +304,12 @@ _ASKED: dict[str, _Ask] = {
     "ndv": _ask_ndv,
     "kll": _ask_kll,
     "frequent-items": _ask_frequent,
-    "kll-by-partition": lambda e, q, name: estimate_by_sketches(
-        name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
+    "kll-by-partition": lambda e, q, name: _refute(
+        estimate_by_sketches(
+            name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
+        ),
+        e,
+        q,
     ),
     "frequent-items-by-partition": lambda e, q, name: _refute(
         estimate_by_sketches(name, q, e.read_partitions(q.field_ids), _count_by_partition(e)), e, q

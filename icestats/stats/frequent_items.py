@@ -331,6 +331,8 @@ def read_frequent_values(payload: bytes) -> FrequentValues:
         raise ValueError("a value with fewer than no rows, or with more than there are")
     if len({item.value for item in items}) < len(items) or sum(item.lower for item in items) > found.value_count:
         raise ValueError("a value that is there twice, or more rows than there are values")
+    if not found.others_at_most and sum(item.upper for item in items) < found.value_count:
+        raise ValueError(f"fewer rows than {found.value_count} values have, and no other value")
     return found
 
 

@@ -24,6 +24,7 @@ from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.spark.statistics_refresh import Refresh
 from icestats.stats.frequent_items import MOST_VALUE_BYTES, read_frequent_values
 from icestats.stats.joint_statistics import read_joint_statistics
+from icestats.stats.kll import KllSketch
 from tests.computed_statistics import compute_here
 
 THETA, KLL = "apache-datasketches-theta-v1", "apache-datasketches-kll-v1"
@@ -133,7 +134,52 @@ def test_counts_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: i
     assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
 
 
-@pytest.mark.parametrize("row_filter", ["key <= 4", "key > 1000"])
+@pytest.mark.parametrize("row_count", [5, 201])
+def test_pairs_of_another_number_of_rows_prove_nothing(lie: Lie, row_count: int) -> None:
+    pairs = {"row-count": row_count, "items": [["01" + "00" * 7, "61", row_count, 0]], "others-at-most": 0, "ndv": 1}
+    table = lie(PAIRS, (1, 2), pairs)
+    for row_filter in ("key = 1 and name = 'a'", "key = 2 and name = 'b'", "key > 1 and name > 'a'"):
+        found = table.estimate(row_filter, actual=True)
+        said = f"of columns key and name are of {row_count} rows, which the table never had"
+        assert said in found["frequent-items"].reason
+        assert any(said in one.evidence for one in found.findings)
+        assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
+def test_counts_of_fewer_rows_than_all_values_have_prove_nothing(lie: Lie) -> None:
+    found = lie(ITEMS, (1,), {"items": [["01" + "00" * 7, 50, 0]]}).estimate("key > 2", actual=True)
+    assert "fewer rows than 200 values have, and no other value" in found["frequent-items"].reason
+    assert found["combined"].rows_lower <= found.actual <= found["combined"].rows_upper
+
+
+def rank(*values: int) -> bytes:
+    sketch = KllSketch("long")
+    sketch.update(pa.array(values, pa.int64()))
+    return sketch.to_bytes()
+
+
+@pytest.mark.parametrize("value_count", [5, 201])
+def test_ranks_of_another_number_of_rows_prove_nothing(lie: Lie, value_count: int) -> None:
+    table = lie(KLL, (1,), rank(*range(1_000, 1_000 + value_count)))
+    found = table.estimate("key = 1", actual=True)
+    assert f"is of {value_count} rows, which the table never had" in found["kll"].reason
+    for one in (found["kll"], found["combined"]):
+        assert one.rows_lower is None or one.rows_lower <= found.actual <= one.rows_upper
+    reported = table.reported_statistics()
+    assert reported.row_count_bounds == (200, 200)
+    assert any("which the table never had" in note for note in reported.notes)
+
+
+def test_ranks_that_the_data_files_refute_prove_nothing(lie: Lie) -> None:
+    """As of another table's statistics."""
+    table = lie(KLL, (1,), rank(*range(1_000, 1_200)))
+    for row_filter, count in {"key > 4": 0, "key = 1": 50}.items():
+        found = table.estimate(row_filter, actual=True)
+        assert (found.actual, found["kll"].rows) == (count, None)
+        assert "compute the statistics anew" in found["kll"].reason
+
+
+@pytest.mark.parametrize("row_filter", ["key <= 4", "key > 1000", "key = 1", "key != 2"])
 def test_counts_that_the_data_files_refute_prove_nothing(lie: Lie, row_filter: str) -> None:
     """As of another table's statistics."""
     items = {"others-at-most": 0, "items": [[f"d{n}07000000000000", 40, 0] for n in range(5)]}
@@ -195,6 +241,18 @@ def test_items_of_another_number_of_values_are_not_added_to(
     refreshed = table.refresh_statistics()
     assert read == ["key"]
     assert reason in str(refreshed)
+
+
+def test_a_sketch_of_another_number_of_values_is_not_added_to(lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, read = lie(KLL, (1,), rank(*range(50)), later=True), []
+
+    def scan(refresh: Refresh, names: Sequence[str], *_: Any, **__: Any) -> None:
+        read.extend(names)
+        refresh._columns.update(dict.fromkeys(names, refresh._columns["name"]))
+
+    monkeypatch.setattr(Refresh, "_scan_in_full", scan)
+    assert "its KLL sketch is of 50 values, and its column statistics of 200" in str(table.refresh_statistics())
+    assert read == ["key"]
 
 
 def test_a_table_does_not_decide_how_many_pairs_are_computed(

@@ -93,7 +93,9 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
         return lie
     kll = None
     if item_type is not None:
-        kll, _ = whole[KLL].read(storage, _SKETCH, lambda data: (data, KllSketch.from_bytes(item_type, data)))
+        kll, ranked = whole[KLL].read(storage, _SKETCH, lambda data: (data, KllSketch.from_bytes(item_type, data)))
+        if lie := _contradicting_values("KLL sketch is", ranked.n, figures):
+            return lie
     made = replace(figures, theta=theta, kll=kll, item_type=item_type, frequent_items=items)
     return CommittedColumn(whole[THETA].blob.snapshot_id, made)
 
@@ -127,10 +129,16 @@ def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStat
 def _contradicting_items(counted: FrequentValues, figures: ColumnStatistics) -> str | None:
     if counted.type != figures.type:
         return f"its frequent items are of type {counted.type}"
-    filled = figures.value_count - figures.null_value_count - figures.nan_value_count
-    if counted.value_count != filled:
-        return f"its frequent items are of {counted.value_count:,} values, and its column statistics of {filled:,}"
+    if lie := _contradicting_values("frequent items are", counted.value_count, figures):
+        return lie
     if counted.sample is None or counted.sample.row_count == figures.value_count:
         return None
     sampled = f"its sampled rows are of {counted.sample.row_count:,} rows"
     return f"{sampled}, and its column statistics of {figures.value_count:,}"
+
+
+def _contradicting_values(what: str, value_count: int, figures: ColumnStatistics) -> str | None:
+    filled = figures.value_count - figures.null_value_count - figures.nan_value_count
+    if value_count == filled:
+        return None
+    return f"its {what} of {value_count:,} values, and its column statistics of {filled:,}"

@@ -150,7 +150,7 @@ def read_merged_sketches(
             theta_bytes, kll_bytes = split_sketches(entry, stored)
             theta.merge(ThetaSketch.from_bytes(theta_bytes, theta.lg_k))
             if index.item_type is not None and kll_bytes is not None:
-                parts.append(KllSketch.from_bytes(index.item_type, kll_bytes))
+                parts.append(_parse_kll(index.item_type, entry, kll_bytes))
     return MergedSketches(
         theta=theta,
         kll=None if index.item_type is None else merge_parts(index.item_type, parts),
@@ -162,6 +162,14 @@ def read_merged_sketches(
         snapshot_id=committed.snapshot_id,
         commits_behind=committed.commits_behind,
     )
+
+
+def _parse_kll(item_type: str, entry: PartitionEntry, data: bytes) -> KllSketch:
+    sketch = KllSketch.from_bytes(item_type, data)
+    expected = entry.value_count - entry.null_value_count - entry.nan_value_count
+    if sketch.n != expected:
+        raise ValueError(f"a KLL sketch of {sketch.n:,} values, expected {expected:,}")
+    return sketch
 
 
 def read_partitioned_column(
@@ -194,7 +202,7 @@ def read_partitioned_column(
             theta, kll = split_sketches(entry, stored)
             items, _ = split_items(index, entry, stored)
             ThetaSketch.from_bytes(theta)
-            k = None if kll is None or index.item_type is None else KllSketch.from_bytes(index.item_type, kll).k
+            k = None if kll is None or index.item_type is None else _parse_kll(index.item_type, entry, kll).k
             if k != (None if index.item_type is None else index.k):
                 raise ValueError(f"a KLL sketch of k {k}, expected {index.k}")
             for bound in (entry.figures.min_value, entry.figures.max_value):
@@ -229,7 +237,7 @@ def read_kll_by_partition(
         with damage_at(committed.statistics_path, committed.body_offset + entry.offset, "a partition's sketches"):
             _, kll_bytes = split_sketches(entry, stored)
             if kll_bytes is not None and item_type is not None:
-                found[entry.key] = KllSketch.from_bytes(item_type, kll_bytes)
+                found[entry.key] = _parse_kll(item_type, entry, kll_bytes)
     return found
 
 

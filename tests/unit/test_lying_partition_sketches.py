@@ -1,0 +1,90 @@
+"""Sketches by partition as a stranger may have written them: of other rows than the partitions have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+import icestats
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.stats.table_statistics import ColumnStatistics
+from icestats.table.statistics import Statistics
+from tests.computed_statistics import SIZES
+
+SCHEMA = Schema(NestedField(1, "day", LongType(), required=False), NestedField(2, "key", LongType(), required=False))
+BY_DAY = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+SOURCES = ("kll-by-partition", "frequent-items-by-partition", "combined")
+Change = Callable[[ColumnStatistics, ColumnStatistics], ColumnStatistics]
+
+
+def write(
+    catalog: SqlCatalog,
+    properties: dict[str, str],
+    name: str,
+    row_count: int,
+    *,
+    first: int = 0,
+    metrics: str = "counts",
+) -> tuple[icestats.Table, Any]:
+    rows = {"day": [1] * row_count + [2] * row_count, "key": [*range(first, first + row_count)] * 2}
+    made = catalog.create_table(
+        name, SCHEMA, partition_spec=BY_DAY, properties={"write.metadata.metrics.default": metrics}
+    )
+    made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
+    table = icestats.load(name, catalog=properties)
+    plan = prepare_scan(table._source, table._require_snapshot(), table.schema, by_partition=True)
+    return table, scan_here(plan, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda own, other: other, "are of 10 rows of a partition"),
+        (lambda own, other: replace(own, value_count=51), "are of 51 rows of a partition"),
+        (lambda own, other: replace(own, kll=other.kll), "a KLL sketch of 10 values, expected 50"),
+        (lambda own, other: replace(own, null_value_count=30), "a KLL sketch of 50 values, expected 20"),
+        (lambda own, other: replace(own, min_value=b"1"), "31 (1 bytes) is not a value of type long"),
+    ],
+    ids=["of another table", "of other rows", "of another sketch", "of other nulls", "of another type"],
+)
+def test_sketches_of_other_rows_than_a_partition_has_prove_nothing(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], change: Change, reason: str
+) -> None:
+    table, found = write(catalog, catalog_properties, "db.lie", 50)
+    _, of_other = write(catalog, catalog_properties, "db.other", 10)
+    others = list(of_other.by_partition.columns["key"].values())
+    own = found.by_partition.columns["key"]
+    changed = {key: change(column, other) for (key, column), other in zip(own.items(), others, strict=True)}
+    lying = replace(found.by_partition, columns={**found.by_partition.columns, "key": changed})
+    Statistics(table._source, replace(found, by_partition=lying)).commit()
+    table = icestats.load("db.lie", catalog=catalog_properties)
+    for row_filter in ("key < 30", "key = 7", "day = 1 and key < 30", "key is null"):
+        estimates = table.estimate(row_filter, actual=True)
+        assert reason in estimates["kll-by-partition"].reason
+        assert any(reason in one.evidence for one in estimates.findings)
+        for one in (estimates[source] for source in SOURCES):
+            if one.rows_lower is not None:
+                assert one.rows_lower <= estimates.actual <= one.rows_upper, (row_filter, one)
+
+
+def test_sketches_of_values_that_no_data_file_has_prove_nothing(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    table, found = write(catalog, catalog_properties, "db.lie", 50, metrics="full")
+    _, of_other = write(catalog, catalog_properties, "db.other", 50, first=1_000)
+    lying = replace(found.by_partition, columns={**of_other.by_partition.columns})
+    Statistics(table._source, replace(found, by_partition=lying)).commit()
+    estimates = icestats.load("db.lie", catalog=catalog_properties).estimate("key = 7", actual=True)
+    for one in (estimates[source] for source in SOURCES[:2]):
+        assert one.rows is None
+        assert "have values beyond the bounds of data files" in one.reason
+    assert estimates["combined"].rows_lower <= estimates.actual <= estimates["combined"].rows_upper
