@@ -541,7 +541,8 @@ class Evidence:
             message = f"{what} are of {counted_rows:,.0f} rows of a partition that never had so many, or so few"
             raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
         type_text, known = column.committed.index.type, (column.entries.get(key) for key in self._partition_keys if key)
-        ends = {end for entry in known if entry for end in (entry.min_value, entry.max_value) if end is not None}
+        figures = [entry.figures for entry in known if entry]
+        ends = {end for one in figures for end in (one.min_value, one.max_value) if end is not None}
         with damage_at(found.statistics_path, found.blob.offset, what):
             values = [build_item(type_text, decode_value(type_text, end)) for end in ends]
         self._check_ends(found, f"{what} have", field, values, rows)

@@ -88,3 +88,21 @@ def test_sketches_of_values_that_no_data_file_has_prove_nothing(
         assert one.rows is None
         assert "have values beyond the bounds of data files" in one.reason
     assert estimates["combined"].rows_lower <= estimates.actual <= estimates["combined"].rows_upper
+
+
+def test_values_that_were_deleted_from_one_partition_since_are_no_lie(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    properties = {"write.metadata.metrics.default": "full"}
+    made = catalog.create_table("db.shrunk", SCHEMA, partition_spec=BY_DAY, properties=properties)
+    rows = {"day": [1] * 10 + [2] * 100, "key": [*range(10), *range(100)]}
+    made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
+    table = icestats.load("db.shrunk", catalog=catalog_properties)
+    plan = prepare_scan(table._source, table._require_snapshot(), table.schema, by_partition=True)
+    Statistics(table._source, scan_here(plan, SIZES)).commit()
+    catalog.load_table("db.shrunk").delete("key >= 50")
+    estimates = icestats.load("db.shrunk", catalog=catalog_properties).estimate("key < 30", actual=True)
+    assert not [one for one in estimates.findings if "beyond the bounds" in one.evidence]
+    found = estimates["kll-by-partition"]
+    assert found.rows is not None
+    assert found.rows_lower <= estimates.actual <= found.rows_upper
