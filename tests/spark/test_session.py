@@ -39,6 +39,19 @@ def test_a_new_session_says_nothing_on_the_terminal():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_workers_run_no_code_of_the_current_folder_where_the_caller_does_not(tmp_path: Path):
+    (table := tmp_path / "table").mkdir()
+    (table / "numbers.py").write_text("open('stranger', 'w').close()\nraise SystemExit\n")
+    caller = tmp_path / "caller.py"
+    caller.write_text(
+        "from icestats.spark.session import get_session\n"
+        "assert get_session(master='local[1]').range(9).mapInArrow(lambda batches: batches, 'id long').count() == 9\n"
+    )
+    done = subprocess.run([sys.executable, caller], capture_output=True, text=True, check=False, timeout=600, cwd=table)
+    assert not (table / "stranger").exists()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):
     settings = tmp_path / "ivysettings.xml"
     settings.write_text(
