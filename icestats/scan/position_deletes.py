@@ -36,7 +36,7 @@ _MAGIC = bytes.fromhex("d1d33964")
 _OWN_BYTES = 4
 """The length in front of a deletion vector, and the checksum behind it."""
 _MOST_POSITIONS = 1 << 27
-"""Of one key: 1 GiB as numbers."""
+"""Of a vector: 1 GiB as numbers."""
 _MOST_KEYS = 64
 """Of 2^32 rows each."""
 _COLUMNS = ["file_path", "pos"]
@@ -163,16 +163,24 @@ def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Itera
 def _read_positions(vector: bytes, row_count: int) -> list[Any]:
     from pyroaring import BitMap
 
-    count, at, last, found = int.from_bytes(vector[:8], "little"), 8, -1, []
+    count, at, last, total = int.from_bytes(vector[:8], "little"), 8, -1, 0
     if count > _MOST_KEYS:
         raise ValueError(f"it has {count:,} keys, expected {_MOST_KEYS} at most")
+    bitmaps = []
     for _ in range(count):
         key = int.from_bytes(vector[at : at + 4], "little")
         if key <= last or key << 32 >= max(row_count, 1):
             raise ValueError("its keys are out of order, or beyond the rows of the file")
         bitmap = BitMap.deserialize(vector[at + 4 :])
-        if len(bitmap) > _MOST_POSITIONS or (bitmap and (key << 32) + bitmap.max() >= row_count):
-            raise ValueError(f"it deletes {len(bitmap):,} rows, some beyond the {row_count:,} of the file, or too many")
-        found.append(pa.array(np.array(bitmap.to_array(), np.int64) + (key << 32)))
+        total += len(bitmap)
+        if total > _MOST_POSITIONS or (bitmap and (key << 32) + bitmap.max() >= row_count):
+            raise ValueError(f"it deletes {total:,} rows, some beyond the {row_count:,} of the file, or too many")
+        bitmaps.append((key << 32, bitmap))
         at, last = at + 4 + len(bitmap.serialize()), key
-    return found
+    return [_add(bitmap.to_array(), first) for first, bitmap in bitmaps]
+
+
+def _add(positions: Any, first: int) -> Any:
+    numbers = np.array(positions, np.int64)
+    numbers += first
+    return pa.array(numbers)

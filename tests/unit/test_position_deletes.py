@@ -82,6 +82,12 @@ def test_a_damaged_vector_is_refused_with_its_place(stored: bytes, message: str)
     assert str(caught.value).startswith(f"{PATH} at byte 4: ")
 
 
+def test_a_vector_of_many_keys_deletes_no_more_than_one_of_one_key() -> None:
+    data = puffin({"a": vector(*((key, bits(range(9 << 22))) for key in range(4)))})
+    with pytest.raises(icestats.MetadataError, match="it deletes 150,994,944 rows"):
+        dict(read_vectors(data, PATH, {"a": 2**35}))
+
+
 def test_a_compressed_vector_is_refused() -> None:
     """The spec has none, and it may expand without end."""
     data = puffin({"a": vector((0, bits([1])))}, **{"compression-codec": "zstd"})
