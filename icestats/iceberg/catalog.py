@@ -297,11 +297,16 @@ def _resolve(name: str, catalog: str | Mapping[str, Any] | None) -> tuple[str, M
 def _known_catalogs() -> dict[str, Mapping[str, str]]:
     from pyiceberg.utils.config import Config
 
+    from icestats.iceberg.confined_io import check_configuration
+
     try:
+        check_configuration()
         config = Config()
         catalogs = {name.lower(): config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
         # PyIceberg takes what is nested, such as `auth`, from its configuration by itself.
         return {name: _texts(properties) for name, properties in catalogs.items()}
+    except IcestatsError:
+        raise
     except Exception as error:
         raise CatalogError(f"PyIceberg's configuration cannot be read: {one_line(error)}") from error
 

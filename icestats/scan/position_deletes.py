@@ -2,7 +2,7 @@
 
 PyIceberg 0.12 applies what a delete file says of a data file also where the data file is newer, if the delete file is
 read for another one; and it makes a number of each position of a deletion vector, and an empty bitmap of each key that
-is left out, so that sixty bytes take all memory.
+is left out, so that sixty bytes take all memory. Of a Parquet file it looks among all rows for each path that is there.
 
 Source: Iceberg spec, "Scan Planning"; Puffin spec, "deletion-vector-v1 blob type"; Roaring's format, "Extension for
 64-bit implementations".
@@ -16,13 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from icestats.answers.arrays import to_numpy
 from icestats.errors import MetadataError
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, expanded_limit
+from icestats.read.parquet.parquet_footer import parse_footer
+from icestats.read.parquet.parquet_pages import LEVEL_SIZE_BYTES, measure_chunk
 from icestats.read.puffin.puffin import read_puffin_footer
+from icestats.read.rollups.stored_table import damage_in
 
 if TYPE_CHECKING:
-    from pyiceberg.io import FileIO, InputFile
+    from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import FileScanTask
 
@@ -30,9 +36,10 @@ _MAGIC = bytes.fromhex("d1d33964")
 _OWN_BYTES = 4
 """The length in front of a deletion vector, and the checksum behind it."""
 _MOST_POSITIONS = 1 << 27
-"""Of one key: 1 GiB as numbers."""
+"""Of a vector: 1 GiB as numbers."""
 _MOST_KEYS = 64
 """Of 2^32 rows each."""
+_COLUMNS = ["file_path", "pos"]
 _ROW_BYTES = 12
 """What a row of a position delete file takes in memory: the place of its path, and its position."""
 
@@ -69,29 +76,57 @@ def _read_deletes(io: FileIO, file: DataFile, row_counts: Mapping[str, int]) -> 
     from pyiceberg.io.pyarrow import _read_deletes as read_deletes
     from pyiceberg.manifest import FileFormat
 
-    source = io.new_input(file.file_path)
-    if file.file_format == FileFormat.PARQUET:
-        _check_row_count(source)
-    if file.file_format != FileFormat.PUFFIN:
+    if file.file_format not in (FileFormat.PARQUET, FileFormat.PUFFIN):
         found = read_deletes(io, file)
         # A position may be there any number of times.
         return {path: pa.chunked_array([found[path].unique()]) for path in row_counts if path in found}
+    source = io.new_input(file.file_path)
     if (size := len(source)) > MAX_FILE_SIZE_BYTES:
         raise MetadataError(f"{size:,} bytes, expected {MAX_FILE_SIZE_BYTES:,} at most", file.file_path)
     with source.open() as stream:
         data = stream.read()
-    return dict(read_vectors(data, file.file_path, row_counts))
+    read = read_vectors if file.file_format == FileFormat.PUFFIN else read_positions
+    return dict(read(data, file.file_path, row_counts))
 
 
-def _check_row_count(source: InputFile) -> None:
-    """Raise MetadataError where the rows of a Parquet file of position deletes take too much memory for its length."""
-    import pyarrow.parquet as pq
+def read_positions(data: bytes, path: str, row_counts: Mapping[str, int]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Yield the positions of some data files in a Parquet file of position deletes, as `read_vectors` does.
 
-    with source.open() as stream:
-        rows = pq.read_metadata(stream).num_rows
-    most = expanded_limit(len(source)) // _ROW_BYTES
-    if rows > most:
-        raise MetadataError(f"{rows:,} deleted positions in {len(source):,} bytes, at most {most:,}", source.location)
+    Raises
+    ------
+    MetadataError
+        The file is damaged, or its rows take too much memory for its length.
+    """
+    with damage_in(path, "position deletes cannot be read"):
+        footer = parse_footer(data)
+        rows, limit = sum(group.row_count for group in footer.row_groups), expanded_limit(len(data))
+        if rows > limit // _ROW_BYTES:
+            raise ValueError(f"{rows:,} deleted positions in {len(data):,} bytes, at most {limit // _ROW_BYTES:,}")
+        limit += rows * (2 * LEVEL_SIZE_BYTES + _ROW_BYTES)
+        for group in footer.row_groups:
+            for column, chunk in zip(footer.columns, group.chunks, strict=True):
+                if column.path in _COLUMNS:
+                    limit -= measure_chunk(data, chunk, column, limit, keeps_dictionary=True)
+        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=_COLUMNS[:1])
+        kinds = [file.schema_arrow.field(name).type for name in _COLUMNS]
+        if not pa.types.is_dictionary(kinds[0]) or kinds[1] != pa.int64():
+            raise ValueError(f"its columns are of type {kinds[0]} and {kinds[1]}")
+        table = file.read(_COLUMNS, use_threads=False).unify_dictionaries()
+        paths, positions = (table[name].combine_chunks() for name in _COLUMNS)
+        for wanted, places in _find_places(paths, list(row_counts)):
+            # A position may be there any number of times.
+            yield wanted, pa.chunked_array([positions.take(places).unique()])
+
+
+def _find_places(paths: pa.DictionaryArray, wanted: Sequence[str]) -> Iterator[tuple[str, pa.Array]]:
+    """Yield each wanted path that is there, and its places, in one pass over all."""
+    entries = pc.index_in(paths.dictionary, pa.array(wanted, paths.dictionary.type))
+    numbers = to_numpy(entries.take(paths.indices), null=len(wanted))
+    order = np.argsort(numbers, kind="stable")
+    starts = np.searchsorted(numbers[order], np.arange(len(wanted) + 1))
+    for number, path in enumerate(wanted):
+        if starts[number] < starts[number + 1]:
+            yield path, pa.array(order[starts[number] : starts[number + 1]])
 
 
 def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Iterator[tuple[str, pa.ChunkedArray]]:
@@ -128,16 +163,24 @@ def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Itera
 def _read_positions(vector: bytes, row_count: int) -> list[Any]:
     from pyroaring import BitMap
 
-    count, at, last, found = int.from_bytes(vector[:8], "little"), 8, -1, []
+    count, at, last, total = int.from_bytes(vector[:8], "little"), 8, -1, 0
     if count > _MOST_KEYS:
         raise ValueError(f"it has {count:,} keys, expected {_MOST_KEYS} at most")
+    bitmaps = []
     for _ in range(count):
         key = int.from_bytes(vector[at : at + 4], "little")
         if key <= last or key << 32 >= max(row_count, 1):
             raise ValueError("its keys are out of order, or beyond the rows of the file")
         bitmap = BitMap.deserialize(vector[at + 4 :])
-        if len(bitmap) > _MOST_POSITIONS or (bitmap and (key << 32) + bitmap.max() >= row_count):
-            raise ValueError(f"it deletes {len(bitmap):,} rows, some beyond the {row_count:,} of the file, or too many")
-        found.append(pa.array(np.array(bitmap.to_array(), np.int64) + (key << 32)))
+        total += len(bitmap)
+        if total > _MOST_POSITIONS or (bitmap and (key << 32) + bitmap.max() >= row_count):
+            raise ValueError(f"it deletes {total:,} rows, some beyond the {row_count:,} of the file, or too many")
+        bitmaps.append((key << 32, bitmap))
         at, last = at + 4 + len(bitmap.serialize()), key
-    return found
+    return [_add(bitmap.to_array(), first) for first, bitmap in bitmaps]
+
+
+def _add(positions: Any, first: int) -> Any:
+    numbers = np.array(positions, np.int64)
+    numbers += first
+    return pa.array(numbers)

@@ -126,6 +126,8 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
     if _is_loopback(properties["spark.master"]):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         environment["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+        if not _imports_from_here():
+            environment["PYTHONSAFEPATH"] = "1"
     close_gateway()
     settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
@@ -315,6 +317,9 @@ def _new_properties(asked: Mapping[str, str], on_aws: bool) -> dict[str, str]:
     }
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if re.fullmatch(r"local(\[.*\])?", chosen):
+        # A secret that Spark makes up: any user of the machine could fetch blocks, and send objects to the driver.
+        properties["spark.authenticate"] = "true"
     return {**properties, **asked}
 
 
@@ -364,6 +369,14 @@ def _hush_accumulators(context: SparkContext) -> None:
             report(request, address)
 
     server.handle_error = handle_error
+
+
+def _imports_from_here() -> bool:
+    """Whether this Python imports from the current folder; PySpark's workers always would, before all else."""
+    try:
+        return os.path.realpath("") in map(os.path.realpath, sys.path)
+    except OSError:
+        return False
 
 
 def _is_loopback(master: str) -> bool:

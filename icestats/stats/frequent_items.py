@@ -344,17 +344,18 @@ def drop_sample(payload: bytes) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def parse_payload(payload: bytes) -> Any:
+def parse_payload(payload: bytes, most: int = _MOST_MEMBERS) -> Any:
     """Return the JSON document of a payload.
 
     Raises
     ------
     ValueError
-        It is none, or has more members than a sketch of `CAPACITY` values: each takes many times its bytes in memory.
+        It is none, or has more members, by default than a sketch of `CAPACITY` values: each takes many times its bytes
+        in memory.
     """
     count = sum(payload.count(mark) for mark in (b",", b"[", b"{"))
-    if count > _MOST_MEMBERS:
-        raise ValueError(f"{count:,} members, expected {_MOST_MEMBERS:,} at most")
+    if count > most:
+        raise ValueError(f"{count:,} members, expected {most:,} at most")
     return json.loads(payload)
 
 

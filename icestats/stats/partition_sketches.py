@@ -38,14 +38,24 @@ import zstandard
 
 from icestats.answers.text import counted, one_line, render_bytes
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.storage import expanded_limit
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, expanded_limit
 from icestats.iceberg.types import parse_type
-from icestats.stats.frequent_items import FrequentValues, estimate_stored_size, find_size_limit, read_frequent_values
+from icestats.stats.frequent_items import (
+    FrequentValues,
+    estimate_stored_size,
+    find_size_limit,
+    parse_payload,
+    read_frequent_values,
+)
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.kll_layout import total_capacity
 from icestats.stats.table_statistics import ColumnStatistics, PartitionKey, figures_document
 from icestats.stats.theta import ThetaSketch
+
+_MOST_MEMBERS = 1 << 24
+"""Of an index; a partition has 20."""
+_MOST_SKETCH_BYTES = 1 << 30
 
 MAGIC: Final = b"IPS1"
 HEAD_SIZE_BYTES: Final = 8
@@ -158,7 +168,7 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
         The index is damaged.
     """
     try:
-        document = json.loads(_decompress(stored))
+        document = parse_payload(_decompress(stored, MAX_FILE_SIZE_BYTES), _MOST_MEMBERS)
         field_id, type_text, item_type = int(document["field-id"]), str(document["type"]), document.get("item-type")
         item_type = None if item_type is None else str(item_type)
         entries = tuple(_entry(field_id, type_text, item_type, one) for one in document["partitions"])
@@ -210,7 +220,7 @@ def split_items(
     """
     if not entry.items_length:
         return b"", None
-    payload = _decompress(stored[entry.theta_length + entry.kll_length :])
+    payload = _decompress(stored[entry.theta_length + entry.kll_length :], MAX_FILE_SIZE_BYTES)
     found = read_frequent_values(payload)
     figures = entry.figures
     expected = figures.value_count - figures.null_value_count - figures.nan_value_count
@@ -219,8 +229,8 @@ def split_items(
     return payload, found
 
 
-def _decompress(frame: bytes) -> bytes:
-    limit = expanded_limit(len(frame))
+def _decompress(frame: bytes, most: int = _MOST_SKETCH_BYTES) -> bytes:
+    limit = min(expanded_limit(len(frame)), most)
     try:
         size = zstandard.frame_content_size(frame)
         if not 0 <= size <= limit:

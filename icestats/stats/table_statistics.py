@@ -25,12 +25,14 @@ from icestats.answers.text import one_line
 from icestats.errors import ColumnNotFoundError
 from icestats.iceberg.types import WIDTHS, decode_value, encode_value
 from icestats.iceberg.value_order import find_extreme
-from icestats.stats.frequent_items import MOST_PAYLOAD_BYTES, find_size_limit, merge_frequent_items
+from icestats.stats.frequent_items import MOST_PAYLOAD_BYTES, find_size_limit, merge_frequent_items, parse_payload
 from icestats.stats.joint_statistics import JointStatistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 
 _Found = TypeVar("_Found")
+_MOST_MEMBERS = 1 << 22
+"""Of a payload; a column has 10."""
 
 DEFAULT_K = 200
 DEFAULT_LG_K = 12
@@ -276,7 +278,8 @@ def read_column_statistics(payload: bytes) -> dict[int, ColumnStatistics]:
         The payload is not one that `write_column_statistics` makes.
     """
     try:
-        return {int(document["field-id"]): _parse_figures(document) for document in json.loads(payload)["columns"]}
+        documents = parse_payload(payload, _MOST_MEMBERS)["columns"]
+        return {int(document["field-id"]): _parse_figures(document) for document in documents}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"not column statistics: {one_line(error)}") from error
 

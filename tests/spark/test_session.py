@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -37,6 +39,30 @@ def test_a_new_session_says_nothing_on_the_terminal():
         "assert spark.conf.get('spark.sql.session.timeZone') == 'UTC'\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_workers_run_no_code_of_the_current_folder_where_the_caller_does_not(tmp_path: Path):
+    (table := tmp_path / "table").mkdir()
+    (table / "numbers.py").write_text("open('stranger', 'w').close()\nraise SystemExit\n")
+    caller = tmp_path / "caller.py"
+    caller.write_text(
+        "from icestats.spark.session import get_session\n"
+        "assert get_session(master='local[1]').range(9).mapInArrow(lambda batches: batches, 'id long').count() == 9\n"
+    )
+    done = subprocess.run([sys.executable, caller], capture_output=True, text=True, check=False, timeout=600, cwd=table)
+    assert not (table / "stranger").exists()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_other_users_of_the_machine_get_nothing_from_the_ports_of_a_session(spark: Any):
+    manager = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager()
+    # Spark's OpenBlocks: who asks, and for which blocks.
+    wanted = b"".join(len(text).to_bytes(4, "big") + text for text in (b"", b"", b"broadcast_0_piece0"))
+    body = b"\0" + wanted[:8] + (1).to_bytes(4, "big") + wanted[8:]
+    request = b"\3" + (1).to_bytes(8, "big") + len(body).to_bytes(4, "big") + body
+    with socket.create_connection(("127.0.0.1", manager.blockManagerId().port()), timeout=60) as stranger:
+        stranger.sendall((len(request) + 8).to_bytes(8, "big") + request)
+        assert b"Expected SaslMessage" in stranger.recv(1 << 16)
 
 
 def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):

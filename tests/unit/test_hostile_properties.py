@@ -399,3 +399,32 @@ def test_the_users_own_file_io_still_opens_his_tables(rewrite, catalog_propertie
     own = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
     for name, properties in ((str(path), own), ("db.small", catalog_properties | own)):
         assert icestats.load(name, catalog=properties).orphans().num_rows == 0
+
+
+@pytest.mark.parametrize("home", [None, "# nothing\n"])
+def test_a_configuration_in_the_current_folder_is_not_followed(
+    catalog: Any,
+    catalog_properties: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    home: str | None,
+) -> None:
+    """PyIceberg looks there where the user has none: a folder that a stranger made may have one."""
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    folders = [tmp_path / "home", tmp_path / "stranger"]
+    for folder in folders:
+        folder.mkdir()
+    if home is not None:
+        (folders[0] / ".pyiceberg.yaml").write_text(home)
+    (folders[1] / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {catalog.name: {"py-io-impl": "os.Evil"}}}))
+    monkeypatch.delenv("PYICEBERG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(folders[0]))
+    monkeypatch.chdir(folders[1])
+    for asked in (catalog_properties | {"name": catalog.name}, catalog.name):
+        with pytest.raises(icestats.CatalogError, match="set PYICEBERG_HOME to that folder"):
+            icestats.load("db.t", catalog=asked)
+    monkeypatch.setenv("PYICEBERG_HOME", str(folders[1]))
+    assert icestats.load("db.t", catalog=catalog_properties | {"name": catalog.name}).name == "db.t"
+    (folders[0] / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {"other": {"type": "sql"}}}))
+    monkeypatch.delenv("PYICEBERG_HOME")
+    assert icestats.load("db.t", catalog=catalog_properties | {"name": catalog.name}).name == "db.t"

@@ -17,6 +17,7 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.puffin.committed_partitions import read_merged_items, read_merged_sketches, read_partition_index
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
+from icestats.stats import partition_sketches
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.frequent_items import FrequentValues, find_size_limit, read_frequent_values
 from icestats.stats.kll import KllSketch
@@ -220,3 +221,18 @@ def test_other_bytes_are_no_partition_sketches() -> None:
         parse_index_size(b"PFA1\0\0\0\0")
     with pytest.raises(ValueError, match="damaged"):
         parse_index(b"\x28\xb5\x2f\xfdnonsense", 10)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ((256 << 20) + 1, "a frame of 268435457 bytes, expected 268435456 at most"),
+        (51_000_000, "34,000,000 members, expected 16,777,216 at most"),
+    ],
+)
+def test_an_index_that_expands_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, size: int, said: str) -> None:
+    """Lists without members take twenty times their bytes."""
+    lists = b"[[]" * (size // 3) + b" " * (size % 3)
+    monkeypatch.setattr(partition_sketches, "expanded_limit", lambda _: 2**31)
+    with pytest.raises(ValueError, match=said):
+        parse_index(zstandard.ZstdCompressor().compress(lists), 10)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyroaring import BitMap
@@ -16,7 +18,7 @@ from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.types import decode_value
 from icestats.scan import actual_rows, position_deletes
 from icestats.scan.actual_rows import map_rows
-from icestats.scan.position_deletes import read_position_deletes, read_vectors
+from icestats.scan.position_deletes import read_position_deletes, read_positions, read_vectors
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import open_scan, prepare_scan, scan_here
 from tests.written_deletes import delete_positions, list_data_files
@@ -78,6 +80,12 @@ def test_a_damaged_vector_is_refused_with_its_place(stored: bytes, message: str)
     with pytest.raises(icestats.MetadataError, match=message) as caught:
         dict(read_vectors(puffin({"a": stored}), PATH, {"a": 5}))
     assert str(caught.value).startswith(f"{PATH} at byte 4: ")
+
+
+def test_a_vector_of_many_keys_deletes_no_more_than_one_of_one_key() -> None:
+    data = puffin({"a": vector(*((key, bits(range(9 << 22))) for key in range(4)))})
+    with pytest.raises(icestats.MetadataError, match="it deletes 150,994,944 rows"):
+        dict(read_vectors(data, PATH, {"a": 2**35}))
 
 
 def test_a_compressed_vector_is_refused() -> None:
@@ -143,6 +151,45 @@ def test_positions_beyond_what_a_file_may_expand_to_are_not_read(
     ):
         with pytest.raises(icestats.MetadataError, match=r"1,000 deleted positions in .* bytes, at most 999"):
             count()
+
+
+def write_positions(rows: pa.Table, **how: Any) -> bytes:
+    file = pa.BufferOutputStream()
+    pq.write_table(rows, file, compression="zstd", **how)
+    stored: bytes = file.getvalue().to_pybytes()
+    return stored
+
+
+def test_the_positions_of_the_files_that_are_asked_for_are_read() -> None:
+    """In row groups of their own, with paths of other files, repeated and out of order."""
+    rows = pa.table({"file_path": ["b", "a", "c", "b", "a", "b"], "pos": pa.array([7, 1, 9, 2, 1, 7], pa.int64())})
+    for how in ({}, {"row_group_size": 2}, {"use_dictionary": False}):
+        found = dict(read_positions(write_positions(rows, **how), PATH, {"a": 5, "b": 9, "other": 1}))
+        assert {path: sorted(positions.to_pylist()) for path, positions in found.items()} == {"a": [1], "b": [2, 7]}
+    assert dict(read_positions(write_positions(rows[:0]), PATH, {"a": 5})) == {}
+
+
+def test_other_files_of_a_position_delete_file_are_not_looked_for() -> None:
+    """Each was, among all rows: 200,000 of them took minutes."""
+    rows = pa.table({"file_path": [f"{i}" for i in range(1_000_000)], "pos": pa.array(range(1_000_000), pa.int64())})
+    found = dict(read_positions(write_positions(rows), PATH, {"7": 10}))
+    assert found["7"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (pa.table({"file_path": ["x" * (1 << 20)] * 200, "pos": pa.array(range(200), pa.int64())}), "take more than"),
+        (pa.table({"file_path": [1], "pos": [1]}), "its columns are of type int64 and int64"),
+        (pa.table({"file_path": [["a"]], "pos": [1]}), "no field"),
+        (pa.table({"file_path": ["a"], "pos": ["1"]}), "its columns are of type dictionary"),
+        (pa.table({"file_path": ["a"]}), "no field"),
+    ],
+)
+def test_position_deletes_that_are_none_or_expand_without_end_are_refused(rows: pa.Table, message: str) -> None:
+    with pytest.raises(icestats.MetadataError, match=message) as caught:
+        dict(read_positions(write_positions(rows, use_dictionary=False), PATH, {"a": 5}))
+    assert str(caught.value).startswith(f"{PATH}: position deletes cannot be read: ")
 
 
 def test_rows_are_counted_a_part_of_a_file_at_a_time(catalog: SqlCatalog) -> None:

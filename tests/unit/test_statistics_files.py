@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from icestats.errors import StatisticsMissingError
+import numpy as np
+import pytest
+import zstandard
+
+from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_files import KLL, PARTITION_SKETCHES, THETA, CommittedBlob, find_nearest
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    FREQUENT_ITEMS,
+    JOINT_STATISTICS,
+    KLL,
+    PARTITION_SKETCHES,
+    THETA,
+    CommittedBlob,
+    find_nearest,
+)
+from icestats.stats.table_statistics import read_column_statistics
 
 PRICE = Field(3, "price", "double", False, True)
 
@@ -43,3 +58,23 @@ def test_the_blob_of_the_column_and_type_with_the_fewest_commits_behind_is_found
 def test_a_blob_that_only_another_branch_has_is_missing(blob_type: str, message: str):
     with pytest.raises(StatisticsMissingError, match=message):
         find_nearest([committed(blob_type, 3, None, "no ancestor")], blob_type, PRICE)
+
+
+@pytest.mark.parametrize("blob_type", [FREQUENT_ITEMS, JOINT_STATISTICS, COLUMN_STATISTICS])
+def test_what_a_blob_of_json_expands_to_is_limited_before_it_is_expanded(tmp_path: Path, blob_type: str):
+    """Text takes three times its bytes while it is read: one of 9 MB, with 2 GiB in it, took 6 GB."""
+    size = MAX_FILE_SIZE_BYTES + 1
+    compressor = zstandard.ZstdCompressor().compressobj(size=size)
+    noise = np.random.default_rng(1).bytes(2 << 20)
+    stored = compressor.compress(noise) + compressor.compress(bytes(size - len(noise))) + compressor.flush()
+    (tmp_path / "blob").write_bytes(b"PFA1" + stored)
+    blob = PuffinBlob(blob_type, (3,), 1, 1, 4, len(stored), "zstd", {})
+    found = CommittedBlob(blob, str(tmp_path / "blob"), listed=False, commits_behind=0)
+    with pytest.raises(PuffinFormatError, match="says 268435457 bytes of content, expected 268435456 at most"):
+        found.read(Storage(), "JSON", len)
+
+
+def test_column_statistics_of_members_without_end_are_refused():
+    """Each takes many times its three bytes in memory."""
+    with pytest.raises(ValueError, match="5,000,001 members, expected 4,194,304 at most"):
+        read_column_statistics(b'{"columns":' + b"[" * 2_500_000 + b"," * 2_500_000)

@@ -18,13 +18,15 @@ _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PAGE: Wanted = {1: int, 2: int, 3: int, 5: {1: int, 2: int}, 8: {1: int, 4: int}}
 _HEADERS = {_DATA: (5, 2), _DATA_V2: (8, 4)}
 """Of pages of values: the field of their own header, and in it that of their encoding."""
-_PLAIN, _DELTA_LENGTH, _SPLIT = 0, 6, 9
-_LEVEL_SIZE = 8
+_PLAIN, _DELTA_LENGTH, _DELTA, _SPLIT = 0, 6, 7, 9
+LEVEL_SIZE_BYTES = 8
 """Bytes that a value takes beside its own: two levels of 2 bytes, and the place of its bytes."""
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
-def measure_chunk(data: bytes, chunk: ColumnChunk, column: ParquetColumn, limit: int) -> int:
+def measure_chunk(
+    data: bytes, chunk: ColumnChunk, column: ParquetColumn, limit: int, *, keeps_dictionary: bool = False
+) -> int:
     """Return the bytes that the values of a column chunk take in memory at most, with the pages that hold them.
 
     Parameters
@@ -37,6 +39,8 @@ def measure_chunk(data: bytes, chunk: ColumnChunk, column: ParquetColumn, limit:
         The chunk's column.
     limit : int
         How many bytes are allowed.
+    keeps_dictionary : bool
+        Whether values that are entries of a dictionary are read as that.
 
     Raises
     ------
@@ -61,14 +65,15 @@ def measure_chunk(data: bytes, chunk: ColumnChunk, column: ParquetColumn, limit:
             continue
         field_id, encoding_id = _HEADERS[page[1]]
         count, encoding = page[field_id][1], page[field_id].get(encoding_id, _PLAIN)
-        total += count * _LEVEL_SIZE
+        total += count * LEVEL_SIZE_BYTES
         if column.width is not None:
             total += count * column.width
-        elif encoding not in (_PLAIN, _DELTA_LENGTH, _SPLIT):
+        elif encoding == _DELTA:
+            total += count * size
+        elif not keeps_dictionary and encoding not in (_PLAIN, _DELTA_LENGTH, _SPLIT):
             if total + count * max(entries, size) > limit and longest is None and dictionary:
                 longest = _find_longest(dictionary, entries, chunk.codec)
-            is_delta = encoding == 7
-            total += count * (size if is_delta else entries if longest is None else longest)
+            total += count * (entries if longest is None else longest)
         if total > limit:
             raise _too_much(limit)
     return total

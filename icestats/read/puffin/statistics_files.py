@@ -12,9 +12,9 @@ import pyarrow as pa
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader
 from icestats.iceberg.types import has_lengths
-from icestats.read.puffin.puffin import PuffinBlob, damage_at, read_blob, read_puffin_footer
+from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (
     ENGINES,
     count_ages,
@@ -106,7 +106,8 @@ class CommittedBlob:
         PuffinFormatError
             The blob is damaged: also where parsing raises ValueError, KeyError or TypeError.
         """
-        data = read_blob(storage, self.blob, self.statistics_path)
+        limit = MAX_BLOB_SIZE_BYTES if self.blob.type in (THETA, KLL) else MAX_FILE_SIZE_BYTES
+        data = read_blob(storage, self.blob, self.statistics_path, max_size_bytes=limit)
         with damage_at(self.statistics_path, self.blob.offset, what):
             return parse(data)
 
