@@ -112,6 +112,7 @@ def check_yaml(block: Block, names: dict[str, Any]) -> None:
         properties = config.get_catalog_config(name)
         assert CatalogType(properties["type"]) in AVAILABLE_CATALOGS, f"{block.place}: {name}"
     names["monkeypatch"].delenv("PYICEBERG_HOME")
+    (Path.cwd() / ".pyiceberg.yaml").unlink()
 
 
 def leave(block: Block, names: dict[str, Any]) -> None:
