@@ -12,10 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
 from sqlalchemy import Engine, event
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -145,3 +150,18 @@ def catalog(catalog_properties: dict[str, str]) -> Iterator[SqlCatalog]:
     catalog.create_namespace("db")
     yield catalog
     catalog.close()
+
+
+@pytest.fixture
+def renamed_fields(catalog: SqlCatalog) -> Table:
+    """A table whose first partition field was renamed and removed; its name is that of another field now."""
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
+    table = catalog.create_table("db.renamed", schema, properties={"format-version": "2"})
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["x", "x"]})
+    table.update_spec().add_field("id", IdentityTransform(), "p").commit()
+    table.append(rows)
+    table.update_spec().rename_field("p", "q").commit()
+    table.update_spec().remove_field("q").commit()
+    table.update_spec().add_field("name", IdentityTransform(), "p").commit()
+    table.append(rows)
+    return table

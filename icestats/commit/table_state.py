@@ -249,18 +249,13 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     MetadataError
         A metadata file of the log cannot be read, or more versions have been written since than are looked through.
     """
-    seen = _has_all(table.metadata, ours)
-    for metadata in _read_log(table):
-        if _has_all(metadata, ours):
-            seen = True
-        elif seen:
-            return metadata
-    if len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
+    found = _find_before(table, lambda metadata: _has_all(metadata, ours), "")
+    if found is None and len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
         raise MetadataError(
             f"they stand in each of the last {_LOG_ENTRIES_TO_SEARCH:,} versions, and no more are looked through",
             table.metadata_location,
         )
-    return None
+    return found
 
 
 def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> Table | None:
@@ -291,9 +286,16 @@ def find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> T
     MetadataError
         A metadata file of the log cannot be read.
     """
-    seen = shows_all(table.metadata, changes)
+    return _find_before(table, lambda metadata: shows_all(metadata, changes), known)
+
+
+def _find_before(
+    table: Table, is_done: Callable[[IcebergMetadata | TableMetadata], bool], known: str
+) -> TableMetadata | None:
+    """Return the newest version of the metadata, of those behind a known one, from before something was done."""
+    seen = is_done(table.metadata)
     for metadata in _read_log(table, known):
-        if shows_all(metadata, changes):
+        if is_done(metadata):
             seen = True
         elif seen:
             return metadata

@@ -301,8 +301,10 @@ class Evidence:
         self, found: CommittedBlob, what: str, field: Field, values: Sequence[Any], rows: SketchedRows
     ) -> None:
         """Refuse a column's blob of values beyond the bounds of data files; of rows that have gone since, it may be."""
+        if not values or rows.removed.any():
+            return
         column = self.read_table([field.field_id]).groups.columns.get(field.field_id)
-        if column is None or not values or rows.removed.any():
+        if column is None:
             return
         for value in (min(values), max(values)):
             if not count_met(ValueSet((Interval(below(value), above(value)),)), column.metrics)[0]:

@@ -223,7 +223,7 @@ def split_items(
     payload = _decompress(stored[entry.theta_length + entry.kll_length :], MAX_FILE_SIZE_BYTES)
     found = read_frequent_values(payload)
     figures = entry.figures
-    expected = figures.value_count - figures.null_value_count - figures.nan_value_count
+    expected = figures.filled_count
     if (found.type, found.value_count) != (index.type, expected):
         raise ValueError(f"common values of {found.value_count} {found.type}, expected {expected} {index.type}")
     return payload, found

@@ -90,6 +90,11 @@ class ColumnStatistics:
     frequent_items: bytes = b""
     """The most common values, for `frequent_items.read_frequent_values`; nothing where sketches are left out."""
 
+    @property
+    def filled_count(self) -> int:
+        """The number of values that are neither null nor NaN."""
+        return self.value_count - self.null_value_count - self.nan_value_count
+
     def without_sketches(self) -> ColumnStatistics:
         """Return the counts and extremes alone."""
         return replace(self, theta=b"", kll=None, frequent_items=b"")

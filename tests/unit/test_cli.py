@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.types import NestedField, StringType
 
 import icestats
 from icestats.cli import entry as cli
@@ -160,21 +159,6 @@ def test_a_query_may_return_a_column_of_provenance(run, location, query):
 def test_csv_without_rows_has_its_head(run, location):
     code, out, err = run("sql", location, "select manifest_path, content from manifests where false", "--format", "csv")
     assert (code, out.decode().splitlines(), err) == (0, ["manifest_path,content"], "")
-
-
-@pytest.fixture
-def renamed_fields(catalog):
-    """A table whose first partition field was renamed and removed; its name is that of another field now."""
-    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
-    table = catalog.create_table("db.renamed", schema, properties={"format-version": "2"})
-    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["x", "x"]})
-    table.update_spec().add_field("id", IdentityTransform(), "p").commit()
-    table.append(rows)
-    table.update_spec().rename_field("p", "q").commit()
-    table.update_spec().remove_field("q").commit()
-    table.update_spec().add_field("name", IdentityTransform(), "p").commit()
-    table.append(rows)
-    return table
 
 
 def test_partition_fields_have_their_own_values_whatever_their_names_have_become(run, renamed_fields):

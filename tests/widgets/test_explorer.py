@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.transforms import IdentityTransform
 
 import icestats
 from icestats_widgets import Explorer
@@ -269,17 +268,8 @@ def test_a_partition_that_is_far_too_small_stands_out(catalog: SqlCatalog, catal
 
 
 def test_partitions_of_an_earlier_spec_are_named_and_chosen_by_their_own_values(
-    catalog: SqlCatalog, catalog_properties: dict[str, str]
+    renamed_fields: Any, catalog_properties: dict[str, str]
 ) -> None:
-    """A partition field was renamed and removed; its name is that of another field now."""
-    rows = pa.table({"id": [1, 2], "name": ["x", "x"]})
-    table = catalog.create_table("db.renamed", rows.schema, properties={"format-version": "2"})
-    table.update_spec().add_field("id", IdentityTransform(), "p").commit()
-    table.append(rows)
-    table.update_spec().rename_field("p", "q").commit()
-    table.update_spec().remove_field("q").commit()
-    table.update_spec().add_field("name", IdentityTransform(), "p").commit()
-    table.append(rows)
     explorer = icestats.load("db.renamed", catalog=catalog_properties).explore()
     assert explorer.wait()
     found = find_rows(explorer.parts["sizes"], "list")

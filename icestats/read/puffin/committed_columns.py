@@ -138,7 +138,7 @@ def _contradicting_items(counted: FrequentValues, figures: ColumnStatistics) -> 
 
 
 def _contradicting_values(what: str, value_count: int, figures: ColumnStatistics) -> str | None:
-    filled = figures.value_count - figures.null_value_count - figures.nan_value_count
+    filled = figures.filled_count
     if value_count == filled:
         return None
     return f"its {what} of {value_count:,} values, and its column statistics of {filled:,}"

@@ -167,7 +167,7 @@ def read_merged_sketches(
 def _parse_kll(item_type: str, entry: PartitionEntry, data: bytes) -> KllSketch:
     sketch = KllSketch.from_bytes(item_type, data)
     figures = entry.figures
-    expected = figures.value_count - figures.null_value_count - figures.nan_value_count
+    expected = figures.filled_count
     if sketch.n != expected:
         raise ValueError(f"a KLL sketch of {sketch.n:,} values, expected {expected:,}")
     return sketch
