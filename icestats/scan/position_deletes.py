@@ -10,6 +10,7 @@ Source: Iceberg spec, "Scan Planning"; Puffin spec, "deletion-vector-v1 blob typ
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,13 +36,31 @@ if TYPE_CHECKING:
 _MAGIC = bytes.fromhex("d1d33964")
 _OWN_BYTES = 4
 """The length in front of a deletion vector, and the checksum behind it."""
-_MOST_POSITIONS = 1 << 27
-"""Of a vector: 1 GiB as numbers."""
+MOST_POSITIONS = 1 << 27
+"""Of all delete files that are read together: 1 GiB as numbers."""
 _MOST_KEYS = 64
 """Of 2^32 rows each."""
 _COLUMNS = ["file_path", "pos"]
 _ROW_BYTES = 12
 """What a row of a position delete file takes in memory: the place of its path, and its position."""
+
+
+class Allowance:
+    """How many more deleted positions may be read: delete files that are read together share one."""
+
+    def __init__(self) -> None:
+        self._left = MOST_POSITIONS
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> None:
+        """Take so many positions before they are read; raise ValueError where there are too many."""
+        with self._lock:
+            self._left -= count
+            if self._left < 0:
+                raise ValueError(
+                    f"its {count:,} deleted rows make more than {MOST_POSITIONS:,} in all delete files of the scan: "
+                    "compact the table, or read less of it"
+                )
 
 
 def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, list[pa.ChunkedArray]]:
@@ -57,7 +76,8 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
     Raises
     ------
     MetadataError
-        A deletion vector is damaged, or deletes rows that its data file does not have.
+        A deletion vector is damaged, or deletes rows that its data file does not have; or the delete files have more
+        than `MOST_POSITIONS` together.
     """
     from pyiceberg.utils.concurrent import ExecutorFactory
 
@@ -66,17 +86,22 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
         for file in task.delete_files:
             wanted[file][task.file.file_path] = task.file.record_count
     found: defaultdict[str, list[pa.ChunkedArray]] = defaultdict(list)
-    for deletes in ExecutorFactory.get_or_create().map(lambda one: _read_deletes(io, *one), wanted.items()):
+    allowance = Allowance()
+    for deletes in ExecutorFactory.get_or_create().map(lambda one: _read_deletes(io, *one, allowance), wanted.items()):
         for path, positions in deletes.items():
             found[path].append(positions)
     return dict(found)
 
 
-def _read_deletes(io: FileIO, file: DataFile, row_counts: Mapping[str, int]) -> dict[str, pa.ChunkedArray]:
+def _read_deletes(
+    io: FileIO, file: DataFile, row_counts: Mapping[str, int], allowance: Allowance
+) -> dict[str, pa.ChunkedArray]:
     from pyiceberg.io.pyarrow import _read_deletes as read_deletes
     from pyiceberg.manifest import FileFormat
 
     if file.file_format not in (FileFormat.PARQUET, FileFormat.PUFFIN):
+        with damage_in(file.file_path, "position deletes cannot be read"):
+            allowance.take(_count_rows(io, file))
         found = read_deletes(io, file)
         # A position may be there any number of times.
         return {path: pa.chunked_array([found[path].unique()]) for path in row_counts if path in found}
@@ -86,10 +111,19 @@ def _read_deletes(io: FileIO, file: DataFile, row_counts: Mapping[str, int]) -> 
     with source.open() as stream:
         data = stream.read()
     read = read_vectors if file.file_format == FileFormat.PUFFIN else read_positions
-    return dict(read(data, file.file_path, row_counts))
+    return dict(read(data, file.file_path, row_counts, allowance))
 
 
-def read_positions(data: bytes, path: str, row_counts: Mapping[str, int]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+def _count_rows(io: FileIO, file: DataFile) -> int:
+    from pyarrow.orc import ORCFile
+
+    with io.new_input(file.file_path).open() as stream:
+        return int(ORCFile(stream).nrows)
+
+
+def read_positions(
+    data: bytes, path: str, row_counts: Mapping[str, int], allowance: Allowance
+) -> Iterator[tuple[str, pa.ChunkedArray]]:
     """Yield the positions of some data files in a Parquet file of position deletes, as `read_vectors` does.
 
     Raises
@@ -102,6 +136,7 @@ def read_positions(data: bytes, path: str, row_counts: Mapping[str, int]) -> Ite
         rows, limit = sum(group.row_count for group in footer.row_groups), expanded_limit(len(data))
         if rows > limit // _ROW_BYTES:
             raise ValueError(f"{rows:,} deleted positions in {len(data):,} bytes, at most {limit // _ROW_BYTES:,}")
+        allowance.take(rows)
         limit += rows * (2 * LEVEL_SIZE_BYTES + _ROW_BYTES)
         for group in footer.row_groups:
             for column, chunk in zip(footer.columns, group.chunks, strict=True):
@@ -129,7 +164,9 @@ def _find_places(paths: pa.DictionaryArray, wanted: Sequence[str]) -> Iterator[t
             yield path, pa.array(order[starts[number] : starts[number + 1]])
 
 
-def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+def read_vectors(
+    data: bytes, path: str, row_counts: Mapping[str, int], allowance: Allowance
+) -> Iterator[tuple[str, pa.ChunkedArray]]:
     """Yield the deletion vectors of some data files in a Puffin file: the data file's path, and its deleted positions.
 
     Parameters
@@ -140,11 +177,13 @@ def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Itera
         Its location, for messages.
     row_counts : mapping of str to int
         The rows of each data file that is asked for, by path.
+    allowance : Allowance
+        How many positions may still be read.
 
     Raises
     ------
     MetadataError
-        A vector is damaged, or deletes rows that its data file does not have.
+        A vector is damaged, deletes rows that its data file does not have, or more than are allowed.
     """
     for blob in read_puffin_footer(data, path).blobs:
         referenced = blob.properties.get("referenced-data-file", "")
@@ -154,16 +193,16 @@ def read_vectors(data: bytes, path: str, row_counts: Mapping[str, int]) -> Itera
         if blob.compression_codec is not None or stored[_OWN_BYTES : 2 * _OWN_BYTES] != _MAGIC:
             raise MetadataError("not a deletion vector", path, blob.offset)
         try:
-            positions = _read_positions(stored[2 * _OWN_BYTES : -_OWN_BYTES], row_counts[referenced])
+            positions = _read_positions(stored[2 * _OWN_BYTES : -_OWN_BYTES], row_counts[referenced], allowance)
         except ValueError as error:
             raise MetadataError(f"the deletion vector of {referenced}: {error}", path, blob.offset) from error
         yield referenced, pa.chunked_array(positions, pa.int64())
 
 
-def _read_positions(vector: bytes, row_count: int) -> list[Any]:
+def _read_positions(vector: bytes, row_count: int, allowance: Allowance) -> list[Any]:
     from pyroaring import BitMap
 
-    count, at, last, total = int.from_bytes(vector[:8], "little"), 8, -1, 0
+    count, at, last = int.from_bytes(vector[:8], "little"), 8, -1
     if count > _MOST_KEYS:
         raise ValueError(f"it has {count:,} keys, expected {_MOST_KEYS} at most")
     bitmaps = []
@@ -172,9 +211,9 @@ def _read_positions(vector: bytes, row_count: int) -> list[Any]:
         if key <= last or key << 32 >= max(row_count, 1):
             raise ValueError("its keys are out of order, or beyond the rows of the file")
         bitmap = BitMap.deserialize(vector[at + 4 :])
-        total += len(bitmap)
-        if total > _MOST_POSITIONS or (bitmap and (key << 32) + bitmap.max() >= row_count):
-            raise ValueError(f"it deletes {total:,} rows, some beyond the {row_count:,} of the file, or too many")
+        if bitmap and (key << 32) + bitmap.max() >= row_count:
+            raise ValueError(f"it deletes {len(bitmap):,} rows, some beyond the {row_count:,} of the file")
+        allowance.take(len(bitmap))
         bitmaps.append((key << 32, bitmap))
         at, last = at + 4 + len(bitmap.serialize()), key
     return [_add(bitmap.to_array(), first) for first, bitmap in bitmaps]

@@ -18,7 +18,7 @@ from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.types import decode_value
 from icestats.scan import actual_rows, position_deletes
 from icestats.scan.actual_rows import map_rows
-from icestats.scan.position_deletes import read_position_deletes, read_positions, read_vectors
+from icestats.scan.position_deletes import Allowance, read_position_deletes, read_positions, read_vectors
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import open_scan, prepare_scan, scan_here
 from tests.written_deletes import delete_positions, list_data_files
@@ -56,7 +56,7 @@ def test_the_vectors_of_the_files_that_are_asked_for_are_read() -> None:
     """Positions beyond 2**32, an empty bitmap, and a vector of another file, which may be of any size."""
     large = vector((0, bits([0, 7])), (1, bits([])), (2, bits([3])))
     data = puffin({"a": vector((0, bits(range(5)))), "b": large, "c": vector((2**31, b""))})
-    found = dict(read_vectors(data, PATH, {"a": 5, "b": 2**33 + 4, "other": 1}))
+    found = dict(read_vectors(data, PATH, {"a": 5, "b": 2**33 + 4, "other": 1}, Allowance()))
     assert {path: positions.to_pylist() for path, positions in found.items()} == {
         "a": [0, 1, 2, 3, 4],
         "b": [0, 7, 2**33 + 3],
@@ -78,21 +78,46 @@ def test_the_vectors_of_the_files_that_are_asked_for_are_read() -> None:
 )
 def test_a_damaged_vector_is_refused_with_its_place(stored: bytes, message: str) -> None:
     with pytest.raises(icestats.MetadataError, match=message) as caught:
-        dict(read_vectors(puffin({"a": stored}), PATH, {"a": 5}))
+        dict(read_vectors(puffin({"a": stored}), PATH, {"a": 5}, Allowance()))
     assert str(caught.value).startswith(f"{PATH} at byte 4: ")
 
 
 def test_a_vector_of_many_keys_deletes_no_more_than_one_of_one_key() -> None:
     data = puffin({"a": vector(*((key, bits(range(9 << 22))) for key in range(4)))})
-    with pytest.raises(icestats.MetadataError, match="it deletes 150,994,944 rows"):
-        dict(read_vectors(data, PATH, {"a": 2**35}))
+    with pytest.raises(icestats.MetadataError, match="its 37,748,736 deleted rows make more than 134,217,728 in all"):
+        dict(read_vectors(data, PATH, {"a": 2**35}, Allowance()))
+
+
+def test_all_delete_files_of_a_scan_have_one_limit(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes little; a table may name any number of them."""
+    made = catalog.create_table("db.many", pa.schema([("id", pa.int64())]), properties={"format-version": "2"})
+    made.append(pa.table({"id": pa.array(range(100), pa.int64())}))
+    (file,) = list_data_files(made)
+    for first in range(0, 40, 10):
+        delete_positions(made, [(file, row) for row in range(first, first + 10)])
+    table = icestats.load(made.metadata_location)
+    for limit in (40, 39):
+        monkeypatch.setattr(position_deletes, "MOST_POSITIONS", limit)
+        if limit == 40:
+            assert table.estimate("id >= 0", actual=True).actual == 60
+            continue
+        with pytest.raises(icestats.MetadataError, match="its 10 deleted rows make more than 39 in all delete files"):
+            table.estimate("id >= 0", actual=True)
+
+
+def test_vectors_share_the_limit_of_a_scan() -> None:
+    """Each is a run of a few bytes, and 300 MB as numbers."""
+    run = vector((0, bits(range(9 << 22))))
+    data = puffin(dict.fromkeys("abcd", run))
+    with pytest.raises(icestats.MetadataError, match="vector of d: its 37,748,736 deleted rows make more than"):
+        list(read_vectors(data, PATH, dict.fromkeys("abcd", 2**31), Allowance()))
 
 
 def test_a_compressed_vector_is_refused() -> None:
     """The spec has none, and it may expand without end."""
     data = puffin({"a": vector((0, bits([1])))}, **{"compression-codec": "zstd"})
     with pytest.raises(icestats.MetadataError, match="not a deletion vector"):
-        dict(read_vectors(data, PATH, {"a": 5}))
+        dict(read_vectors(data, PATH, {"a": 5}, Allowance()))
 
 
 def test_deletes_of_a_file_that_was_added_again_do_not_apply(catalog: SqlCatalog) -> None:
@@ -164,15 +189,15 @@ def test_the_positions_of_the_files_that_are_asked_for_are_read() -> None:
     """In row groups of their own, with paths of other files, repeated and out of order."""
     rows = pa.table({"file_path": ["b", "a", "c", "b", "a", "b"], "pos": pa.array([7, 1, 9, 2, 1, 7], pa.int64())})
     for how in ({}, {"row_group_size": 2}, {"use_dictionary": False}):
-        found = dict(read_positions(write_positions(rows, **how), PATH, {"a": 5, "b": 9, "other": 1}))
+        found = dict(read_positions(write_positions(rows, **how), PATH, {"a": 5, "b": 9, "other": 1}, Allowance()))
         assert {path: sorted(positions.to_pylist()) for path, positions in found.items()} == {"a": [1], "b": [2, 7]}
-    assert dict(read_positions(write_positions(rows[:0]), PATH, {"a": 5})) == {}
+    assert dict(read_positions(write_positions(rows[:0]), PATH, {"a": 5}, Allowance())) == {}
 
 
 def test_other_files_of_a_position_delete_file_are_not_looked_for() -> None:
     """Each was, among all rows: 200,000 of them took minutes."""
     rows = pa.table({"file_path": [f"{i}" for i in range(1_000_000)], "pos": pa.array(range(1_000_000), pa.int64())})
-    found = dict(read_positions(write_positions(rows), PATH, {"7": 10}))
+    found = dict(read_positions(write_positions(rows), PATH, {"7": 10}, Allowance()))
     assert found["7"].to_pylist() == [7]
 
 
@@ -188,7 +213,7 @@ def test_other_files_of_a_position_delete_file_are_not_looked_for() -> None:
 )
 def test_position_deletes_that_are_none_or_expand_without_end_are_refused(rows: pa.Table, message: str) -> None:
     with pytest.raises(icestats.MetadataError, match=message) as caught:
-        dict(read_positions(write_positions(rows, use_dictionary=False), PATH, {"a": 5}))
+        dict(read_positions(write_positions(rows, use_dictionary=False), PATH, {"a": 5}, Allowance()))
     assert str(caught.value).startswith(f"{PATH}: position deletes cannot be read: ")
 
 
