@@ -16,7 +16,7 @@ from typing import Any
 
 from icestats.answers.text import one_line, render_time
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError, check_names
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, check_value_count, expanded_limit
 from icestats.iceberg.types import TIMESTAMPS, to_arrow_type
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -382,8 +382,8 @@ def parse_document(data: bytes, location: str) -> Any:
     MetadataError
         They are not JSON, or more values than the limits allow.
     """
-    _check_value_count(data, location)
     try:
+        check_value_count(data, MAX_JSON_VALUES)
         document = json.loads(data)
         if b"\\u" in data:
             # A surrogate alone is no text: nothing could be written or sent of it.
@@ -412,17 +412,17 @@ def inflate(data: bytes, location: str) -> bytes:
         raise MetadataError(f"{len(data):,} bytes that inflate to more than {limit:,}", location)
     if not inflater.eof:
         raise MetadataError("the gzip stream is cut", location, len(data))
+    try:
+        check_value_count(inflated, max(_FREE_VALUES, len(data)))
+    except ValueError as error:
+        raise MetadataError(f"{len(data):,} bytes that inflate to {error}", location) from error
     return inflated
 
 
 MAX_JSON_VALUES = 20_000_000
-"""Most values of a metadata.json: one of two bytes takes up to a hundred in memory."""
-
-
-def _check_value_count(data: bytes, location: str) -> None:
-    count = sum(map(data.count, (b"{", b"[", b",")))
-    if count > MAX_JSON_VALUES:
-        raise MetadataError(f"some {count:,} values of JSON, expected {MAX_JSON_VALUES:,} at most", location)
+"""Most values of a metadata.json."""
+_FREE_VALUES = 1 << 22
+"""What a gzipped one may have in any case; else one a byte."""
 
 
 FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999

@@ -192,6 +192,18 @@ def expanded_limit(size_bytes: int) -> int:
     return max(FREE_SIZE_BYTES, MAX_RATIO * size_bytes)
 
 
+def check_value_count(data: bytes, most: int) -> None:
+    """Raise ValueError where JSON has more values than these: one of two bytes takes up to a hundred in memory.
+
+    Examples
+    --------
+    >>> check_value_count(b'{"a": [1, 2]}', 3)
+    """
+    count = sum(map(data.count, (b"{", b"[", b",")))
+    if count > most:
+        raise ValueError(f"some {count:,} values of JSON, expected {most:,} at most")
+
+
 def _limit_retries(file_io: FileIO, scheme: str) -> FileIO:
     """Limit how long Arrow retries Google Cloud Storage; a FileIO named by `py-io-impl` stays as it is."""
     if scheme not in _GCS_SCHEMES:

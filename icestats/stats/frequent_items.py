@@ -30,6 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icestats.answers.text import one_line
+from icestats.iceberg.storage import check_value_count
 from icestats.iceberg.types import (
     MAX_LONG_PRECISION,
     PrimitiveType,
@@ -353,9 +354,7 @@ def parse_payload(payload: bytes, most: int = _MOST_MEMBERS) -> Any:
         It is none, or has more members, by default than a sketch of `CAPACITY` values: each takes many times its bytes
         in memory.
     """
-    count = sum(payload.count(mark) for mark in (b",", b"[", b"{"))
-    if count > most:
-        raise ValueError(f"{count:,} members, expected {most:,} at most")
+    check_value_count(payload, most)
     return json.loads(payload)
 
 

@@ -289,12 +289,14 @@ def test_gzipped_metadata_does_not_inflate_without_end(tmp_path, document):
     refused(lambda: icestats.load(str(path)), "inflate to more than 67,108,864")
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_metadata_of_millions_of_values_is_not_parsed(compress, tmp_path, document):
+@pytest.mark.parametrize(
+    ("compress", "most"), [(bytes, "20,000,000"), (gzip.compress, "4,194,304")], ids=["plain", "gzip"]
+)
+def test_metadata_of_millions_of_values_is_not_parsed(compress, most, tmp_path, document):
     """As Python's objects they take 25 times the memory of their bytes, and gzip 1,000 times less than these."""
     path = tmp_path / "v1.metadata.json"
     path.write_bytes(compress(json.dumps(document)[:-1].encode() + b', "x": [' + b"{}," * 10_000_000 + b"{}]}"))
-    refused(lambda: icestats.load(str(path)), "values of JSON, expected 20,000,000 at most")
+    refused(lambda: icestats.load(str(path)), f"values of JSON, expected {most} at most")
 
 
 def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):

@@ -113,8 +113,8 @@ def test_what_can_be_answered_without_a_damaged_blob_is(lie: Lie, kind: str, fie
     [
         (ITEMS, (3,), {"items": [["7f" * 400_000, 5, 0]]}, f"400,000 bytes, expected {MOST_VALUE_BYTES:,} at most"),
         (PAIRS, (2, 3), {"items": [["61", "7f" * 400_000, 5, 0]]}, "400,000 bytes, expected"),
-        (ITEMS, (1,), {"items": [[f"{i:016x}", 0, 0] for i in range(100_000)]}, "members, expected 65,536 at most"),
-        (PAIRS, (1, 2), {"items": [[f"{i:016x}", None, 0, 0] for i in range(100_000)]}, "members, expected 65,536"),
+        (ITEMS, (1,), {"items": [[f"{i:016x}", 0, 0] for i in range(100_000)]}, "JSON, expected 65,536 at most"),
+        (PAIRS, (1, 2), {"items": [[f"{i:016x}", None, 0, 0] for i in range(100_000)]}, "JSON, expected 65,536"),
     ],
     ids=["a long decimal", "of a pair", "many items", "many pairs"],
 )

@@ -227,7 +227,7 @@ def test_other_bytes_are_no_partition_sketches() -> None:
     ("size", "said"),
     [
         ((256 << 20) + 1, "a frame of 268435457 bytes, expected 268435456 at most"),
-        (51_000_000, "34,000,000 members, expected 16,777,216 at most"),
+        (51_000_000, "34,000,000 values of JSON, expected 16,777,216 at most"),
     ],
 )
 def test_an_index_that_expands_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, size: int, said: str) -> None:

@@ -70,6 +70,14 @@ def test_what_is_written_is_read_back_whole(compress_footer):
     assert (footer.file_size_bytes, footer.footer_size_bytes) == (len(file.data), file.footer_size_bytes)
 
 
+def test_a_footer_of_too_many_values_is_not_parsed():
+    """A quarter of a megabyte may expand to sixty, whose values take a hundred times their length."""
+    packed = lz4.frame.compress(b'{"blobs":[' + b"{}," * (1 << 21) + b"{}]}", store_size=True)
+    assert len(packed) < 100_000
+    with pytest.raises(PuffinFormatError, match=r"some 4,194,307 values of JSON, expected 4,194,304 at most"):
+        read_puffin_footer(frame(packed, bytes([1, 0, 0, 0])), PATH)
+
+
 def test_pyiceberg_reads_what_is_written():
     file = write_puffin([blob for blob in BLOBS if blob.compression_codec != "lz4"])
     blobs, puffin = BLOBS[:2], PuffinFile(file.data)

@@ -76,5 +76,5 @@ def test_what_a_blob_of_json_expands_to_is_limited_before_it_is_expanded(tmp_pat
 
 def test_column_statistics_of_members_without_end_are_refused():
     """Each takes many times its three bytes in memory."""
-    with pytest.raises(ValueError, match="5,000,001 members, expected 4,194,304 at most"):
+    with pytest.raises(ValueError, match="5,000,001 values of JSON, expected 4,194,304 at most"):
         read_column_statistics(b'{"columns":' + b"[" * 2_500_000 + b"," * 2_500_000)

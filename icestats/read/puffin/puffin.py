@@ -16,7 +16,7 @@ import zstandard
 
 from icestats.answers.text import one_line
 from icestats.errors import PuffinFormatError
-from icestats.iceberg.storage import FileReader, expanded_limit
+from icestats.iceberg.storage import FileReader, check_value_count, expanded_limit
 
 MAGIC = b"PFA1"
 COMPRESSED_FOOTER_FLAG = 1
@@ -25,6 +25,8 @@ MAX_FOOTER_SIZE_BYTES = 64 * 2**20
 """Largest footer payload that is read, compressed or not."""
 MAX_BLOBS = 100_000
 """Most blobs of a file that are read."""
+MAX_FOOTER_VALUES = 1 << 22
+"""Most values of a footer's JSON."""
 MAX_BLOB_SIZE_BYTES = 2**31 - 1
 """Largest blob that is read, stored or decompressed."""
 HIDDEN_BLOBS = "icestats.blobs"
@@ -274,6 +276,7 @@ def _parse_footer_payload(
     payload: bytes, path: str, footer_offset: int
 ) -> tuple[tuple[PuffinBlob, ...], dict[str, str]]:
     try:
+        check_value_count(payload, MAX_FOOTER_VALUES)
         document = json.loads(payload.decode("utf-8"), parse_constant=_no_constant)
         if not isinstance(document, dict):
             raise TypeError(f"a JSON {type(document).__name__}, expected an object")
