@@ -87,7 +87,9 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
             wanted[file][task.file.file_path] = task.file.record_count
     found: defaultdict[str, list[pa.ChunkedArray]] = defaultdict(list)
     allowance = Allowance()
-    for deletes in ExecutorFactory.get_or_create().map(lambda one: _read_deletes(io, *one, allowance), wanted.items()):
+    for deletes in ExecutorFactory.get_or_create().map(
+        lambda one: _read_deletes(io, one[0], one[1], allowance), wanted.items()
+    ):
         for path, positions in deletes.items():
             found[path].append(positions)
     return dict(found)
