@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 from icestats.answers.text import one_line, render_time
@@ -48,7 +49,7 @@ class Field:
         return self.type in ("float", "double")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """A table schema, flattened: every field, nested ones included, depth first."""
 
@@ -73,20 +74,27 @@ class Schema:
         ColumnNotFoundError
             The schema has no such field.
         """
-        # NumPy's texts and pandas' columns are compared one by one.
-        for field in self.fields if isinstance(name, str) else ():
-            if field.name == name:
-                return field
-        raise ColumnNotFoundError(name, tuple(f.name for f in self.fields))
+        field = self._by_name.get(name) if isinstance(name, str) else None
+        if field is None:
+            raise ColumnNotFoundError(name, tuple(f.name for f in self.fields))
+        return field
 
     def get(self, field_id: int) -> Field | None:
         """Return the field with this id, or None."""
-        return next((f for f in self.fields if f.field_id == field_id), None)
+        return self._by_id.get(field_id)
 
     def select(self, field_ids: Iterable[int]) -> list[Field]:
         """Return the primitive fields with these ids, in the order of the ids; ids of other fields are left out."""
         known = {f.field_id: f for f in self.columns}
         return [known[field_id] for field_id in field_ids if field_id in known]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        return {f.name: f for f in reversed(self.fields)}
+
+    @cached_property
+    def _by_id(self) -> dict[int, Field]:
+        return {f.field_id: f for f in reversed(self.fields)}
 
 
 def match_names(asked: Collection[str], names: Sequence[str]) -> list[str]:

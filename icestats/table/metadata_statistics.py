@@ -22,6 +22,7 @@ from icestats.read.manifests.manifests import RollUps, find_partition_types, man
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
 from icestats.read.partitions.partition_statistics import read_partition_statistics
 from icestats.read.puffin.statistics_age import count_ages
+from icestats.read.rollups.manifest_statistics import can_be_written
 from icestats.read.rollups.rollup_cache import cache_folder
 from icestats.snapshot.snapshot_reader import SnapshotReader, build_partition_file_rows
 from icestats.stats.table_statistics import ScannedPartitions
@@ -68,6 +69,9 @@ def compute_metadata_statistics(
     if manifests:
         rollups = _read_manifest_rollups(reader, alone=partition_columns is None)
         made = _build_manifest_statistics(snapshot, reader, rollups)
+    if partition_columns is not None and not can_be_written(partition_columns):
+        made = replace(made, lines=(*made.lines, f"partitions have {_left_out(partition_columns)}"))
+        partition_columns = ()
     if partition_columns is not None:
         found = _compute_partitions(reader, snapshot, partition_columns, scanned)
         made = replace(found, blobs=made.blobs, lines=(*made.lines, *found.lines))
@@ -133,8 +137,14 @@ def expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, 
     return tuple(c for c in schema.columns if any(c.name == n or c.name.startswith(f"{n}.") for n in wanted))
 
 
+def _left_out(columns: Sequence[Field]) -> str:
+    return f"no statistics of columns: those of {len(columns):,} make a file that is too large for its readers"
+
+
 def _build_manifest_statistics(snapshot: Snapshot, reader: SnapshotReader, rollups: RollUps) -> MetadataStatistics:
     manifest_files, schema = reader.manifest_files, reader.schema
+    if not can_be_written(schema.columns):
+        return MetadataStatistics(lines=(f"manifests have {_left_out(schema.columns)}",))
     blob = build_manifest_statistics_blob(snapshot, manifest_files, rollups, schema.columns)
     count = pc.sum(pc.equal(manifest_files["content"], "data")).as_py() or 0
     what = f"{counted(count, 'data manifest')}, {counted(len(schema.columns), 'column')}"

@@ -21,7 +21,7 @@ from pyiceberg.manifest import write_manifest_list
 import icestats
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
-from icestats.iceberg.metadata import Snapshot
+from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import Storage, check_local, local_path
 from icestats.read.avro import avro_records
 from icestats.read.avro.avro_file import MAX_SCHEMA_SIZE
@@ -297,6 +297,38 @@ def test_metadata_of_millions_of_values_is_not_parsed(compress, most, tmp_path, 
     path = tmp_path / "v1.metadata.json"
     path.write_bytes(compress(json.dumps(document)[:-1].encode() + b', "x": [' + b"{}," * 10_000_000 + b"{}]}"))
     refused(lambda: icestats.load(str(path)), f"values of JSON, expected {most} at most")
+
+
+def test_statistics_of_very_many_columns_are_not_written(document, changed):
+    """100,000 took a minute and 4 GB, and their footer was longer than what is read."""
+    added = [{"id": 100 + i, "name": f"c{i}", "type": "long", "required": False} for i in range(20_000)]
+    document["schemas"][-1]["fields"] += added
+    table = icestats.load(changed())
+    made = table.compute(table=False, partitions=True, manifests=True, with_column_stats=True)
+    few = table.compute(table=False, partitions=True, manifests=False, with_column_stats=True, columns=["c12*"])
+    for what in ("manifests have", "partitions have"):
+        assert f"{what} no statistics of columns: those of 20,0" in repr(made)
+    assert "too large" in repr(made)
+    assert "too large" not in repr(few)
+
+
+def test_columns_are_found_without_looking_at_the_others():
+    """Each of 100,000 was compared with half of the others, two minutes for a report."""
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    fields = [Field(i, Name(f"c{i}"), "long", required=False, top_level=True) for i in range(1_000)]
+    schema = Schema(0, tuple(fields))
+    assert [schema.find(str(field.name)) for field in fields] == fields == [schema.get(i) for i in range(1_000)]
+    assert compared < 10_000
 
 
 def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):

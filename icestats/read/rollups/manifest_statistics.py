@@ -31,6 +31,7 @@ from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
 from icestats.read.manifests.manifests import RollUps
+from icestats.read.parquet.parquet_footer import MAX_FOOTER_SIZE_BYTES
 from icestats.read.rollups.content_stats import (
     CONTENT_STATS,
     content_stats_id,
@@ -58,6 +59,9 @@ MOST_ROWS_A_MANIFEST = 100
 _MOST_FIELDS = 20
 """Of a column, and of a manifest."""
 _DAMAGED = "its manifest statistics are cut or damaged"
+_MOST_FIGURES = 16
+_FIGURE_BYTES = 150
+"""What the footer takes for a figure beside the column's name."""
 _OWN = ("live_file_count", "position_delete_file_count", "equality_delete_file_count", "dv_count")
 _TOTALS = {"record_count": "total_record_count", "file_size_in_bytes": "total_file_size_in_bytes"}
 _OF_DELETES = {"record_count": "delete_record_count", "file_size_in_bytes": "delete_file_size_in_bytes"}
@@ -71,6 +75,12 @@ _HEAD = pa.schema(
         *(stored_field(name, pa.int64(), OWN_FIELDS + 4 + i) for i, name in enumerate(_OF_DELETES.values())),
     ]
 )
+
+
+def can_be_written(columns: Sequence[Field]) -> bool:
+    """Whether what is written of so many columns, each by up to 16 figures, has a footer that is read."""
+    size = sum(_MOST_FIGURES * (len(column.name.encode()) + _FIGURE_BYTES) for column in columns)
+    return size <= MAX_FOOTER_SIZE_BYTES
 
 
 def write_manifest_statistics(
