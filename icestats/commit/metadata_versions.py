@@ -22,12 +22,43 @@ from icestats.iceberg.storage import FileReader
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+MOST_GONE = 1_000
+"""How many versions that are not there are asked for: a log may name any number, each a request to the storage."""
+
+
+@dataclass
+class ListedFolder:
+    """The table's metadata folder, whose files are known: of a version in it that is gone, no storage is asked."""
+
+    location: str
+    names: frozenset[str]
+    _gone_count: int = 0
+
+    def lacks(self, location: str) -> bool:
+        """Whether a file would be in this folder, and is not."""
+        folder, _, name = location.rpartition("/")
+        # Others are read by another name where `%20`, `#` or `?` is in them.
+        return folder == self.location and _PLAIN_NAME.fullmatch(name) is not None and name not in self.names
+
+    def count_gone(self, location: str) -> None:
+        """Count a version that was asked for and is not there; raise MetadataError at more than `MOST_GONE`."""
+        self._gone_count += 1
+        if self._gone_count > MOST_GONE:
+            raise MetadataError(
+                f"no such file, like {MOST_GONE:,} other versions that the metadata log names outside of "
+                f"{self.location}: what they refer to is unknown",
+                location,
+            )
+
+
 @dataclass(frozen=True)
 class OtherVersion:
     """A metadata file beside the live one, which is read when it is asked about, and once."""
 
     files: FileReader
     location: str
+    folder: ListedFolder
 
     @property
     def name(self) -> str:
@@ -41,10 +72,13 @@ class OtherVersion:
         Raises MetadataError where it is there and cannot be read, or is of a format that this package does not know:
         others may read it.
         """
+        if self.folder.lacks(self.location):
+            return None
         try:
             return read_metadata(self.files, self.location)
         except MetadataError as error:
             if isinstance(error.__cause__, FileNotFoundError):
+                self.folder.count_gone(self.location)
                 return None
             if not self._is_cut():
                 raise
@@ -85,7 +119,9 @@ def referred_names(metadata: TableMetadata) -> set[str]:
     return found | {unquote(name) for name in found}
 
 
-def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterator[tuple[OtherVersion, datetime]]:
+def list_replaced_versions(
+    files: FileReader, metadata: TableMetadata, folder: ListedFolder
+) -> Iterator[tuple[OtherVersion, datetime]]:
     """Yield the earlier versions of a table's metadata and when each was replaced, the newest first.
 
     The metadata log has the last few only; the log of the oldest of these reaches further back, and so on, as long as
@@ -101,7 +137,7 @@ def list_replaced_versions(files: FileReader, metadata: TableMetadata) -> Iterat
             if name not in known:
                 # A log may name a file any number of times, but the last of them is when it was replaced.
                 log.pop(name, None)
-                log[name] = OtherVersion(files, location), datetime.fromtimestamp(times[i + 1] / 1000, UTC)
+                log[name] = OtherVersion(files, location, folder), datetime.fromtimestamp(times[i + 1] / 1000, UTC)
         known.update(log)
         replaced = list(log.values())
         oldest = replaced[0][0] if replaced else None

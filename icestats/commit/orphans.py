@@ -16,7 +16,13 @@ from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
-from icestats.commit.metadata_versions import SUFFIXES, OtherVersion, list_replaced_versions, referred_names
+from icestats.commit.metadata_versions import (
+    SUFFIXES,
+    ListedFolder,
+    OtherVersion,
+    list_replaced_versions,
+    referred_names,
+)
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, PuffinFormatError
 from icestats.iceberg.confined_io import metadata_folder
@@ -114,16 +120,18 @@ def find_orphans(table: Table) -> pa.Table:
     current = table if isinstance(table, StaticTable) else reload_table(table, to_commit=False)
     metadata = read_metadata(files, current.metadata_location)
     live = referred_names(metadata)
-    listed = sorted(_list_folder(table, _metadata_folder(table)), key=lambda c: c.path)
+    location = _metadata_folder(table) or ""
+    listed = sorted(_list_folder(table, location), key=lambda c: c.path)
+    folder = ListedFolder(location, frozenset(c.name for c in listed))
     found = [c for c in listed if c.kind and c.name not in live]
     if not found:
         return ORPHANS.empty_table()
     wanted = {candidate.name for candidate in found}
     own = posixpath.basename(current.metadata_location)
     beside = {c.name: c.path for c in listed if c.name.endswith(SUFFIXES) and c.name != own}
-    last_referred = _walk_versions(files, metadata, {c.name: c.modified_at for c in found}, beside)
+    last_referred = _walk_versions(files, metadata, folder, {c.name: c.modified_at for c in found}, beside)
     referred_by: dict[str, str] = {}
-    for foreign in (OtherVersion(files, beside[name]) for name in sorted(beside)):
+    for foreign in (OtherVersion(files, beside[name], folder) for name in sorted(beside)):
         names = foreign.referred_names & wanted
         referred_by.update(dict.fromkeys(names, foreign.location))
         if isinstance(table, StaticTable) and foreign.follows(own):
@@ -202,13 +210,17 @@ def remove_orphans(
 
 
 def _walk_versions(
-    files: TableFiles, metadata: TableMetadata, modified_at: Mapping[str, datetime | None], beside: dict[str, str]
+    files: TableFiles,
+    metadata: TableMetadata,
+    folder: ListedFolder,
+    modified_at: Mapping[str, datetime | None],
+    beside: dict[str, str],
 ) -> dict[str, datetime]:
     """Return when the last version that refers to each file was replaced; take earlier versions out of `beside`."""
     # A version that was replaced before a file was written cannot refer to it.
     oldest = min((time for time in modified_at.values() if time is not None), default=None)
     found: dict[str, datetime] = {}
-    for version, replaced_at in list_replaced_versions(files, metadata):
+    for version, replaced_at in list_replaced_versions(files, metadata, folder):
         beside.pop(version.name, None)
         if len(found) < len(modified_at) and (oldest is None or replaced_at >= oldest - _CLOCK_SKEW):
             for name in version.referred_names & modified_at.keys():
@@ -248,8 +260,8 @@ def _metadata_folder(table: Table) -> str | None:
     return folder if is_below(folder, table.location()) else None
 
 
-def _list_folder(table: Table, folder: str | None) -> Iterator[_Candidate]:
-    if folder is None:
+def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
+    if not folder:
         return
     check_reach(folder, table.metadata_location, table.io.properties)
     if isinstance(table.catalog, ForeignCatalog) and table.catalog.file_io is not None:

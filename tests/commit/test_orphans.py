@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.statistics import PartitionStatisticsFile
 from pyiceberg.table.update import SetPartitionStatisticsUpdate
 
-from icestats.commit.metadata_versions import list_replaced_versions
+from icestats.commit.metadata_versions import MOST_GONE, ListedFolder, list_replaced_versions
 from icestats.commit.orphans import ORPHANS, find_orphans, remove_orphans
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
@@ -24,6 +25,7 @@ from icestats.iceberg.metadata import read_metadata
 from tests.committed_statistics import ROWS, register, remove
 
 DAY = 86_400
+NOWHERE = ListedFolder("", frozenset())
 
 
 def folder(table) -> Path:
@@ -166,11 +168,43 @@ def test_old_metadata_that_is_gone_or_cut_is_passed_over(table):
 def test_a_version_that_a_log_names_any_number_of_times_is_read_once(table, ends):
     """Each entry was read: 300,000 of them may name a file of any size."""
     metadata = read_metadata(TableFiles(table.io), table.metadata_location)
-    before = list(list_replaced_versions(TableFiles(table.io), metadata))
+    before = list(list_replaced_versions(TableFiles(table.io), metadata, NOWHERE))
     *others, (written_ms, location) = metadata.metadata_log
     again = [(written_ms, location + end.format(i)) for i in range(100) for end in ends]
-    found = list_replaced_versions(TableFiles(table.io), replace(metadata, metadata_log=(*others, *again)))
+    found = list_replaced_versions(TableFiles(table.io), replace(metadata, metadata_log=(*others, *again)), NOWHERE)
     assert [replaced_at for _, replaced_at in found] == [replaced_at for _, replaced_at in before]
+
+
+def with_log(table, location, count) -> StaticTable:
+    """The table with a log of versions that are not there."""
+    path = Path(table.metadata_location.removeprefix("file://"))
+    document = json.loads(path.read_text())
+    last_ms = document["last-updated-ms"]
+    document["metadata-log"] = [
+        {"metadata-file": f"{location}/{i}.metadata.json", "timestamp-ms": last_ms} for i in range(count)
+    ]
+    path.with_name("long.metadata.json").write_text(json.dumps(document))
+    return StaticTable.from_metadata(str(path.with_name("long.metadata.json")))
+
+
+def test_few_versions_that_are_gone_are_asked_for(table, monkeypatch):
+    """A log may name any number, each a request to the storage; those of the folder that is listed need none."""
+    asked = []
+    read = TableFiles.read
+
+    def count(files, location, *args):
+        asked.append(location)
+        return read(files, location, *args)
+
+    monkeypatch.setattr(TableFiles, "read", count)
+    orphan = put(table, "metadata/old.stats")
+    home = f"{table.location()}/metadata"
+    found = find_orphans(with_log(table, home, 5_000))
+    assert names(found) == [orphan.name]
+    assert len(asked) < 20
+    with pytest.raises(MetadataError, match="no such file, like 1,000 other versions that the metadata log names"):
+        find_orphans(with_log(table, f"{home}/elsewhere", 5_000))
+    assert len(asked) < MOST_GONE + 40
 
 
 @pytest.mark.parametrize("metadata", ["of the log", "of another catalog"])
