@@ -23,8 +23,11 @@ def write_whole(path: Path, data: bytes) -> None:
         path.write_bytes(data)
         return
     written = path if is_new else _name_beside(path)
+    # A link that somebody has put there in the meantime is not written through.
+    file = written.open("xb" if is_new else "wb")
     try:
-        written.write_bytes(data)
+        with file:
+            file.write(data)
         if not is_new:
             shutil.copymode(path, written)
             written.replace(path)

@@ -5,11 +5,13 @@ Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call, 130 i
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import os
 import re
 import sys
+import tempfile
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,6 +39,7 @@ from icestats.table.table import Table, load
 if TYPE_CHECKING:
     from icestats.stats.histogram import Histogram
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _LONGEST_REPORT_SECONDS = 600
 
@@ -64,6 +67,10 @@ def run() -> int:
     except Exception as error:
         if os.environ.get("ICESTATS_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            where = error.filename or f"the output, or in the folder for temporary files ({tempfile.gettempdir()})"
+            _complain(f"{error.strerror}: expected room for {where}; make some, or name another place (TMPDIR)")
+            return 1
         _complain(f"{type(error).__name__}: {error}", hint=" (ICESTATS_DEBUG=1 shows where)")
         code = 1
     return code if isinstance(code, int) else 0

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from icestats.answers.text import one_line, render_count
+from icestats.answers.whole_file import write_whole
 from icestats.cli.output import Report, plain_value, with_report
 from icestats.errors import CallError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.catalog import demo_home
@@ -113,8 +114,8 @@ def open_lab(source: str) -> None:
 def _write_notebook(source: str, folder: Path) -> Path:
     """Write a notebook that opens a table in the explorer; one of the same source that exists is left as it is."""
     path = folder / f"icestats_{_file_name(source)}.ipynb"
-    if path.exists():
-        return path
+    if os.path.lexists(path):
+        return _check_own(path)
     sources = [f"import icestats\n\ntable = icestats.load({source!r})\ntable", "table.explore()"]
     empty: dict[str, object] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     notebook = {
@@ -126,11 +127,18 @@ def _write_notebook(source: str, folder: Path) -> Path:
         "nbformat_minor": 5,
     }
     try:
-        path.write_text(json.dumps(notebook, indent=1) + "\n")
+        write_whole(path, f"{json.dumps(notebook, indent=1)}\n".encode())
     except OSError as error:
         raise CallError(
             f"no notebook can be written to {path}: {one_line(error)}; call it in a folder of yours"
         ) from error
+    return path
+
+
+def _check_own(path: Path) -> Path:
+    """Refuse a notebook that another user has put into a shared folder: what it says runs when it is opened."""
+    if hasattr(os, "getuid") and path.lstat().st_uid not in (os.getuid(), path.parent.stat().st_uid):
+        raise CallError(f"{path} is of another user, and would run as you: call it in a folder of yours")
     return path
 
 

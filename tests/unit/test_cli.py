@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import logging
+import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,6 +67,17 @@ def test_ids_of_snapshots_are_text_in_json(run, location, read_table):
     code, out, _ = run("sql", location, query, "--format", "json")
     first, second = (entry.snapshot_id for entry in read_table.history())
     assert (code, json.loads(out)) == (0, [{"snapshot_id": str(second), "parent_snapshot_id": str(first)}])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("how", [["--format", "json"], ["--format", "parquet"], []])
+def test_a_full_disk_is_said_in_a_line(location, how):
+    call = [sys.executable, "-m", "icestats", "manifests", location, *how]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("icestats: No space left on device: expected room for the output, or in the folder")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_what_libraries_log_does_not_come_between(run, location):

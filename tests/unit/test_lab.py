@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -36,6 +37,29 @@ def test_a_notebook_that_exists_is_left_as_it_is(tmp_path):
     path.write_text("mine")
     assert _written("demo.events", tmp_path) == path
     assert path.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to others")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_notebook_that_another_user_has_put_there_is_not_opened(tmp_path, is_link):
+    path = _written("demo.events", tmp_path)
+    if is_link:
+        path.rename(tmp_path / "mine")
+        path.symlink_to(tmp_path / "mine")
+    os.lchown(path, 12_345, -1)
+    with pytest.raises(CallError, match="is of another user, and would run as you"):
+        _written("demo.events", tmp_path)
+    os.chown(tmp_path, 12_345, -1)
+    assert _written("demo.events", tmp_path) == path
+
+
+def test_a_notebook_is_not_written_through_a_link(tmp_path):
+    """A dangling one: the file that it names would be made, wherever that is."""
+    path = _written("demo.events", tmp_path)
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    assert _written("demo.events", tmp_path) == path
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path):

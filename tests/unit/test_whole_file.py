@@ -30,6 +30,18 @@ def test_a_file_that_is_written_again_keeps_its_mode(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_link_that_somebody_has_put_there_in_the_meantime_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "answer"
+    path.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    with pytest.raises(FileExistsError):
+        write_whole(path, b"new")
+    assert path.is_symlink()
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_links_and_pipes_stay_what_they_are(tmp_path: Path) -> None:
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     target.write_text("earlier")
