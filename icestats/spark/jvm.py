@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,6 +58,7 @@ _LAST_BREATH_S = 10.0
 # SparkExitCode.OOM
 _HEAP_FULL = 52
 _MASTER_S = 5.0
+_LOCAL = re.compile(r"local(\[.*\])?")
 _KILLED = re.compile(r"Application has been killed\. Reason: (.+)")
 _CAUSES = (
     _KILLED,
@@ -94,6 +96,8 @@ class Jvm:
 
 
 _started: list[Jvm] = []
+_scratch: list[Path] = []
+"""Folders of the JVM of this process, which are removed when it has ended."""
 
 
 def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSession:
@@ -129,6 +133,10 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
         if not _imports_from_here():
             environment["PYTHONSAFEPATH"] = "1"
     close_gateway()
+    is_named = "spark.local.dir" in properties or os.environ.get("SPARK_LOCAL_DIRS")
+    if _LOCAL.fullmatch(properties["spark.master"]) and not is_named:
+        # Spark's own is the folder for temporary files of all, and its shuffled rows are as readable as the umask says.
+        properties["spark.local.dir"] = _make_scratch()
     settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
     hush_py4j()
@@ -246,15 +254,28 @@ def close_gateway() -> None:
 
     gateway = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
-    if gateway is None:
-        return
     process = getattr(gateway, "proc", None)
     if process is not None:
         _forget(process)
-    gateway.shutdown()
+    if gateway is not None:
+        gateway.shutdown()
     if process is not None:
         process.stdin.close()
         process.wait(timeout=30)
+    _remove_scratch()
+
+
+def _make_scratch() -> str:
+    """Return a new folder of this user alone, which is removed with the JVM, at the latest when Python ends."""
+    if not _scratch:
+        atexit.register(_remove_scratch)
+    _scratch.append(Path(tempfile.mkdtemp(prefix="icestats-spark-")))
+    return str(_scratch[-1])
+
+
+def _remove_scratch() -> None:
+    while _scratch:
+        shutil.rmtree(_scratch.pop(), ignore_errors=True)
 
 
 def find_runtime(spark_version: str, scala_version: str = "") -> str:
@@ -317,7 +338,7 @@ def _new_properties(asked: Mapping[str, str], on_aws: bool) -> dict[str, str]:
     }
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    if re.fullmatch(r"local(\[.*\])?", chosen):
+    if _LOCAL.fullmatch(chosen):
         # A secret that Spark makes up: any user of the machine could fetch blocks, and send objects to the driver.
         properties["spark.authenticate"] = "true"
     return {**properties, **asked}

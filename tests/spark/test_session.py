@@ -65,6 +65,44 @@ def test_other_users_of_the_machine_get_nothing_from_the_ports_of_a_session(spar
         assert b"Expected SaslMessage" in stranger.recv(1 << 16)
 
 
+SHUFFLE = """
+import os, stat, sys, tempfile
+from pathlib import Path
+from icestats.spark.session import get_session, stop_session
+os.umask(0o022)
+folder = Path(tempfile.gettempdir())
+before = set(folder.iterdir())
+
+def others():
+    made = [p for p in folder.iterdir() if p not in before and p.suffix != ".log"]
+    open_to_all = [p for p in made if p.stat().st_mode & 0o077 and list(p.rglob("shuffle_*"))]
+    kept = [p for p in made if p.name.startswith("icestats-spark-")]
+    assert not any(p.stat().st_mode & 0o077 for p in kept)
+    return len(open_to_all), len(kept), sum(len(list(p.rglob("shuffle_*"))) for p in kept)
+
+session = get_session()
+session.range(1000).repartition(3).count()
+open_to_all, kept, shuffled = others()
+assert (open_to_all, kept) == (0, 1) and shuffled, (open_to_all, kept, shuffled)
+stop_session()
+assert others() == (0, 0, 0), others()
+mine = folder / "mine"
+session = get_session(conf={"spark.local.dir": str(mine)})
+session.range(1000).repartition(3).count()
+assert others()[1] == 0 and list(mine.rglob("shuffle_*"))
+stop_session()
+get_session().range(3).count()
+"""
+
+
+def test_what_a_local_session_shuffles_is_for_nobody_else(tmp_path: Path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "_JAVA_OPTIONS": f"-Djava.io.tmpdir={tmp_path}"}
+    call = [sys.executable, "-c", SHUFFLE]
+    ended = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert not list(tmp_path.glob("icestats-spark-*"))
+
+
 def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):
     settings = tmp_path / "ivysettings.xml"
     settings.write_text(
