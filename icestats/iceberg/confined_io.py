@@ -245,10 +245,14 @@ class _Confined(Catalog):
         return io if location is None else ConfinedFileIO(io, location)
 
     def _convert_orm_to_iceberg(self, row: Any) -> Table:
-        # A SQL catalog opens the metadata.json by itself.
-        self._load_file_io(location=row.metadata_location).new_input(row.metadata_location)
-        table: Table = super()._convert_orm_to_iceberg(row)  # type: ignore[misc]  # of SQL catalogs
-        return table
+        # A SQL catalog opens the metadata.json by itself, with a FileIO that is confined to nothing.
+        location = row.metadata_location
+        if not location:
+            raise MetadataError("the catalog does not say where the metadata is", row.table_name)
+        io = self._load_file_io(location=location)
+        metadata = FromInputFile.table_metadata(io.new_input(location))
+        identifier = (*self.identifier_to_tuple(row.table_namespace), row.table_name)
+        return Table(identifier, metadata, location, io, self)
 
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
         if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:

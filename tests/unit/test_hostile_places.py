@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 from pyiceberg.expressions import And, In, LessThan, Not, Or
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import write_manifest_list
 
 import icestats
@@ -272,6 +273,20 @@ def test_a_percent_encoded_name_that_is_too_long_is_refused(name, document, chan
     refused(table.manifest_files, "cannot be read", "too long")
     refused(lambda: Storage().size(f"file:///{name}"), "cannot be read", "too long")
     check_local(f"file:///{name}")
+
+
+def test_a_catalog_opens_no_metadata_but_what_was_looked_at(small_table, load, monkeypatch):
+    """A SQL catalog opened it again, by itself: another file may lie there by then, or a pipe."""
+    opened = []
+    open_input = PyArrowFileIO.new_input
+
+    def count(file_io, location):
+        opened.append(location)
+        return open_input(file_io, location)
+
+    monkeypatch.setattr(PyArrowFileIO, "new_input", count)
+    location = load()._source.metadata_location
+    assert opened == [location]
 
 
 def test_a_manifest_that_is_longer_than_its_list_says_is_not_read(small_table, load):
