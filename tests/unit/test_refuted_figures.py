@@ -1,0 +1,102 @@
+"""Committed figures that the manifests refute: not shown, not called exact, not added to; and a finding says so."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icestats
+from icestats.commit.puffin_writer import NewBlob
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.types import encode_value
+from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
+from icestats.stats.column_accumulator import ColumnAccumulator
+from icestats.stats.table_statistics import ColumnStatistics
+from icestats.table.statistics import Statistics
+from tests.committed_statistics import commit
+from tests.computed_statistics import compute_here
+
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+
+@pytest.mark.parametrize("name", ["total_record_count", "live_file_count"])
+def test_manifest_statistics_of_other_counts_than_the_manifest_list_has_are_not_used(small_table, load, name):
+    expected = load().manifests()
+    table = load()
+    payload = write_manifest_statistics(table.manifest_files(), table._reader.manifest_rollups, table.schema.columns)
+    rows = pq.ParquetFile(io.BytesIO(payload)).read()
+    place = rows.column_names.index(name)
+    less = pa.array([count - 1 for count in rows[name].to_pylist()], pa.int64())
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, rows.schema, compression="none", store_schema=False) as writer:
+        writer.write_table(rows.set_column(place, rows.schema.field(place), less))
+        writer.add_key_value_metadata(rows.schema.metadata)
+    now = small_table.current_snapshot()
+    commit(small_table, NewBlob(MANIFEST_STATISTICS, (), now.snapshot_id, now.sequence_number, out.getvalue(), {}))
+    table = load()
+    assert table.manifests().equals(expected)
+    (finding,) = table._reader.findings
+    assert "in the manifest list" in finding.evidence
+    found = load().estimate("id >= 0", sources=["table", "combined"], actual=True)
+    assert found["table"].rows_lower == found.actual == 200
+
+
+ROWS = {"key": [1, 2, 3, None] * 25, "name": ["b", "c", "d", "e"] * 25}
+Change = Callable[[ColumnStatistics], ColumnStatistics]
+
+
+@pytest.fixture
+def table(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Callable[..., icestats.Table]:
+    def load(rows: dict[str, list[Any]] | None = None) -> icestats.Table:
+        if rows is not None:
+            if not catalog.table_exists("db.t"):
+                catalog.create_table("db.t", pa.schema([("key", pa.int64()), ("name", pa.string())]))
+            catalog.load_table("db.t").append(pa.table(rows, pa.schema([("key", pa.int64()), ("name", pa.string())])))
+        return icestats.load("db.t", catalog=catalog_properties)
+
+    return load
+
+
+def of_keys(values: list[int | None]) -> ColumnStatistics:
+    counted = ColumnAccumulator(Field(1, "key", "long", required=False, top_level=True), k=200, lg_k=12)
+    counted.update(pa.array(values, pa.int64()))
+    return counted.result()
+
+
+CHANGES: dict[str, tuple[str, Change, str]] = {
+    "fewer rows": ("key", lambda own: replace(own, value_count=99), "99 rows, and its data files have 100"),
+    "more rows": ("name", lambda own: replace(own, value_count=101), "101 rows, and its data files have 100"),
+    "fewer nulls": (
+        "key",
+        lambda own: of_keys([1, 2, 3] * 25 + [None] * 24 + [3]),
+        "24 nulls, and its data files",
+    ),
+    "a smaller value": ("key", lambda own: replace(own, min_value=encode_value("long", 0)), "beyond the bounds"),
+    "a larger value": ("name", lambda own: replace(own, max_value=b"f"), "beyond the bounds"),
+}
+
+
+@pytest.mark.parametrize(("name", "change", "reason"), CHANGES.values(), ids=CHANGES)
+def test_exact_figures_that_data_files_refute_are_not_shown(
+    table: Callable[..., icestats.Table], name: str, change: Change, reason: str
+) -> None:
+    opened = table(ROWS)
+    expected = {row["name"]: row for row in opened.columns().to_pylist()}
+    found = compute_here(opened).found
+    changed = found.columns | {name: change(found.columns[name])}
+    Statistics(opened._source, replace(found, columns=changed)).commit()
+    opened = table()
+    shown = {row["name"]: row for row in opened.columns().to_pylist()}
+    assert reason in opened._reader.findings[0].evidence
+    assert reason in repr(opened)
+    for one in ("value_count", "null_value_count", "lower_bound", "upper_bound"):
+        assert shown[name][one] == expected[name][one]
+        assert dict(shown[name]["provenance"])[one] == dict(expected[name]["provenance"])[one]
+    assert any(reason in note for note in opened.reported_statistics().notes)
