@@ -17,11 +17,13 @@ from icestats.commit.puffin_writer import NewBlob
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import encode_value
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
+from icestats.scan.scan_plan import scan_here
 from icestats.stats.column_accumulator import ColumnAccumulator
-from icestats.stats.table_statistics import ColumnStatistics
+from icestats.stats.table_statistics import ColumnStatistics, TableStatistics
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import commit
 from tests.computed_statistics import compute_here
+from tests.unit.test_lying_partition_sketches import write
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -50,6 +52,20 @@ def test_manifest_statistics_of_other_counts_than_the_manifest_list_has_are_not_
 
 ROWS = {"key": [1, 2, 3, None] * 25, "name": ["b", "c", "d", "e"] * 25}
 Change = Callable[[ColumnStatistics], ColumnStatistics]
+
+
+@pytest.fixture
+def read_in_full(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The columns that a refresh reads anew, in this process."""
+    names: list[str] = []
+
+    def scan(_: Any, plan: Any, sizes: Any, **__: Any) -> TableStatistics:
+        names.extend(field.name for field in plan.fields)
+        return scan_here(plan, sizes)
+
+    monkeypatch.setattr("icestats.spark.statistics_refresh.run_scan", scan)
+    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
+    return names
 
 
 @pytest.fixture
@@ -100,3 +116,36 @@ def test_exact_figures_that_data_files_refute_are_not_shown(
         assert shown[name][one] == expected[name][one]
         assert dict(shown[name]["provenance"])[one] == dict(expected[name]["provenance"])[one]
     assert any(reason in note for note in opened.reported_statistics().notes)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_statistics_of_another_number_of_rows_are_computed_anew_and_not_added_to(
+    table: Callable[..., icestats.Table], read_in_full: list[str], later: bool
+) -> None:
+    opened = table(ROWS)
+    found = compute_here(opened).found
+    Statistics(opened._source, replace(found, columns=found.columns | {"key": of_keys([1, 2])})).commit()
+    if later:
+        table(ROWS)
+    refreshed = table().refresh_statistics()
+    assert read_in_full == ["key"]
+    assert refreshed.scanned["key"].startswith("its committed statistics are of 2 rows, and snapshot ")
+    assert refreshed.found.find("key").value_count == refreshed.found.find("name").value_count == 100 * (1 + later)
+    refreshed.commit()
+    assert table().columns()["value_count"].to_pylist() == [100 * (1 + later)] * 2
+
+
+def test_sketches_by_partition_of_another_number_of_rows_are_computed_anew(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], read_in_full: list[str]
+) -> None:
+    opened, found = write(catalog, catalog_properties, "db.lie", 50)
+    _, of_other = write(catalog, catalog_properties, "db.other", 10)
+    parts = dict(zip(found.by_partition.columns["key"], of_other.by_partition.columns["key"].values(), strict=True))
+    lying = replace(found.by_partition, columns={**found.by_partition.columns, "key": parts})
+    Statistics(opened._source, replace(found, by_partition=lying)).commit()
+    catalog.load_table("db.lie").append(pa.table({"day": [1, 2], "key": [3, 4]}))
+    refreshed = icestats.load("db.lie", catalog=catalog_properties).refresh_statistics()
+    assert read_in_full == ["key"]
+    assert "its sketches by partition are of 20 rows, and snapshot " in refreshed.scanned["key"]
+    of_parts = refreshed.found.by_partition.columns["key"].values()
+    assert [one.value_count for one in of_parts] == [51, 51]
