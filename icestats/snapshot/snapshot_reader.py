@@ -244,8 +244,8 @@ class SnapshotReader:
         rollups, indexes, stored = self.partition_rollups, self.partition_indexes, self._read_stored_partitions()
         figures: dict[str, pa.Array] = {}
         if indexes or stored is not None:
-            keys = self._build_keys(rollups.partitions)
-            figures = build_partition_figures(indexes, keys, self.source.metadata.specs, self.schema)
+            keys, records = self._build_keys(rollups.partitions), rollups.partitions["data_record_count"].to_pylist()
+            figures = build_partition_figures(indexes, keys, records, self.source.metadata.specs, self.schema)
             if stored is not None:
                 figures |= align_lengths(stored, self._build_keys(stored.groups), keys)
         return build_partitions(rollups, self.schema, figures)

@@ -21,9 +21,9 @@ from icestats.scan.scan_plan import scan_here
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import ColumnStatistics, TableStatistics
 from icestats.table.statistics import Statistics
-from tests.committed_statistics import commit
+from tests.committed_statistics import THETA, blob, commit
 from tests.computed_statistics import compute_here
-from tests.unit.test_lying_partition_sketches import write
+from tests.unit.test_lying_partition_sketches import BY_DAY, SCHEMA, write
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -149,3 +149,49 @@ def test_sketches_by_partition_of_another_number_of_rows_are_computed_anew(
     assert "its sketches by partition are of 20 rows, and snapshot " in refreshed.scanned["key"]
     of_parts = refreshed.found.by_partition.columns["key"].values()
     assert [one.value_count for one in of_parts] == [51, 51]
+
+
+def test_counts_that_partition_values_refute_prove_nothing(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """As many rows as the table has, no value beyond unknown bounds, but not in these partitions."""
+    days = {"db.lie": [1] * 50 + [2] * 50, "db.other": [1] * 10 + [2] * 90}
+    properties = {"write.metadata.metrics.default": "counts"}
+    found = {}
+    for name, values in days.items():
+        made = catalog.create_table(name, SCHEMA, partition_spec=BY_DAY, properties=properties)
+        made.append(pa.table({"day": values, "key": [*range(100)]}))
+        found[name] = compute_here(icestats.load(name, catalog=catalog_properties)).found
+    opened = icestats.load("db.lie", catalog=catalog_properties)
+    Statistics(opened._source, replace(found["db.lie"], columns=found["db.other"].columns)).commit()
+    estimates = icestats.load("db.lie", catalog=catalog_properties).estimate("day = 1", actual=True)
+    assert estimates["data-files"].rows_lower == estimates["combined"].rows == estimates.actual == 50
+    for source in ("kll", "frequent-items"):
+        assert estimates[source].rows is estimates[source].rows_upper is None
+        assert "count 10 to 10 rows" in estimates[source].reason
+        assert "partition values of data files leave 50 to 50" in estimates[source].reason
+
+
+@pytest.mark.parametrize(("stated", "is_of_sketch"), [(3, True), (4, True), (2, False), (5, False), (70, False)])
+def test_a_stated_ndv_has_the_error_of_its_sketch_only_where_it_is_the_sketch_s(
+    table: Callable[..., icestats.Table], catalog: SqlCatalog, stated: int, is_of_sketch: bool
+) -> None:
+    payload = compute_here(table(ROWS)).found.columns["key"].theta
+    made = catalog.load_table("db.t")
+    commit(made, blob(made, THETA, 1, payload, ndv=str(stated)))
+    row = table().columns().to_pylist()[0]
+    said = dict(row["provenance"])["ndv"]
+    assert row["ndv"] == stated
+    assert ("exact but for hash collisions" in said) == is_of_sketch
+    assert ("as its writer states it, whose Theta sketch has 3," in said) != is_of_sketch
+
+
+def test_an_ndv_of_a_partition_is_no_more_than_the_rows_that_it_has_now(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    opened, found = write(catalog, catalog_properties, "db.shrunk", 50)
+    Statistics(opened._source, found).commit()
+    catalog.load_table("db.shrunk").overwrite(pa.table({"day": [1] * 3, "key": [7, 8, 9]}), "day == 1")
+    rows = icestats.load("db.shrunk", catalog=catalog_properties).partitions().to_pylist()
+    assert [dict(row["ndvs"])[2] for row in rows] == [3, 50]
+    assert all(dict(row["ndv_commits_behind"])[2] for row in rows)

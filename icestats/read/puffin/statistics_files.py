@@ -487,10 +487,13 @@ def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str,
 
 
 def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
-    sketch = found.read(storage, "a Theta sketch", ThetaSketch.from_bytes)
+    sketch, stated = found.read(storage, "a Theta sketch", ThetaSketch.from_bytes), found.ndv or 0
+    # An empty value is one more: Theta leaves it out. Beyond twice the error no sketch in ten thousand is.
+    if not -2 * sketch.relative_error * sketch.ndv <= stated - sketch.ndv <= 1 + 2 * sketch.relative_error * sketch.ndv:
+        return f"as its writer states it, whose Theta sketch has {sketch.ndv:,}"
     if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
-    cut = "" if found.ndv is None or sketch.ndv <= found.ndv else ", cut to the number of values that are not null"
+    cut = "" if sketch.ndv <= stated else ", cut to the number of values that are not null"
     return f"Theta sketch, within {sketch.relative_error:.1%} at 95% confidence{cut}"
 
 
