@@ -18,7 +18,7 @@ from icestats.commit.table_state import (
     blob_key,
     current_columns,
     find_refusal,
-    list_statistics,
+    list_further_paths,
     new_metadata_path,
     table_name,
 )
@@ -199,8 +199,8 @@ def build_commit_plan(
     refusal = find_refusal(table)
     warnings = _Warnings(columns, [] if refusal is None else [f"cannot be committed: {refusal}"])
     warnings.check_file(puffin)
-    for other in [*list_statistics(table, request.snapshot_id)][1:]:
-        warnings.add(f"{other.statistics_path} is of this snapshot too: the new file takes its place as well")
+    for path in list_further_paths(table, request.snapshot_id):
+        warnings.add(f"{path} is of this snapshot too: the new file takes its place as well")
     for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]

@@ -26,7 +26,7 @@ from icestats.commit.table_state import (
     find_predecessor,
     find_replaced,
     find_statistics,
-    list_statistics,
+    list_further_paths,
     reload_table,
     shows_all,
     table_name,
@@ -131,8 +131,8 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, pa
         removals, notes = _restore(fresh, snapshot_id, present)
     else:
         removals, notes = [EntryRemoval(entry, None) for entry in present if entry is not None], []
-    others = [entry.statistics_path for entry in list_statistics(fresh, snapshot_id)][1:]
-    notes += [f"{path} is of this snapshot too, and goes with the rest" for path in others]
+    further = list_further_paths(fresh, snapshot_id)
+    notes += [f"{path} is of this snapshot too, and goes with the rest" for path in further]
     return RemovalPlan(snapshot_id, tuple(removals), tuple(notes), _effects(fresh, removals), fresh)
 
 

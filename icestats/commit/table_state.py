@@ -174,6 +174,11 @@ def list_statistics(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
             yield StatisticsFile(snapshot_id, entry.statistics_path, *sizes, blobs, entry.key_metadata)
 
 
+def list_further_paths(table: Table, snapshot_id: int) -> list[str]:
+    """Return the paths of a snapshot's statistics files but the first, which goes for the snapshot's."""
+    return [entry.statistics_path for entry in list_statistics(table, snapshot_id)][1:]
+
+
 def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
     """Return a snapshot's entry in metadata.json's `partition-statistics`."""
     entry = find_listed(table.metadata, snapshot_id, "partition statistics")

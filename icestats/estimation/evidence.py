@@ -16,14 +16,12 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.findings import Finding
 from icestats.answers.schemas import PLANNING_STATISTICS
 from icestats.answers.text import counted
-from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
+from icestats.errors import MetadataError, StatisticsMissingError
 from icestats.estimation.changed_rows import ChangedRows, SketchAge, find_changed_rows
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, FrequentGroup, estimate_common
 from icestats.estimation.formulas.grouped_sources import (
     GroupedEvidence,
     Question,
-    RowCounts,
-    count_live_rows,
     keep_by_partition,
 )
 from icestats.estimation.formulas.joint_sources import JointColumns
@@ -42,6 +40,12 @@ from icestats.estimation.formulas.sketch_sources import (
     SketchedRows,
     estimate_kll,
 )
+from icestats.estimation.refuted_statistics import (
+    NEVER_IN_PARTITION,
+    NEVER_IN_TABLE,
+    check_rows,
+    check_values,
+)
 from icestats.estimation.row_level_deletes import (
     FileDeletes,
     TableDeletes,
@@ -49,7 +53,7 @@ from icestats.estimation.row_level_deletes import (
     read_file_deletes,
     sum_column,
 )
-from icestats.iceberg.filters.value_sets import Interval, Leaf, ValueSet, above, below, build_item
+from icestats.iceberg.filters.value_sets import Leaf, build_item
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
 from icestats.iceberg.value_order import Longs, Mask
@@ -78,7 +82,6 @@ from icestats.read.puffin.statistics_files import (
 )
 from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.snapshot.evaluation.column_metrics import build_metrics
-from icestats.snapshot.evaluation.evaluator import count_met
 from icestats.snapshot.evaluation.partition_groups import (
     SpecGroups,
     build_partition_keys,
@@ -275,7 +278,8 @@ class Evidence:
         count = found.values.value_count + found.null_count + found.nan_count
         rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
         blob = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
-        self._check_count(blob, f"the frequent items of column {field.name!r} are", rows)
+        what, table = f"the frequent items of column {field.name!r}", self.read_table(())
+        check_rows(blob, f"{what} are", rows, table, NEVER_IN_TABLE)
         column = FrequentColumn(
             values=found.values,
             null_count=found.null_count,
@@ -287,29 +291,8 @@ class Evidence:
             ends=ends,
         )
         items = [] if found.values.is_cut else [value for value, item in column.by_value.items() if item.lower]
-        self._check_ends(blob, f"the frequent items of column {field.name!r} have", field, items, rows)
+        check_values(blob, f"{what} have", items, rows, field.field_id, self.read_table)
         return column
-
-    def _check_count(self, found: CommittedBlob, what: str, rows: SketchedRows) -> None:
-        """Refuse a blob of another number of rows than the table's manifests leave possible."""
-        table = self.read_table(())
-        if _find_refuted(rows, count_live_rows(table.groups, table.deletes, "deduct")).any():
-            message = f"{what} of {rows.row_counts[0]:,.0f} rows, which the table never had"
-            raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
-
-    def _check_ends(
-        self, found: CommittedBlob, what: str, field: Field, values: Sequence[Any], rows: SketchedRows
-    ) -> None:
-        """Refuse a column's blob of values beyond the bounds of data files; of rows that have gone since, it may be."""
-        if not values or rows.removed.any():
-            return
-        column = self.read_table([field.field_id]).groups.columns.get(field.field_id)
-        if column is None:
-            return
-        for value in (min(values), max(values)):
-            if not count_met(ValueSet((Interval(below(value), above(value)),)), column.metrics)[0]:
-                message = f"{what} values beyond the bounds of data files: compute the statistics anew"
-                raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
 
     def spare(self, read: Callable[..., _Read | None], *of: Any) -> _Read | None:
         """Read what an answer can do without: None where it is damaged, and a finding says so."""
@@ -345,7 +328,8 @@ class Evidence:
         fields = self.reader.schema.select(pair)
         names = " and ".join(field.name for field in fields)
         rows = self._count_rows(found.statistics.row_count, found.snapshot_id, found.commits_behind, names)
-        self._check_count(blob, f"the joint statistics of columns {names} are", rows)
+        what = f"the joint statistics of columns {names} are"
+        check_rows(blob, what, rows, self.read_table(()), NEVER_IN_TABLE)
         one, other = (self.spare(self.read_frequent, field) for field in fields)
         return JointColumns(found.statistics, rows, found.size_bytes, (one, other))
 
@@ -371,13 +355,13 @@ class Evidence:
         count = kll.sketch.n + nulls + nans
         rows = self._count_rows(count, kll.snapshot_id, kll.commits_behind, field.name)
         what, sketch = f"the KLL sketch of column {field.name!r}", kll.sketch
-        self._check_count(blob, f"{what} is", rows)
+        check_rows(blob, f"{what} is", rows, self.read_table(()), NEVER_IN_TABLE)
         ends = (
             [end for end in (sketch.min_value, sketch.max_value) if not isinstance(end, str) or len(end) < TEXT_LENGTH]
             if sketch.n
             else []
         )
-        self._check_ends(blob, f"{what} has", field, ends, rows)
+        check_values(blob, f"{what} has", ends, rows, field.field_id, self.read_table)
         return Distribution(kll.sketch, nulls / max(count, 1), nans / max(count, 1), size_bytes, rows)
 
     def _count_rows(self, count: float, snapshot_id: int, commits_behind: int, names: str) -> SketchedRows:
@@ -535,29 +519,19 @@ class Evidence:
         """Refuse sketches of another number of rows than the manifests leave possible in their partition."""
         partitions = self.read_partitions(())
         rows = self._count_sketched(column, np.arange(len(partitions.groups.row_counts)), field.name)
-        refuted = _find_refuted(rows, count_live_rows(partitions.groups, partitions.deletes, "deduct"))
         found = find_nearest(self.reader.blobs, PARTITION_SKETCHES, field)
         what = f"the sketches of column {field.name!r} by partition"
-        if refuted.any():
-            counted_rows = rows.row_counts[refuted][0]
-            message = f"{what} are of {counted_rows:,.0f} rows of a partition that never had so many, or so few"
-            raise PuffinFormatError(message, found.statistics_path, found.blob.offset)
+        check_rows(found, f"{what} are", rows, partitions, NEVER_IN_PARTITION)
         type_text, known = column.committed.index.type, (column.entries.get(key) for key in self._partition_keys if key)
         figures = [entry.figures for entry in known if entry]
         ends = {end for one in figures for end in (one.min_value, one.max_value) if end is not None}
         with damage_at(found.statistics_path, found.blob.offset, what):
             values = [build_item(type_text, decode_value(type_text, end)) for end in ends]
-        self._check_ends(found, f"{what} have", field, values, rows)
+        check_values(found, f"{what} have", values, rows, field.field_id, self.read_table)
 
     @cached_property
     def _partition_keys(self) -> list[PartitionKey | None]:
         return build_partition_keys(self._partitions[0], self.reader.source.metadata, self.reader.schema)
-
-
-def _find_refuted(sketched: SketchedRows, live: RowCounts) -> Mask:
-    """Return the groups whose sketches have counted other rows than there can be; unknown counts are not refuted."""
-    counts = sketched.row_counts
-    return np.asarray((counts - sketched.removed > live.most) | (counts + sketched.added < live.least))
 
 
 def _find_owners(files: pa.Table, partitions: pa.Table) -> Longs:

@@ -57,6 +57,8 @@ _OF_FILES = ("data-files", "manifests", "manifests-each", "partitions", "table")
 _COUNTED = ("frequent-items", "frequent-items-by-partition")
 """The sources whose bounds are certain: of files, and of what has been counted."""
 _OF_PARTITIONS = frozenset({"kll-by-partition", "frequent-items-by-partition", "combined"})
+_REFUTABLE = frozenset({"kll", "kll-by-partition", *_COUNTED})
+"""The sources whose bounds rest on what statistics files say."""
 _OF_STATISTICS_FILES = frozenset({"ndv", "kll", "frequent-items"}) | _OF_PARTITIONS
 _BY_PARTITION = frozenset({"partitions"}) | _OF_PARTITIONS
 
@@ -92,7 +94,10 @@ def ask_sources(
     # The roll-ups are everybody's: no source is charged for reading them.
     evidence.fill(question.field_ids, partitions=not _BY_PARTITION.isdisjoint(names))
     asked = _ASKED if "data-files" in names else _ASKED | {"combined": partial(_ask_combined, with_files=False)}
-    return [one for name in names for one in time_estimates(partial(_ask, asked[name], evidence, question, name))]
+    found = [one for name in names for one in time_estimates(partial(_ask, asked[name], evidence, question, name))]
+    table = estimate_each("table", question, evidence.read_table(question.field_ids))
+    proven = keep_within(table, [table, *(one for one in found if one.source in _OF_FILES)])
+    return [_refute(one, proven) if one.source in _REFUTABLE else one for one in found]
 
 
 def _ask(ask: _Ask, evidence: Evidence, question: Question, name: str) -> list[SourceEstimate]:
@@ -142,7 +147,7 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
         notes=notes,
         rows=live.rows,
     )
-    return _refute(build_source_estimate(name, question, grouped, selectivity, basis), evidence, question)
+    return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
 def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_needed: bool = True) -> SourceEstimate:
@@ -173,18 +178,18 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
         notes=notes,
         rows=live.rows,
     )
-    return _refute(build_source_estimate(name, question, grouped, selectivity, basis), evidence, question)
+    return build_source_estimate(name, question, grouped, selectivity, basis)
 
 
-def _refute(found: SourceEstimate, evidence: Evidence, question: Question) -> SourceEstimate:
-    """Return what a statistics file's counts estimate; unknown where the bounds of data files contradict it."""
-    table = estimate_each("table", question, evidence.read_table(question.field_ids))
-    low, high = found.find_common(table.rows_lower or 0.0, math.inf if table.rows_upper is None else table.rows_upper)
+def _refute(found: SourceEstimate, proven: SourceEstimate) -> SourceEstimate:
+    """Return what a statistics file's counts estimate; unknown where they contradict what data files prove."""
+    least, most = proven.rows_lower or 0.0, math.inf if proven.rows_upper is None else proven.rows_upper
+    low, high = found.find_common(least, most)
     if low <= high:
         return found
     reason = (
-        f"the statistics count {found.rows_lower:,.0f} to {found.rows_upper:,.0f} rows, where the bounds and null "
-        f"counts of data files leave {table.rows_lower:,.0f} to {table.rows_upper:,.0f}: compute the statistics anew"
+        f"the statistics count {found.rows_lower:,.0f} to {found.rows_upper:,.0f} rows, where the bounds, null counts "
+        f"and partition values of data files leave {least:,.0f} to {most:,.0f}: compute the statistics anew"
     )
     return SourceEstimate(found.source, reason=reason)
 
@@ -304,15 +309,11 @@ _ASKED: dict[str, _Ask] = {
     "ndv": _ask_ndv,
     "kll": _ask_kll,
     "frequent-items": _ask_frequent,
-    "kll-by-partition": lambda e, q, name: _refute(
-        estimate_by_sketches(
-            name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
-        ),
-        e,
-        q,
+    "kll-by-partition": lambda e, q, name: estimate_by_sketches(
+        name, q, e.read_partitions(q.field_ids), PartitionSketches(e.estimate_in_partitions, e.count_in_partitions)
     ),
-    "frequent-items-by-partition": lambda e, q, name: _refute(
-        estimate_by_sketches(name, q, e.read_partitions(q.field_ids), _count_by_partition(e)), e, q
+    "frequent-items-by-partition": lambda e, q, name: estimate_by_sketches(
+        name, q, e.read_partitions(q.field_ids), _count_by_partition(e)
     ),
     "combined": _ask_combined,
 }

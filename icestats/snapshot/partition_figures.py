@@ -17,18 +17,23 @@ from icestats.stats.table_statistics import PartitionKey
 def build_partition_figures(
     indexes: Sequence[CommittedPartitions],
     keys: Sequence[PartitionKey | None],
+    record_counts: Sequence[int],
     specs: Mapping[int, PartitionSpec],
     schema: Schema,
 ) -> dict[str, pa.Array]:
-    """Build `schemas.PARTITION_MAPS` of some partitions from indexes of sketches, one a column."""
+    """Build `schemas.PARTITION_MAPS` of partitions of some records from indexes of sketches, one a column."""
     rows: dict[str, list[list[tuple[int, float]]]] = {field.name: [[] for _ in keys] for field in PARTITION_MAPS}
     for one in indexes:
         field_id, age = one.index.field_id, one.commits_behind
         entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), specs, schema)
-        for row, key in enumerate(keys):
+        for row, (key, record_count) in enumerate(zip(keys, record_counts, strict=True)):
             if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
                 continue
-            figures = {"ndvs": entry.ndv, "ndv_relative_errors": entry.ndv_relative_error, "ndv_commits_behind": age}
+            figures = {
+                "ndvs": min(entry.ndv, record_count),
+                "ndv_relative_errors": entry.ndv_relative_error,
+                "ndv_commits_behind": age,
+            }
             average, longest = entry.figures.avg_length, entry.figures.max_length
             if not age and average is not None and longest is not None:
                 figures |= {"avg_lengths": round(average), "max_lengths": longest}

@@ -52,6 +52,7 @@ from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys
 from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
 from icestats.snapshot.planned_files import PlannedFiles
+from icestats.snapshot.refuted_figures import check_figures
 from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.partition_sketches import PartitionEntry
@@ -243,8 +244,8 @@ class SnapshotReader:
         rollups, indexes, stored = self.partition_rollups, self.partition_indexes, self._read_stored_partitions()
         figures: dict[str, pa.Array] = {}
         if indexes or stored is not None:
-            keys = self._build_keys(rollups.partitions)
-            figures = build_partition_figures(indexes, keys, self.source.metadata.specs, self.schema)
+            keys, records = self._build_keys(rollups.partitions), rollups.partitions["data_record_count"].to_pylist()
+            figures = build_partition_figures(indexes, keys, records, self.source.metadata.specs, self.schema)
             if stored is not None:
                 figures |= align_lengths(stored, self._build_keys(stored.groups), keys)
         return build_partitions(rollups, self.schema, figures)
@@ -288,18 +289,38 @@ class SnapshotReader:
         return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, self._read_figures())
 
     def _read_figures(self) -> CommittedFigures:
-        """Return the figures of committed statistics; those of a damaged blob are left out."""
+        """Return the figures of committed statistics; those of a blob that is damaged or refuted are left out."""
         figures: dict[int, dict[str, Figure]] = {}
         usable = [blob for blob in self.nearest_blobs() if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
             try:
                 found = read_committed_figures(self.source.storage, blob, self.schema)
+                for field_id, own in () if blob.commits_behind else found.items():
+                    if field_id in self._figures_of_files:
+                        check_figures(blob, own, self._figures_of_files[field_id], has_deletes=self._has_deletes)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
                 continue
             for field_id, own in found.items():
                 figures[field_id] = own | figures.get(field_id, {})
         return figures
+
+    @cached_property
+    def _figures_of_files(self) -> Mapping[int, Mapping[str, Any]]:
+        """What data files say of each column, by field id: rows of `schemas.COLUMNS` with their `row_count`."""
+        rollups = self.manifest_rollups
+        is_data = pc.equal(self.manifest_files["content"], "data")
+        row_count = pc.sum(rollups.manifests["record_count"].filter(is_data)).as_py() or 0
+        rows = build_column_table(self.manifest_files, rollups, self.schema, {}).to_pylist()
+        top_level = {field.field_id for field in self.schema.top_level}
+        return {
+            i: row | {"row_count": row_count if i in top_level else None} for row in rows for i in [row["field_id"]]
+        }
+
+    @cached_property
+    def _has_deletes(self) -> bool:
+        is_delete = pc.not_equal(self.manifest_files["content"], "data")
+        return bool(pc.sum(self.manifest_rollups.manifests["live_file_count"].filter(is_delete)).as_py())
 
     def read_files(self, field_ids: Sequence[int], manifest_files: pa.Table | None = None) -> pa.Table:
         """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""

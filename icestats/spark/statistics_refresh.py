@@ -15,7 +15,7 @@ from icestats.answers.text import counted, render_bytes
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
-from icestats.read.manifests.manifest_list import read_manifest_list
+from icestats.read.manifests.manifest_list import count_listed_rows, read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.read.puffin.committed_columns import CommittedColumn, read_committed_column
@@ -119,6 +119,8 @@ class Refresh:
     """Columns whose committed sketches by partition were added to, by name."""
     left: dict[str, str] = field(default_factory=dict)
     """Columns whose committed sketches by partition are left as they are, by name: why."""
+    _listed_rows: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    """Live rows of snapshots, at least and at most; None: their manifest lists do not say."""
     _added: dict[str, int] = field(default_factory=dict)
     """Rows of the data files added since, by path."""
     _bases: dict[str, CommittedColumn] = field(default_factory=dict)
@@ -207,8 +209,20 @@ class Refresh:
             found = read_committed_column(self.source.storage, blobs, one)
             if isinstance(found, str):
                 self.scanned[one.name] = found
+            elif refuted := self._find_refuted(found.snapshot_id, found.statistics.value_count):
+                self.scanned[one.name] = f"its committed statistics are {refuted}"
             else:
                 self._bases[one.name] = found
+
+    def _find_refuted(self, snapshot_id: int, row_count: int) -> str:
+        """Return why statistics cannot be of a snapshot's rows; nothing: its manifest list leaves it possible."""
+        if snapshot_id not in self._listed_rows:
+            listed = read_manifest_list(self.source.storage, self.source.metadata.snapshots[snapshot_id])
+            self._listed_rows[snapshot_id] = count_listed_rows(listed)
+        least, most = self._listed_rows[snapshot_id] or (row_count, row_count)
+        if least <= row_count <= most:
+            return ""
+        return f"of {counted(row_count, 'row')}, and snapshot {snapshot_id} has {most:,}"
 
     def _read_joints(self, blobs: Sequence[CommittedBlob]) -> None:
         """Read statistics of columns together; what is damaged, or up to date, stays as it is."""
@@ -258,6 +272,9 @@ class Refresh:
             if found.index.type != one.type:
                 reason = f"its sketches by partition are of when its type was {found.index.type}"
                 self.scanned.setdefault(one.name, reason)
+            row_count = sum(entry.figures.value_count for entry in found.index.partitions)
+            if refuted := self._find_refuted(found.snapshot_id, row_count):
+                self.scanned.setdefault(one.name, f"its sketches by partition are {refuted}")
 
     def _read_changed(self, base_id: int) -> pa.Table:
         """Read the manifests that only one snapshot has: PyIceberg inflates without limits, and reads them next."""

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icestats.answers.schemas import MANIFEST_FILES
 from icestats.answers.text import printable
@@ -70,6 +71,17 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
         return _from_inline(storage, snapshot)
     path = snapshot.manifest_list
     return _take_distinct(_read_rows(storage.read(path), path), path)
+
+
+def count_listed_rows(manifest_files: pa.Table) -> tuple[int, int] | None:
+    """Return how many rows are live at least and at most, by `schemas.MANIFEST_FILES`; None: it lacks counts."""
+    is_data = pc.equal(manifest_files["content"], "data")
+    data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
+    rows = pc.add(data["added_rows_count"], data["existing_rows_count"])
+    if rows.null_count:
+        return None
+    most = pc.sum(rows).as_py() or 0
+    return (0 if deletes.num_rows else most), most
 
 
 def _read_rows(data: bytes, path: str) -> pa.Table:

@@ -441,7 +441,7 @@ def read_committed_figures(storage: FileReader, found: CommittedBlob, schema: Sc
     dict of int to dict of str to Figure
         By field id: `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as
         bounds), `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot; `common_values`,
-        as `schemas.COLUMNS` has them.
+        as `schemas.COLUMNS` has them, and the `row_count` that they are of.
 
     Raises
     ------
@@ -457,17 +457,19 @@ def read_committed_figures(storage: FileReader, found: CommittedBlob, schema: Sc
         known = ((schema.get(field_id), column) for field_id, column in columns.items())
         return {f.field_id: _column_figures(column, found) for f, column in known if f and f.type == column.type}
     if kind == FREQUENT_ITEMS and is_single and (field := schema.get(found.blob.field_ids[0])) is not None:
-        common = _common_figure(storage, found, field)
-        return {} if common is None else {field.field_id: {"common_values": common}}
+        common = _common_figures(storage, found, field)
+        return {} if common is None else {field.field_id: common}
     return {}
 
 
-def _common_figure(storage: FileReader, found: CommittedBlob, field: Field) -> Figure | None:
+def _common_figures(storage: FileReader, found: CommittedBlob, field: Field) -> dict[str, Figure] | None:
     items = _read_items(storage, found, field)
     if items.values.type != field.type:
         return None
-    rows = describe_values(items.values, items.values.value_count + items.null_count + items.nan_count, _COMMON_SHOWN)
-    return Figure(rows, f"bound: rows at least and at most, as counted over the live rows, {_age(found)}")
+    row_count = items.values.value_count + items.null_count + items.nan_count
+    rows = describe_values(items.values, row_count, _COMMON_SHOWN)
+    provenance = f"bound: rows at least and at most, as counted over the live rows, {_age(found)}"
+    return {"common_values": Figure(rows, provenance), "row_count": Figure(row_count, provenance)}
 
 
 def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str, Figure]:
@@ -485,10 +487,13 @@ def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str,
 
 
 def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
-    sketch = found.read(storage, "a Theta sketch", ThetaSketch.from_bytes)
+    sketch, stated = found.read(storage, "a Theta sketch", ThetaSketch.from_bytes), found.ndv or 0
+    # An empty value is one more: Theta leaves it out. Beyond twice the error no sketch in ten thousand is.
+    if not -2 * sketch.relative_error * sketch.ndv <= stated - sketch.ndv <= 1 + 2 * sketch.relative_error * sketch.ndv:
+        return f"as its writer states it, whose Theta sketch has {sketch.ndv:,}"
     if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
-    cut = "" if found.ndv is None or sketch.ndv <= found.ndv else ", cut to the number of values that are not null"
+    cut = "" if sketch.ndv <= stated else ", cut to the number of values that are not null"
     return f"Theta sketch, within {sketch.relative_error:.1%} at 95% confidence{cut}"
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
-from icestats.errors import IcestatsError
+from icestats.errors import IcestatsError, PuffinFormatError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.manifests.manifest_pool import ManifestToRead
@@ -99,7 +99,9 @@ class CommittedRollups:
             payload = read_blob(self._storage, found.blob, found.statistics_path)
             most_rows = MOST_ROWS_A_MANIFEST * max(len(self._manifest_files), 10)
             statistics = ManifestStatistics(payload, found.statistics_path, most_rows)
-            self._opened[key] = _match(statistics, self._manifest_files, self._columns, read_manifests)
+            places = _find_places(statistics, self._manifest_files)
+            _check_counts(found, statistics, self._manifest_files, places)
+            self._opened[key] = _match(statistics, self._manifest_files, places, self._columns, read_manifests)
         return self._opened[key]
 
 
@@ -128,14 +130,42 @@ class _Opened:
         return _only_manifests(manifests, cells, merge_groups_cells(cells, columns))
 
 
-def _match(
-    statistics: ManifestStatistics, manifest_files: pa.Table, columns: Sequence[Field], read_manifests: _ReadManifests
-) -> _Opened | None:
-    paths, lengths = manifest_files["manifest_path"], to_numpy(manifest_files["manifest_length"])
-    places = pc.index_in(paths, statistics.manifests["manifest_path"])
+def _find_places(statistics: ManifestStatistics, manifest_files: pa.Table) -> npt.NDArray[np.int64]:
+    """Return which row of a blob each manifest has; -1: none."""
+    places = pc.index_in(manifest_files["manifest_path"], statistics.manifests["manifest_path"])
     found = to_numpy(places, null=-1).astype(np.int64)
     # Place -1, of a path that the blob does not have, gets a length that no manifest has.
-    found[np.array([*statistics.manifest_lengths, -1], np.int64)[found] != lengths] = -1
+    lengths = np.array([*statistics.manifest_lengths, -1], np.int64)[found]
+    found[lengths != to_numpy(manifest_files["manifest_length"])] = -1
+    return found
+
+
+def _check_counts(
+    found: CommittedBlob, statistics: ManifestStatistics, manifest_files: pa.Table, places: npt.NDArray[np.int64]
+) -> None:
+    """Refuse a blob of other numbers of files or rows than the manifest list has."""
+    has, stated = pa.array(places >= 0), statistics.manifests.take(pa.array(places[places >= 0]))
+    for name, kind in (("live_file_count", "files"), ("record_count", "rows")):
+        added, existing = (manifest_files[f"{how}_{kind}_count"].filter(has) for how in ("added", "existing"))
+        listed = pc.add(added, existing)
+        refuted = to_numpy(pc.fill_null(pc.not_equal(stated[name], listed), False))
+        if refuted.any():
+            place = int(np.flatnonzero(refuted)[0])
+            reason = (
+                f"its manifest statistics have {stated[name][place].as_py():,} {kind} of a manifest that has "
+                f"{listed[place].as_py():,} in the manifest list: compute them again"
+            )
+            raise PuffinFormatError(reason, found.statistics_path, found.blob.offset)
+
+
+def _match(
+    statistics: ManifestStatistics,
+    manifest_files: pa.Table,
+    found: npt.NDArray[np.int64],
+    columns: Sequence[Field],
+    read_manifests: _ReadManifests,
+) -> _Opened | None:
+    paths, lengths = manifest_files["manifest_path"], to_numpy(manifest_files["manifest_length"])
     missing = np.flatnonzero(found < 0)
     if lengths[missing].sum() > (1 - _LEAST_SHARE_KNOWN) * lengths.sum():
         return None
