@@ -61,6 +61,18 @@ def rows_of(spark, name, version=""):
     return to_arrow(spark.sql(f"select {', '.join(COLUMNS)} from {NAMESPACE}.{name} {version}"))
 
 
+@pytest.mark.parametrize("file_format", ["avro", "orc"])
+def test_position_deletes_that_pyiceberg_cannot_read_leave_the_scan_to_spark(spark, namespace, file_format):
+    """The data files are Parquet; what deletes some of their rows is not."""
+    deletes = f"'write.delete.mode'='merge-on-read', 'write.delete.format.default'='{file_format}'"
+    create(spark, "positions", f"'format-version'='2', {deletes}")
+    spark.sql(f"delete from {NAMESPACE}.positions where id % 3 = 0")
+    statistics = icestats.load(f"{NAMESPACE}.positions").compute(spark=spark)
+    assert_describes(statistics, rows_of(spark, "positions"))
+    reason = f"it has delete files in {file_format.upper()}, which PyIceberg cannot read safely"
+    assert statistics.found.scan_reason == reason
+
+
 @pytest.fixture(scope="module")
 def equality_deleted(spark, namespace, delete_equal):
     """4,000 rows of 50 names, two of them deleted by equality; 37 more in partitions; on a branch one more."""
