@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _METRICS = range(6, 12)
 """Where a data file of PyIceberg's has the metrics of columns: from column_sizes to upper_bounds."""
-_READABLE = frozenset({"PARQUET"})
+_READABLE = {"data": frozenset({"PARQUET"}), "delete": frozenset({"PARQUET", "PUFFIN"})}
 
 SMALL_SCAN_BYTES = 128 << 20
 """Files of so many bytes together are one task of Spark's."""
@@ -325,8 +325,11 @@ def find_unread(source: Source) -> str | None:
 
 
 def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
-    formats = sorted({str(task.file.file_format).rpartition(".")[2].upper() for task in tasks} - _READABLE)
-    return f"it has data files in {' and '.join(formats)}, which PyIceberg cannot read safely" if formats else None
+    files = {"data": [task.file for task in tasks], "delete": [file for task in tasks for file in task.delete_files]}
+    for what, readable in _READABLE.items():
+        if formats := sorted({str(file.file_format).rpartition(".")[2].upper() for file in files[what]} - readable):
+            return f"it has {what} files in {' and '.join(formats)}, which PyIceberg cannot read safely"
+    return None
 
 
 def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:

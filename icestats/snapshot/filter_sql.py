@@ -66,6 +66,14 @@ def _leaf_sql(leaf: Leaf, dialect: Dialect, exact: bool) -> str:
         # Nothing that Iceberg pushes down: its order of uuids is not that of every writer's bounds.
         name = f"concat({name}, '')"
     has_nan = leaf.type in ("float", "double")
+    if (
+        has_nan
+        and dialect == "spark"
+        and exact
+        and any(0.0 in one.low[1:2] + one.high[1:2] for one in values.intervals)
+    ):
+        # Nothing that Iceberg pushes down: to it -0.0 is less than 0.0.
+        name = f"({name} + 0{'D' if leaf.type == 'double' else 'F'})"
     parts = _interval_parts(leaf, name, dialect)
     condition = _joined("or", parts)
     if has_nan and exact and parts and not values.has_nan:

@@ -156,7 +156,8 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
         The job group's id; `cancel_jobs` takes it from any thread.
     callback : callable, optional
         Called from a thread of its own with the completed and the known tasks, whenever one of them changes, and
-        once at the end of a block that did not fail. By Spark Connect from the thread of the block.
+        once at the end of a block that did not fail. By Spark Connect from the thread of the block. An exception from
+        it cancels the jobs, and is raised.
     """
     if is_connect(spark):
         with watch_operations(spark, group, callback):
@@ -167,37 +168,74 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
     before = {name: context.getLocalProperty(name) for name in names}
     earlier = frozenset(context.statusTracker().getJobIdsForGroup(group))
     context.setJobGroup(group, group, interruptOnCancel=True)
-    finished = threading.Event()
-
-    def watch(report: Callable[[int, int], object]) -> None:
-        last = (0, 0)
-        while not finished.wait(_INTERVAL_S):
-            now = last
-            with unless_ended(spark):
-                now = _count_tasks(spark, group, earlier)
-            if now != last:
-                last = now
-                report(*now)
-
-    watcher = threading.Thread(target=watch, args=(callback,), name=f"watch {group}", daemon=True) if callback else None
     try:
-        if watcher:
-            watcher.start()
-        with _interrupts_raised(), interrupts_first(), said_if_none_comes(spark):
+        with (
+            _tell(spark, group, earlier, callback),
+            _interrupts_raised(),
+            interrupts_first(),
+            said_if_none_comes(spark),
+        ):
             yield
     except KeyboardInterrupt:
         _cancel_interrupted(spark, group)
         raise
     finally:
-        finished.set()
-        if watcher:
-            watcher.join()
         with interrupts_first(), unless_ended(spark):
             for name, value in before.items():
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it, the annotation forgets that
     if callback:
         total = _count_tasks(spark, group, earlier)[1]
         callback(total, total)
+
+
+@contextmanager
+def _tell(
+    spark: SparkSession, group: str, earlier: frozenset[int], callback: Callable[[int, int], object] | None
+) -> Iterator[None]:
+    """Report the tasks of a block from a thread of its own; what it raises there ends the jobs, and is raised here."""
+    if callback is None:
+        yield
+        return
+    finished, raised = threading.Event(), list[BaseException]()
+
+    def watch(report: Callable[[int, int], object]) -> None:
+        try:
+            _report_tasks(spark, group, earlier, report, finished)
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread of the block
+            raised.append(error)
+            while not finished.wait(_INTERVAL_S):
+                cancel_jobs(spark, group)
+
+    watcher = threading.Thread(target=watch, args=(callback,), name=f"watch {group}", daemon=True)
+    try:
+        watcher.start()
+        yield
+    except Exception:
+        if raised:
+            raise raised[0] from None
+        raise
+    finally:
+        finished.set()
+        watcher.join()
+    if raised:
+        raise raised[0]
+
+
+def _report_tasks(
+    spark: SparkSession,
+    group: str,
+    earlier: frozenset[int],
+    report: Callable[[int, int], object],
+    finished: threading.Event,
+) -> None:
+    last = (0, 0)
+    while not finished.wait(_INTERVAL_S):
+        now = last
+        with unless_ended(spark):
+            now = _count_tasks(spark, group, earlier)
+        if now != last:
+            last = now
+            report(*now)
 
 
 @contextmanager

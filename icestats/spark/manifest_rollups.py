@@ -21,7 +21,7 @@ from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.rollups.rollup_cache import Reader, write_stream
 from icestats.read.rollups.rollup_merge import merge_rollups
-from icestats.spark.jobs import cancel_jobs, cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
+from icestats.spark.jobs import cut_evenly, explained_errors, find_parallelism, spread, watch_jobs
 from icestats.spark.python_workers import map_in_workers
 from icestats.spark.shipping import ship_package
 
@@ -105,7 +105,8 @@ def read_rollups_with_spark(
         bundles = bundle_manifests(manifests, 2 * find_parallelism(spark))
         work = spread(spark, [pickle.dumps(bundle) for bundle in bundles])
         answers = map_in_workers(work, functools.partial(_read_bundles, job), columns)
-        found = _collect(spark, job_group(metadata), answers, progress)
+        with watch_jobs(spark, job_group(metadata), progress):
+            found = answers.collect()
     parts = [_unpack(row) for row in found]
     return merge_rollups(parts, schema.columns, [manifest.path for manifest in manifests])
 
@@ -137,31 +138,6 @@ def bundle_manifests(manifests: Sequence[ManifestToRead], least_count: int) -> l
     """
     lengths = [max(manifest.length, 1) for manifest in manifests]
     return cut_evenly(manifests, lengths, min(len(manifests), max(least_count, -(-sum(lengths) // BUNDLE_BYTES))))
-
-
-def _collect(spark: SparkSession, group: str, answers: Any, progress: Progress | None) -> list[Any]:
-    raised: list[BaseException] = []
-
-    def report(done: int, total: int) -> None:
-        # Runs in a thread of its own, where an exception would be lost.
-        try:
-            if progress is not None and not raised:
-                progress(done, total)
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            raised.append(error)
-            cancel_jobs(spark, group)
-
-    try:
-        with watch_jobs(spark, group, report):
-            rows: list[Any] = answers.collect()
-    except BaseException:
-        cancel_jobs(spark, group)
-        if raised:
-            raise raised[0] from None
-        raise
-    if raised:
-        raise raised[0]
-    return rows
 
 
 def _read_bundles(job: _Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -61,8 +61,8 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
     sizes : Sizes
         Sizes of the sketches.
     progress : callable, optional
-        Called with finished and total tasks as Spark works. By default the scan says on stderr what it reads, and how
-        far it is.
+        Called with finished and total tasks as Spark works; an exception from it cancels the job and is raised. By
+        default the scan says on stderr what it reads, and how far it is.
 
     Raises
     ------

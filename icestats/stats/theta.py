@@ -75,7 +75,7 @@ class ThetaSketch:
         self._add(other._hashes)
 
     def _add(self, hashes: Hashes) -> None:
-        self._hashes = _distinct(np.concatenate([self._hashes, hashes]), self._theta)
+        self._hashes = _distinct(np.concatenate([self._hashes, np.sort(hashes)]), self._theta)
         if len(self._hashes) > 1 << self.lg_k:
             self._theta = int(self._hashes[1 << self.lg_k])
             self._hashes = self._hashes[: 1 << self.lg_k].copy()
@@ -228,8 +228,8 @@ def estimate_common_values(one: ThetaSketch, other: ThetaSketch) -> CommonValues
 
 
 def _distinct(hashes: Hashes, theta: int) -> Hashes:
-    # numpy.unique uses a hash table, which is ten times slower than sorting.
-    hashes.sort()
+    # numpy.unique uses a hash table, which is ten times slower than sorting. Two runs in order merge in one pass.
+    hashes.sort(kind="stable")
     first = np.searchsorted(hashes, np.uint64(1))
     limit = np.searchsorted(hashes, np.uint64(theta))
     hashes = hashes[first:limit]

@@ -37,3 +37,25 @@ def orders(spark, namespace):
 def test_rows_are_counted(spark, orders, row_filter, count):
     condition = build_sql(orders._ask(row_filter).predicate, "spark", exact=True)
     assert count_with_spark(spark, orders._source, orders.snapshot, orders.schema, [condition]) == [count]
+
+
+@pytest.fixture(scope="module")
+def zeros(spark, namespace):
+    """Zeros of both signs and NaN, an ORC file each: to Iceberg -0.0 is less than 0.0, to engines it is the same."""
+    spark.sql(
+        f"create table {namespace}.zeros (a float, b double) using iceberg "
+        "tblproperties ('write.format.default' = 'orc')"
+    )
+    for value in ("-0.0", "0.0", "NaN"):
+        spark.sql(f"insert into {namespace}.zeros values (cast('{value}' as float), cast('{value}' as double))")
+    return icestats.load(f"{namespace}.zeros")
+
+
+@pytest.mark.parametrize("column", ["a", "b"])
+@pytest.mark.parametrize(
+    ("rest", "count"),
+    [(">= 0", 2), ("<= -0.0", 2), ("= 0", 2), ("= -0.0", 2), ("in (0, 5)", 2), ("< 0", 0), ("> -0.0", 0), ("!= 0", 1)],
+)
+def test_zeros_of_both_signs_are_the_same(spark, zeros, column, rest, count):
+    condition = build_sql(zeros._ask(f"{column} {rest}").predicate, "spark", exact=True)
+    assert count_with_spark(spark, zeros._source, zeros.snapshot, zeros.schema, [condition]) == [count]

@@ -61,6 +61,38 @@ def rows_of(spark, name, version=""):
     return to_arrow(spark.sql(f"select {', '.join(COLUMNS)} from {NAMESPACE}.{name} {version}"))
 
 
+@pytest.mark.parametrize(("kind", "version"), [("float", 3), ("double", 3), ("double", 2)])
+def test_the_partition_of_nan_has_its_deletes(spark, namespace, kind, version):
+    """To a dict of Python's one NaN is another key than the next; PyIceberg finds deletes by partition."""
+    name = f"{NAMESPACE}.nan"
+    spark.sql(f"drop table if exists {name} purge")
+    spark.sql(
+        f"create table {name} (id bigint, v {kind}) using iceberg partitioned by (v) tblproperties "
+        f"('format-version'='{version}', 'write.delete.mode'='merge-on-read', 'write.delete.granularity'='partition')"
+    )
+    for start in (0, 10):
+        rows = f"select /*+ repartition(1) */ id + {start}, cast('NaN' as {kind}) from range(10)"
+        spark.sql(f"insert into {name} {rows}")
+    spark.sql(f"delete from {name} where id % 10 < 4")
+    table = icestats.load(name)
+    assert table.compute().found.columns["id"].value_count == 12
+    assert table.estimate("v is nan", actual=True).actual == 12
+    assert table.estimate_groups(["id"], actual=True).actual == 12
+    assert [len(paths) for paths in table.plan("true").files()["delete_files"].to_pylist()] == [1, 1]
+
+
+@pytest.mark.parametrize("file_format", ["avro", "orc"])
+def test_position_deletes_that_pyiceberg_cannot_read_leave_the_scan_to_spark(spark, namespace, file_format):
+    """The data files are Parquet; what deletes some of their rows is not."""
+    deletes = f"'write.delete.mode'='merge-on-read', 'write.delete.format.default'='{file_format}'"
+    create(spark, "positions", f"'format-version'='2', {deletes}")
+    spark.sql(f"delete from {NAMESPACE}.positions where id % 3 = 0")
+    statistics = icestats.load(f"{NAMESPACE}.positions").compute(spark=spark)
+    assert_describes(statistics, rows_of(spark, "positions"))
+    reason = f"it has delete files in {file_format.upper()}, which PyIceberg cannot read safely"
+    assert statistics.found.scan_reason == reason
+
+
 @pytest.fixture(scope="module")
 def equality_deleted(spark, namespace, delete_equal):
     """4,000 rows of 50 names, two of them deleted by equality; 37 more in partitions; on a branch one more."""

@@ -57,6 +57,31 @@ def test_an_interrupt_ends_a_scan_and_its_job(spark, table, caplog):
     assert table.compute().found.row_count == 3
 
 
+class StopComputingError(Exception):
+    """What a caller's own progress raises."""
+
+
+def test_what_progress_raises_ends_the_job_and_comes_to_the_caller(spark, tmp_path):
+    """Of a task that would wait for ever; from the thread that hears of progress to that of the block."""
+    never = tmp_path / "never"
+    os.mkfifo(never)
+
+    def stop(done: int, total: int) -> None:
+        raise StopComputingError(f"enough after {done} of {total}")
+
+    def wait(_row: object) -> None:
+        never.read_text()
+
+    with (
+        pytest.raises(StopComputingError, match="enough after 0 of 1"),
+        explained_errors(spark, "the job"),
+        watch_jobs(spark, "icestats: never", stop),
+    ):
+        spark.range(0, 1, numPartitions=1).rdd.foreach(wait)
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+
+
 def test_what_fails_after_an_interrupt_does_not_hide_it(spark):
     """PySpark calls the JVM once more while it leaves a call that was interrupted, on a connection that may be gone."""
 
