@@ -37,9 +37,10 @@ def shown(chromium: Browser, lab: str, lab_folder: Path, tmp_path_factory: Any) 
     catalog = SqlCatalog("catalog", **properties)
     catalog.create_namespace("db")
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), HOSTILE))
-    table = catalog.create_table("db.hostile", SCHEMA, partition_spec=spec, properties={HOSTILE: HOSTILE, **SHORT_PATHS})
+    own = {HOSTILE: HOSTILE, **SHORT_PATHS}
+    table = catalog.create_table("db.hostile", SCHEMA, partition_spec=spec, properties=own)
     rows = {HOSTILE: [HOSTILE, "plain", None] * 20, "v": [f"{HOSTILE}{i}" for i in range(60)]}
-    table.append(pa.table(rows, schema=SCHEMA.as_arrow()), snapshot_properties={HOSTILE: HOSTILE, **SHORT_PATHS})
+    table.append(pa.table(rows, schema=SCHEMA.as_arrow()), snapshot_properties={HOSTILE: HOSTILE})
     catalog.close()
     compute_here(icestats.load("db.hostile", catalog=properties)).commit()
     cells = (

@@ -27,7 +27,8 @@ _CONTROLS = frozenset(("compute",))
 _RULES = """
 &{--text:#1f2328;--quiet:#59636e;--line:#d9dde2;--back:#fff;--sunk:#f4f5f7;--accent:#0068a3;--good:#006845;
 --fair:#8a6100;--bad:#b34700;--bar:rgb(0 114 178/18%);color-scheme:light;
-font:13px/1.45 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:1240px;padding:8px 12px;overflow-wrap:anywhere}
+font:13px/1.45 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:1240px;padding:8px 12px;
+overflow-wrap:anywhere}
 & *{unicode-bidi:isolate;box-sizing:border-box}
 & :is(h2,h3,h4,p,pre,figure){margin:0;padding:0;color:inherit;font-weight:inherit;line-height:1.4}
 & h2{font-size:18px;font-weight:650}& h3{font-size:15px;font-weight:650;margin-top:20px}
