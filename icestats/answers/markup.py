@@ -9,11 +9,12 @@ from icestats.answers.text import printable_lines
 
 _STYLE = """
 .icestats-answer{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;max-width:900px;
-color:var(--jp-ui-font-color1,#212121);line-height:1.4}
+color:var(--jp-ui-font-color1,#212121);line-height:1.4;overflow-wrap:anywhere}
 .icestats-answer *{unicode-bidi:isolate}
-.icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600;overflow-wrap:anywhere}
-.icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px;overflow-wrap:anywhere}
-.icestats-answer table{border-collapse:collapse;table-layout:auto;width:100%;font-variant-numeric:tabular-nums}
+.icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600}
+.icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px}
+.icestats-answer table{border-collapse:collapse;table-layout:auto;width:100%;font-variant-numeric:tabular-nums;
+overflow-wrap:break-word}
 .icestats-answer th{font-weight:400;text-align:right;padding:2px 6px}
 .icestats-answer thead th{font-size:11px}
 .icestats-answer td{text-align:right}
@@ -35,6 +36,10 @@ vertical-align:top}
 .icestats-answer .data{fill:#0072b2}.icestats-answer .deletes{fill:#d55e00}
 .icestats-answer .axis{stroke:var(--jp-border-color1,#bdbdbd)}
 """
+
+
+NO_MATH = "mathjax_ignore tex2jax_ignore"
+"""Classes of what MathJax leaves as it is, 3 and 2: between dollars a table's text could be a link."""
 
 
 class Markup(str):
@@ -122,5 +127,5 @@ def build_answer(title: str, *contents: str, about: Iterable[str] = ()) -> str:
     lines = element("div", *(element("div", line) for line in about), class_="sub")
     style = element("style", Markup(_STYLE))
     return style + element(
-        "div", *([element("h3", title)] if title else []), lines, *contents, class_="icestats-answer"
+        "div", *([element("h3", title)] if title else []), lines, *contents, class_=f"icestats-answer {NO_MATH}"
     )

@@ -23,6 +23,7 @@ from icestats.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from icestats.iceberg.configuration import check_configuration, check_readable
 from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.storage import Storage, expand_home, local_path
 
@@ -103,13 +104,18 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, Any] | None =
     if not isinstance(catalog, str | Mapping | None):
         # Not its text: pairs of properties have secrets among them.
         raise CallError(f"catalog is of type {type(catalog).__name__}: expected a catalog's name, or its properties")
-    if _is_location(name) and (catalog is None or "/" in name):
+    is_location = _is_location(name) and (catalog is None or "/" in name)
+    if not is_location:
+        check_configuration()
+    check_readable()
+    if is_location:
         return _open_location(name, _location_properties(catalog))
     return _open_in_catalog(name, *_resolve(name, catalog))
 
 
 def open_in_foreign_catalog(catalog: ForeignCatalog, name: str, identifier: tuple[str, ...]) -> Source:
     """Find a table in a catalog that another library has opened; raises as `open_source`."""
+    check_readable()
     return _open_in_catalog(name, catalog.name, {}, identifier, catalog)
 
 
@@ -296,8 +302,6 @@ def _resolve(name: str, catalog: str | Mapping[str, Any] | None) -> tuple[str, M
 
 def _known_catalogs() -> dict[str, Mapping[str, str]]:
     from pyiceberg.utils.config import Config
-
-    from icestats.iceberg.confined_io import check_configuration
 
     try:
         check_configuration()

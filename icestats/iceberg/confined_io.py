@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Mapping
 from io import BytesIO
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pyiceberg.catalog import Catalog, load_catalog
@@ -27,9 +25,10 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.types import NestedField, StructType
 from pyiceberg.utils.config import Config, merge_config
 
-from icestats.errors import CatalogError, CommitError, MetadataError
+from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
+from icestats.iceberg.configuration import check_configuration
 from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import check_reach, folder_of, is_below
 from icestats.iceberg.storage import Storage, check_local, open_input, read_range
@@ -157,29 +156,6 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
     catalog = load_catalog(name, **properties)
     catalog.__class__ = _confined_class(type(catalog))
     return catalog
-
-
-def check_configuration() -> None:
-    """Refuse PyIceberg's configuration where it is a file of the current folder: that may be a table's, of a stranger.
-
-    Raises
-    ------
-    CatalogError
-        It is, and neither PYICEBERG_HOME nor the user's home has one.
-    """
-    name, home = ".pyiceberg.yaml", os.path.expanduser("~")  # noqa: PTH111 - as PyIceberg finds it
-    others = [Path(folder, name) for folder in (os.environ.get("PYICEBERG_HOME"), home) if folder]
-    here = Path(name)
-    if here.is_file() and not any(path.is_file() and _says_something(path) for path in others):
-        raise CatalogError(
-            f"{here.absolute()} would say which catalogs there are and what code to run, as it lies in the current "
-            "folder: if it is yours, set PYICEBERG_HOME to that folder, else work in another one"
-        )
-
-
-def _says_something(path: Path) -> bool:
-    # PyIceberg goes on to the next file where one is empty.
-    return any(line.strip() and not line.lstrip().startswith("#") for line in path.read_text("utf-8").splitlines())
 
 
 def find_unsafe_write(table: Table) -> CommitError | None:

@@ -572,18 +572,13 @@ def _parts(name: str, kind: Mapping[str, Any]) -> list[_Part]:
 
 def _spec(spec_id: int, fields: list[Mapping[str, Any]]) -> PartitionSpec:
     # Field ids of v1 specs may be absent: they count up from 1000.
-    return PartitionSpec(
-        _int(spec_id),
-        tuple(
-            PartitionField(
-                _int(f.get("field-id", 1000 + i)),
-                _source_id(f),
-                str(f["name"]),
-                _transform(f["transform"]),
-            )
-            for i, f in enumerate(fields)
-        ),
+    found = tuple(
+        PartitionField(_int(f.get("field-id", 1000 + i)), _source_id(f), str(f["name"]), _transform(f["transform"]))
+        for i, f in enumerate(fields)
     )
+    if min(len({field.name for field in found}), len({field.field_id for field in found})) < len(found):
+        raise ValueError(f"two fields of partition spec {_int(spec_id)} have one name or one id")
+    return PartitionSpec(_int(spec_id), found)
 
 
 def find_source_ids(field: Mapping[str, Any]) -> list[Any]:

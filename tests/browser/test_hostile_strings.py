@@ -21,9 +21,11 @@ from tests.computed_statistics import compute_here
 
 MINUTE_MS = 60_000
 HOSTILE = "<img src=x onerror='window.broken_into=1'><script>window.broken_into=1</script><b>b</b>"
+HOSTILE += r" $\href{https://nowhere.invalid/}{b}$"
 SCHEMA = Schema(
     NestedField(1, HOSTILE, StringType(), required=False), NestedField(2, "v", StringType(), required=False)
 )
+SHORT_PATHS = {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"}
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 expect.set_options(timeout=MINUTE_MS)
 
@@ -35,7 +37,8 @@ def shown(chromium: Browser, lab: str, lab_folder: Path, tmp_path_factory: Any) 
     catalog = SqlCatalog("catalog", **properties)
     catalog.create_namespace("db")
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), HOSTILE))
-    table = catalog.create_table("db.hostile", SCHEMA, partition_spec=spec, properties={HOSTILE: HOSTILE})
+    own = {HOSTILE: HOSTILE, **SHORT_PATHS}
+    table = catalog.create_table("db.hostile", SCHEMA, partition_spec=spec, properties=own)
     rows = {HOSTILE: [HOSTILE, "plain", None] * 20, "v": [f"{HOSTILE}{i}" for i in range(60)]}
     table.append(pa.table(rows, schema=SCHEMA.as_arrow()), snapshot_properties={HOSTILE: HOSTILE})
     catalog.close()
@@ -121,4 +124,5 @@ def test_nothing_of_it_has_run(shown: Page) -> None:
     outputs = shown.locator(".jp-OutputArea-output")
     assert outputs.locator("img[src='x'], script").count() == 0
     assert outputs.get_by_text("<img src=x").count() > 0
+    assert outputs.locator("mjx-container, a[href*=invalid]").count() == 0
     assert shown.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0

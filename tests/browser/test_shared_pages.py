@@ -6,8 +6,10 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from benchmarks.lab import MINUTE_MS, open_notebook
@@ -66,6 +68,23 @@ def test_a_report_needs_no_network_and_its_tables_answer(chromium: Browser, repo
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert set(heard) <= {report.as_uri(), f"{report.as_uri()}#snapshots"}
     context.close()
+
+
+def test_a_report_on_long_names_is_no_wider_than_the_window(chromium: Browser, tmp_path: Path) -> None:
+    """A name of 2,000 letters without a space, in findings, captions and tables."""
+    name = "n" * 2_000
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("db")
+    bare = {"write.metadata.metrics.default": "none"}
+    table = catalog.create_table("db.t", pa.schema([(name, pa.int64())]), properties=bare)
+    table.append(pa.table({name: range(40)}))
+    icestats.load(table.metadata_location).explore(column=name).to_html(tmp_path / "report.html")
+    catalog.close()
+    page = chromium.new_page(viewport={"width": 800, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    expect(page.locator("#findings h4").filter(has_text=name)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 800
+    page.close()
 
 
 def test_a_report_fits_on_paper(chromium: Browser, report: Path) -> None:

@@ -605,6 +605,10 @@ IMPOSSIBLE = {
     "values without bytes": lambda d: d["schemas"][0]["fields"][0].update(type="fixed[0]"),
     "values of a gigabyte": lambda d: d["schemas"][0]["fields"][0].update(type="fixed[1000000000]"),
     "fields by name": lambda d: d["schemas"][0].update(fields={}),
+    "a partition field twice": lambda d: d["partition-specs"][0]["fields"].append(d["partition-specs"][0]["fields"][0]),
+    "two partition fields of a name": lambda d: d["partition-specs"][0]["fields"].append(
+        {**d["partition-specs"][0]["fields"][0], "field-id": 1999}
+    ),
     "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
 }
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import traceback
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -224,3 +227,27 @@ def test_pairs_that_are_no_properties_tell_no_secret():
     with pytest.raises(icestats.CallError, match="catalog is of type list: expected") as caught:
         icestats.load("db.small", catalog=[("credential", "me:hidden")])
     assert "hidden" not in str(caught.value)
+
+
+BROKEN = {
+    "a key twice": "catalog:\n  a:\n    token: hidden-1\n    token: hidden-1\n",
+    "a tab": "catalog:\n  a:\n    type: rest\n\ttoken: hidden-1\n",
+    "an open quote": 'catalog:\n  a:\n    token: "hidden-1\n',
+    "a colon": "catalog:\n  a:\n    token: hidden-1: x\n",
+    "an alias": "catalog:\n  a:\n    token: *hidden-1\n",
+    "braces": "catalog: {a: {token: hidden-1}}\n",
+    "no mapping": "hidden-1\n",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_configuration_that_cannot_be_read_shows_none_of_its_lines(what, small_table, tmp_path):
+    """In a process of its own, as PyIceberg reads it while it is imported."""
+    (tmp_path / ".pyiceberg.yaml").write_text(BROKEN[what])
+    code = "import sys, icestats; icestats.load(sys.argv[1])"
+    for name in ("a.db.t", small_table.metadata_location):
+        command = [sys.executable, "-c", code, name]
+        found = subprocess.run(command, env={**os.environ, "PYICEBERG_HOME": str(tmp_path)}, capture_output=True)
+        said = found.stderr.decode()
+        assert "hidden" not in said
+        assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said

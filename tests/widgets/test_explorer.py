@@ -15,6 +15,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
+from icestats.iceberg.storage import local_path
+from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
 from icestats_widgets.state import TABS
@@ -358,6 +360,21 @@ def test_strings_of_the_table_are_shown_as_text(hostile_table: icestats.Table) -
     for picture in pictures:
         assert not [element for element in ElementTree.fromstring(picture).iter() if element.tag.endswith("}img")]
     assert list(columns_of(explorer))[3] == HOSTILE
+
+
+def test_counts_of_any_length_in_statistics_are_unknown(hostile_location: str) -> None:
+    """What a blob's properties state of 5,000 digits is no number of Python's: nothing fails over it."""
+    path = local_path(hostile_location)
+    document = json.loads(path.read_text())
+    snapshot = {"snapshot-id": document["current-snapshot-id"]}
+    stated = {"properties": {"ndv": "9" * 5_000, "k": "9" * 5_000}, "fields": [1], "sequence-number": 1, **snapshot}
+    blobs = [{"type": kind, **stated} for kind in (THETA, KLL)]
+    sizes = {"file-size-in-bytes": 9, "file-footer-size-in-bytes": 9}
+    entry = {"statistics-path": f"{path.parent}/no.puffin", "blob-metadata": blobs, **sizes, **snapshot}
+    path.write_text(json.dumps({**document, "statistics": [entry]}))
+    explorer = icestats.load(str(path)).explore()
+    assert explorer.wait()
+    assert "unexpected" not in json.dumps([part.document() for part in explorer.parts.values()])
 
 
 def test_a_damaged_manifest_is_a_note_and_the_rest_stands(hostile_table: icestats.Table) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from icestats.answers.markup import Markup, element, escape_text
+from icestats.answers.markup import NO_MATH, Markup, element, escape_text
 from icestats.answers.text import counted
 from icestats_widgets.page.blocks import Block
 
@@ -27,7 +27,8 @@ _CONTROLS = frozenset(("compute",))
 _RULES = """
 &{--text:#1f2328;--quiet:#59636e;--line:#d9dde2;--back:#fff;--sunk:#f4f5f7;--accent:#0068a3;--good:#006845;
 --fair:#8a6100;--bad:#b34700;--bar:rgb(0 114 178/18%);color-scheme:light;
-font:13px/1.45 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:1240px;padding:8px 12px}
+font:13px/1.45 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:1240px;padding:8px 12px;
+overflow-wrap:anywhere}
 & *{unicode-bidi:isolate;box-sizing:border-box}
 & :is(h2,h3,h4,p,pre,figure){margin:0;padding:0;color:inherit;font-weight:inherit;line-height:1.4}
 & h2{font-size:18px;font-weight:650}& h3{font-size:15px;font-weight:650;margin-top:20px}
@@ -103,7 +104,8 @@ def build_static_page(
     drawn = draw_parts(documents, rows, _ROWS, room)
     note = [describe_left_out(drawn.left_out)] if drawn.left_out else []
     body = [text for _, text in drawn.parts.values()]
-    return style + element("div", top, *body, *note, class_="icestats-static", data_icestats_picture=picture_id)
+    around = f"icestats-static {NO_MATH}"
+    return style + element("div", top, *body, *note, class_=around, data_icestats_picture=picture_id)
 
 
 def build_style(rules: str) -> Markup:

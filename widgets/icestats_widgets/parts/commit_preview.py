@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes, render_count
+from icestats.iceberg.metadata import parse_count
 from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.kll_layout import MAX_K
@@ -152,11 +153,11 @@ def build_accuracy_rows(
         name = row["name"]
         column = statistics.found.columns[name]
         ndv, kll = ages.get((THETA, name)), ages.get((KLL, name))
-        k = "" if kll is None else dict(kll["properties"]).get("k", "")
+        k = None if kll is None else parse_count(dict(kll["properties"]).get("k"))
         after = "–"
         if column.kll is not None and column.item_type is not None:
             after = f"± {KllSketch.from_bytes(column.item_type, column.kll).rank_error:.2%}"
-        before = "unknown" if not k.isdecimal() else f"± {find_rank_error(min(int(k), MAX_K)):.2%}{_behind(kll)}"
+        before = "unknown" if not k else f"± {find_rank_error(min(k, MAX_K)):.2%}{_behind(kll)}"
         known = "none" if ndv is None else f"{'' if name in exact else '≈ '}{render_count(ndv['ndv'])}{_behind(ndv)}"
         texts = (known, _render_ndv(row), "none" if kll is None else before, after)
         cells = [text_cell(name, kind="strong"), *map(text_cell, texts)]

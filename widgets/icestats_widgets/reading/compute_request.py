@@ -245,8 +245,8 @@ def _size(fields: list[Field], columns: pa.Table | None) -> str:
 def _find_k(sketches: pa.Table | None) -> int:
     """Return the k of the largest committed KLL sketch, at least the default."""
     rows = [] if sketches is None else sketches.select(["type", "properties"]).to_pylist()
-    texts = [dict(row["properties"]).get("k", "") for row in rows if row["type"] == KLL]
-    return max([K, *(min(int(text), MAX_K) for text in texts if text.isdecimal())])
+    stated = [parse_count(dict(row["properties"]).get("k")) for row in rows if row["type"] == KLL]
+    return min(max([K, *(k for k in stated if k is not None)]), MAX_K)
 
 
 def _by_partition(fields: list[Field], partitions: pa.Table | None, k: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
+from icestats.iceberg.metadata import parse_count
 from icestats.stats.histogram import Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
@@ -183,14 +184,14 @@ def choose_column(table: Table) -> str | None:
     The first column of fractions; else the first numeric column known to have many distinct values; else the first.
     """
     columns = [field for field in table.schema.top_level if field.is_primitive]
-    ndv = {
-        blob.field_ids[0]: int(text)
+    known = {
+        blob.field_ids[0]: ndv
         for file in table.metadata.statistics
         for blob in file.blobs
-        if len(blob.field_ids) == 1 and (text := blob.properties.get("ndv", "")).isdecimal()
+        if len(blob.field_ids) == 1 and (ndv := parse_count(blob.properties.get("ndv"))) is not None
     }
     fractions = [field for field in columns if field.type.startswith(_FRACTIONS)]
-    numbers = [field for field in columns if field.type in _WHOLE and ndv.get(field.field_id, 0) > _MANY]
+    numbers = [field for field in columns if field.type in _WHOLE and known.get(field.field_id, 0) > _MANY]
     return next((field.name for field in [*fractions, *numbers, *columns]), None)
 
 

@@ -1,0 +1,64 @@
+"""PyIceberg's configuration: which file it is, whether it is the user's, and whether it can be read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from icestats.errors import CatalogError
+
+_NAME = ".pyiceberg.yaml"
+
+
+def check_configuration() -> None:
+    """Refuse PyIceberg's configuration where it is a file of the current folder: that may be a table's, of a stranger.
+
+    Raises
+    ------
+    CatalogError
+        It is, and neither PYICEBERG_HOME nor the user's home has one.
+    """
+    here = Path(_NAME)
+    if here.is_file() and not any(map(_says_something, _own_files())):
+        raise CatalogError(
+            f"{here.absolute()} would say which catalogs there are and what code to run, as it lies in the current "
+            "folder: if it is yours, set PYICEBERG_HOME to that folder, else work in another one"
+        )
+
+
+def check_readable() -> None:
+    """Refuse a configuration that PyIceberg cannot read, before PyIceberg is imported.
+
+    It reads the file while it is imported, and its errors show the lines, which may have secrets.
+
+    Raises
+    ------
+    CatalogError
+        It cannot be read.
+    """
+    path = next(filter(Path.is_file, (*_own_files(), Path(_NAME))), None)
+    if path is None:
+        return
+    from pyiceberg.utils.config import Config
+
+    try:
+        Config()
+    except Exception as error:  # noqa: BLE001 - its parser has many
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" at line {mark.line + 1}"
+        raise CatalogError(
+            f"PyIceberg's configuration cannot be read: {path.absolute()} is not what it should be{where}; expected "
+            "the YAML that PyIceberg documents: names and texts below `catalog:`, indented by spaces"
+        ) from None
+
+
+def _own_files() -> list[Path]:
+    folders = (os.environ.get("PYICEBERG_HOME"), os.path.expanduser("~"))  # noqa: PTH111 - as PyIceberg finds it
+    return [Path(folder, _NAME) for folder in folders if folder]
+
+
+def _says_something(path: Path) -> bool:
+    # PyIceberg goes on to the next file where one is empty.
+    if not path.is_file():
+        return False
+    return any(line.strip() and not line.lstrip().startswith("#") for line in path.read_text("utf-8").splitlines())
