@@ -35,6 +35,7 @@ from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     current_columns,
+    find_between,
     find_predecessor,
     find_statistics,
     list_statistics,
@@ -221,13 +222,14 @@ def _commit(plan: CommitPlan, course: _Course, step: Step, max_attempts: int) ->
             for attempt in count_attempts(plan.table, max_attempts):
                 plan = _renew(plan, course, first=attempt == 1)
                 step("prepared")
+                since = plan.table.metadata_location
                 table = write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
                 if table is None:
                     continue
                 plan = replace(plan, table=table, attempts=attempt)
                 partitions = partitions or plan.partitions
                 step("committed")
-                found, warnings = _look_back(plan, course)
+                found, warnings = _look_back(plan, course, since)
                 if found is None:
                     warnings += (describe_left(left),) if left else ()
                     return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
@@ -311,23 +313,25 @@ def _renew(plan: CommitPlan, course: _Course, *, first: bool) -> CommitPlan:
     return replace(_prepare(table, plan.request, course), partitions=partitions)
 
 
-def _look_back(plan: CommitPlan, course: _Course) -> tuple[_Course | None, tuple[str, ...]]:
-    """Return how to go on where a commit replaced what it did not know, else None; and what could not be checked."""
+def _look_back(plan: CommitPlan, course: _Course, since: str) -> tuple[_Course | None, tuple[str, ...]]:
+    """Return how to go on where a commit replaced what it did not know, else None; and what could not be checked.
+
+    `since` is where the version of the metadata is that the commit was built on.
+    """
     if checks_requirements(plan.table):
         return None, ()
     unknown = "whether others committed statistics in between could not be checked"
+    if not plan.table.metadata.metadata_log:
+        return None, (f"{unknown}: the catalog logs no versions",)
     try:
-        version = find_predecessor(plan.table, [plan.after])
+        found = [_entry_of(version, plan.snapshot_id) for version in find_between(plan.table, [plan.after], since)]
+        undone = plan.before if _is_undone(plan, found) else None
     except MetadataError as error:
         return None, (f"{unknown}: {error}",)
-    if version is None:
-        return None, (f"{unknown}: the catalog logs no versions",)
-    theirs = _entry_of(version, plan.snapshot_id)
-    known = {entry.statistics_path for entry in (plan.before, *(one.entry for one in course.lost)) if entry is not None}
-    lost = course.lost
-    if theirs is not None and theirs.statistics_path not in known:
-        lost = (*lost, _Lost(theirs, course.own))
-    undone = plan.before if _is_undone(plan, theirs) else None
+    theirs, lost = (found[0] if found else plan.before), course.lost
+    known = {entry.statistics_path for entry in (plan.before, *(one.entry for one in lost)) if entry is not None}
+    if theirs is not None and (undone or theirs.statistics_path not in known):
+        lost = (*lost, _Lost(theirs, None if undone else course.own))
     if lost is course.lost and undone is None:
         return None, ()
     data = plan.puffin.data
@@ -335,20 +339,16 @@ def _look_back(plan: CommitPlan, course: _Course) -> tuple[_Course | None, tuple
     return _Course(lost, ExistingFile(plan.after, blobs, {}), undone), ()
 
 
-def _is_undone(plan: CommitPlan, theirs: StatisticsFile | None) -> bool:
+def _is_undone(plan: CommitPlan, found: Sequence[StatisticsFile | None]) -> bool:
     """Whether others had taken out what a commit carried over: there was no entry, or again the one before it."""
-    if plan.before is None:
+    paths = [None if entry is None else entry.statistics_path for entry in found]
+    if plan.before is None or not paths or paths[0] == plan.before.statistics_path:
         return False
-    if theirs is None:
+    if None in paths:
         return True
-    if theirs.statistics_path == plan.before.statistics_path:
-        return False
-    try:
-        version = find_predecessor(plan.table, [plan.before])
-    except MetadataError:
-        return False
+    version = find_predecessor(plan.table, [plan.before])
     older = None if version is None else _entry_of(version, plan.snapshot_id)
-    return older is not None and older.statistics_path == theirs.statistics_path
+    return older is not None and older.statistics_path in paths
 
 
 def _entry_of(version: TableMetadata, snapshot_id: int) -> StatisticsFile | None:

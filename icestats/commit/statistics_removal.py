@@ -23,9 +23,9 @@ from icestats.commit.table_state import (
     TableFiles,
     blob_key,
     current_columns,
+    find_between,
     find_partition_statistics,
     find_predecessor,
-    find_replaced,
     find_statistics,
     list_statistics,
     reload_table,
@@ -306,7 +306,7 @@ def _commit_both(table: Table, change: EntryChange, theirs: StatisticsFile, vers
 def _find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:
     """Return what some changes were made to, other than the known version; None where that cannot be read either."""
     try:
-        return find_replaced(table, changes, known) if changes else None
+        return next(iter(find_between(table, changes, known)), None) if changes else None
     except MetadataError:
         return None
 

@@ -194,6 +194,28 @@ def test_what_others_remove_while_a_commit_is_on_its_way_does_not_come_back(tabl
     assert (listed(table), result.attempts) == ([(THETA, (1,), "2")], 2)
 
 
+@pytest.mark.parametrize("is_put_back", [False, True])
+def test_what_others_commit_after_a_removal_is_what_a_commit_on_its_way_is_put_together_with(
+    table, rest_table, is_put_back, monkeypatch
+):
+    commit(table, kll(table, 2, b"removed"))
+    [before], done, post = entries(table), [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(remove(table.refresh()))
+            if is_put_back:
+                with table.refresh().update_statistics() as update:
+                    update.set_statistics(before)
+            commit(table.refresh(), kll(table, 3, b"theirs"))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    result = commit(rest_table, theta(table, 1, b"mine"))
+    back = {(KLL, (2,)): b"removed"} if is_put_back else {}
+    assert (result.attempts, stored(table)) == (2, {(THETA, (1,)): b"mine", (KLL, (3,)): b"theirs", **back})
+
+
 def test_what_others_have_removed_and_cannot_be_left_out_again_is_said(table, rest_table, monkeypatch):
     commit(table, kll(table, 2, b"removed"))
     [before], done, post = entries(table), [], Rest.do_POST
