@@ -51,7 +51,9 @@ def run() -> int:
         logging.getLogger(library).addHandler(logging.NullHandler())
     try:
         code = cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as abort:
+        for note in getattr(abort.__cause__, "__notes__", ()):
+            _complain(note)
         raise KeyboardInterrupt from None
     except click.ClickException as error:
         context = getattr(error, "ctx", None)

@@ -88,7 +88,15 @@ def write_and_register(
     paths = [entry.statistics_path for entry, _ in files]
     if not _write_all(table, files, step, left):
         return None
-    committed = commit_entries(table, [set_entry(table.metadata, entry) for entry, _ in files], left, paths, schema_id)
+    try:
+        changes = [set_entry(table.metadata, entry) for entry, _ in files]
+        committed = commit_entries(table, changes, left, paths, schema_id)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(
+            f"interrupted while committing to {table_name(table)}: whether it arrived is unknown, "
+            f"and {', '.join(paths)} is left on storage in case it has"
+        )
+        raise
     if committed is None:
         return None
     snapshot_id = files[0][0].snapshot_id

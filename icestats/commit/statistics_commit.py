@@ -3,9 +3,10 @@
 Catalogs that PyIceberg itself commits to (SQL, Hive, Glue) swap one metadata file for another. There the commit is
 exact: the swap fails where the snapshot, its statistics or the schema changed since they were read, and the plan is
 made anew from what is there. A REST catalog's server decides alone, and the last writer wins: there the commit reads,
-in the metadata log, what its own entry has replaced; where that is not what it carried over, the blobs lost are put
-back by a second commit. In between, readers see the statistics without them. Other writers need not
-do the same: one that replaces the entry blindly, as PyIceberg's own `update_statistics` does, still loses it.
+in the metadata log, what its own entry has replaced; where that is not what it carried over, a second commit puts back
+the blobs lost, and takes out those that others had taken out. In between, readers see the statistics as the first one
+has left them. Other writers need not do the same: one that replaces the entry blindly, as PyIceberg's own
+`update_statistics` does, still loses it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from icestats.answers.text import counted
-from icestats.commit.earlier_blobs import leave_earlier, read_earlier
+from icestats.commit.earlier_blobs import CARRIES_EARLIER, leave_earlier, read_earlier
 from icestats.commit.entries import checks_requirements
 from icestats.commit.partition_statistics_commit import PartitionPlan
-from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.commit.registration import (
     MOST_ATTEMPTS,
     Step,
@@ -34,6 +35,7 @@ from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     current_columns,
+    find_between,
     find_predecessor,
     find_statistics,
     list_statistics,
@@ -48,7 +50,7 @@ from icestats.errors import (
     MetadataError,
     SnapshotNotFoundError,
 )
-from icestats.iceberg.metadata import StatisticsFile
+from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
@@ -59,8 +61,21 @@ class _Lost(NamedTuple):
     """What others have committed, and a commit has replaced without carrying it over."""
 
     entry: StatisticsFile
-    own: CommitPlan | None
-    """What this commit had committed before: theirs may carry it, which makes it no newer."""
+    base: ExistingFile | None
+    """What stood there before: theirs may carry it, which makes it no newer."""
+
+
+class _Course(NamedTuple):
+    """How far a commit has got, where a server decides alone."""
+
+    lost: tuple[_Lost, ...] = ()
+    own: ExistingFile | None = None
+    """What it has committed itself."""
+    undone: StatisticsFile | None = None
+    """What it had carried over, and others had taken out in that moment."""
+
+
+_START = _Course()
 
 
 def prepare_commit(
@@ -168,34 +183,62 @@ def commit_statistics(
     Killed at any point, the table has its statistics as before or as after; at most a file is left that nothing refers
     to, which `find_orphans` finds.
     """
-    step = on_step or (lambda _: None)
-    lost: tuple[_Lost, ...] = ()
-    own: CommitPlan | None = None
+    return _commit(plan, _START, on_step or (lambda _: None), max_attempts)
+
+
+def commit_together(
+    table: Table, theirs: StatisticsFile, base: StatisticsFile | None, own: StatisticsFile | None
+) -> CommitPlan:
+    """Commit what others have committed and a change has replaced, together with what stands there now.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        The table.
+    theirs : StatisticsFile
+        The entry that was replaced.
+    base : StatisticsFile or None
+        What stood there before it.
+    own : StatisticsFile or None
+        What replaced it: what stands there now may carry it, which makes it no newer.
+
+    Raises
+    ------
+    CommitError, UnsupportedError, MetadataError
+        As `commit_statistics`.
+    """
+    fresh = reload_with_snapshot(table, theirs.snapshot_id)
+    files = [None if entry is None else read_existing(fresh, entry) for entry in (base, own)]
+    course = _Course((_Lost(theirs, files[0]),), files[1])
+    plan = _prepare(fresh, CommitRequest(theirs.snapshot_id, (), None), course)
+    return _commit(plan, course, lambda _: None, MOST_ATTEMPTS)
+
+
+def _commit(plan: CommitPlan, course: _Course, step: Step, max_attempts: int) -> CommitPlan:
     partitions: PartitionPlan | None = None
+    start = course
     with naming_left() as left:
         try:
             for attempt in count_attempts(plan.table, max_attempts):
-                plan = _renew(plan, lost, own, first=attempt == 1)
+                plan = _renew(plan, course, first=attempt == 1)
                 step("prepared")
+                since = plan.table.metadata_location
                 table = write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
                 if table is None:
                     continue
                 plan = replace(plan, table=table, attempts=attempt)
                 partitions = partitions or plan.partitions
                 step("committed")
-                overridden, warnings = _find_overridden(plan, lost)
-                if overridden is None:
+                found, warnings = _look_back(plan, course, since)
+                if found is None:
                     warnings += (describe_left(left),) if left else ()
                     return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
-                lost, own = (*lost, _Lost(overridden, own)), plan
+                course = found
             raise explain_exhausted(plan.table, max_attempts)
         except IcestatsError as error:
-            if not lost:
+            if course is start:
                 raise
-            raise CommitError(
-                f"committed, but not together with the blobs of {lost[-1].entry.statistics_path}, which others "
-                f"committed meanwhile ({error}): commit again"
-            ) from error
+            raise _explain_half(course, error) from error
 
 
 def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:
@@ -211,13 +254,11 @@ def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBl
     return frozenset(columns[name] if isinstance(name, str) else name for name in names)
 
 
-def _prepare(
-    table: Table, request: CommitRequest, lost: Sequence[_Lost] = (), own: CommitPlan | None = None
-) -> CommitPlan:
+def _prepare(table: Table, request: CommitRequest, course: _Course = _START) -> CommitPlan:
     if table.metadata.snapshot_by_id(request.snapshot_id) is None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
     before = find_statistics(table, request.snapshot_id)
-    existing = _read_all(table, before, lost, own)
+    existing = _read_all(table, before, course)
     if not request.keep_earlier:
         own_alone = [leave_earlier(file, request.snapshot_id) for file in existing]
         made = build_commit_plan(table, request, before, own_alone)
@@ -236,51 +277,88 @@ def _prepare(
     )
 
 
-def _read_all(
-    table: Table, before: StatisticsFile | None, lost: Sequence[_Lost], own: CommitPlan | None
-) -> list[ExistingFile]:
+def _read_all(table: Table, before: StatisticsFile | None, course: _Course) -> list[ExistingFile]:
     """Return what is to be carried over, the newest first.
 
     What this commit has overridden is newer than what it carried over itself, and older than what was committed since.
     """
-    overridden = [_added_since(read_existing(table, one.entry), one.own) for one in reversed(lost)]
+    overridden = [_added_since(read_existing(table, one.entry), one.base) for one in reversed(course.lost)]
     if before is None:
         return overridden
     present, *others = (read_existing(table, entry) for entry in list_statistics(table, before.snapshot_id))
-    if own is None:
-        return [present, *others]
-    return [_added_since(present, own), *overridden, present]
+    if course.own is None:
+        return [present, *others, *overridden]
+    newer = [_added_since(present, course.own), *overridden]
+    return newer if course.undone else [*newer, present]
 
 
-def _added_since(file: ExistingFile, own: CommitPlan | None) -> ExistingFile:
-    if own is None:
+def _added_since(file: ExistingFile, base: ExistingFile | None) -> ExistingFile:
+    if base is None:
         return file
-    stored = {(b.type, b.field_ids, own.puffin.data[b.offset : b.offset + b.length]) for b in own.puffin.blobs}
+    stored = {(c.blob.type, c.blob.field_ids, c.stored) for c in base.blobs}
     blobs = tuple(c for c in file.blobs if (c.blob.type, c.blob.field_ids, c.stored) not in stored)
-    entries = tuple(entry for entry in file.entry.blobs if entry not in own.after.blobs)
-    return ExistingFile(replace(file.entry, blobs=entries), blobs, file.properties)
+    entries = tuple(entry for entry in file.entry.blobs if entry not in base.entry.blobs)
+    # Of what it carries from ancestors, some may just have been left out.
+    properties = {key: value for key, value in file.properties.items() if key != CARRIES_EARLIER}
+    return ExistingFile(replace(file.entry, blobs=entries), blobs, properties)
 
 
-def _renew(plan: CommitPlan, lost: Sequence[_Lost], own: CommitPlan | None, *, first: bool) -> CommitPlan:
+def _renew(plan: CommitPlan, course: _Course, *, first: bool) -> CommitPlan:
     table = reload_with_snapshot(plan.table, plan.snapshot_id)
     same = find_statistics(table, plan.snapshot_id) == plan.before
-    partitions = None if own is not None or plan.partitions is None else plan.partitions.renew(table, first=first)
+    partitions = None if course.own else plan.partitions
+    partitions = partitions and partitions.renew(table, first=first)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table, partitions=partitions)
-    return replace(_prepare(table, plan.request, lost, own), partitions=partitions)
+    return replace(_prepare(table, plan.request, course), partitions=partitions)
 
 
-def _find_overridden(plan: CommitPlan, lost: Sequence[_Lost]) -> tuple[StatisticsFile | None, tuple[str, ...]]:
-    """Return the entry of others that this commit replaced without carrying it over, and what could not be checked."""
+def _look_back(plan: CommitPlan, course: _Course, since: str) -> tuple[_Course | None, tuple[str, ...]]:
+    """Return how to go on where a commit replaced what it did not know, else None; and what could not be checked.
+
+    `since` is where the version of the metadata is that the commit was built on.
+    """
     if checks_requirements(plan.table):
         return None, ()
+    unknown = "whether others committed statistics in between could not be checked"
+    if not plan.table.metadata.metadata_log:
+        return None, (f"{unknown}: the catalog logs no versions",)
     try:
-        version = find_predecessor(plan.table, [plan.after])
+        found = [_entry_of(version, plan.snapshot_id) for version in find_between(plan.table, [plan.after], since)]
+        undone = plan.before if _is_undone(plan, found) else None
     except MetadataError as error:
-        return None, (f"whether others committed statistics in between could not be checked: {error}",)
-    entries = () if version is None else version.statistics
-    predecessor = next((entry for entry in entries if entry.snapshot_id == plan.snapshot_id), None)
+        return None, (f"{unknown}: {error}",)
+    theirs, lost = (found[0] if found else plan.before), course.lost
     known = {entry.statistics_path for entry in (plan.before, *(one.entry for one in lost)) if entry is not None}
-    if predecessor is None or predecessor.statistics_path in known:
+    if theirs is not None and (undone or theirs.statistics_path not in known):
+        lost = (*lost, _Lost(theirs, None if undone else course.own))
+    if lost is course.lost and undone is None:
         return None, ()
-    return predecessor, ()
+    data = plan.puffin.data
+    blobs = tuple(CarriedBlob(blob, data[blob.offset : blob.offset + blob.length]) for blob in plan.puffin.blobs)
+    return _Course(lost, ExistingFile(plan.after, blobs, {}), undone), ()
+
+
+def _is_undone(plan: CommitPlan, found: Sequence[StatisticsFile | None]) -> bool:
+    """Whether others had taken out what a commit carried over: there was no entry, or again the one before it."""
+    paths = [None if entry is None else entry.statistics_path for entry in found]
+    if plan.before is None or not paths or paths[0] == plan.before.statistics_path:
+        return False
+    if None in paths:
+        return True
+    version = find_predecessor(plan.table, [plan.before])
+    older = None if version is None else _entry_of(version, plan.snapshot_id)
+    return older is not None and older.statistics_path in paths
+
+
+def _entry_of(version: TableMetadata, snapshot_id: int) -> StatisticsFile | None:
+    return next((entry for entry in version.statistics if entry.snapshot_id == snapshot_id), None)
+
+
+def _explain_half(course: _Course, error: IcestatsError) -> CommitError:
+    if course.undone:
+        what = f"with blobs of {course.undone.statistics_path}, which others took out meanwhile"
+    else:
+        lost = course.lost[-1].entry.statistics_path
+        what = f"not together with the blobs of {lost}, which others committed meanwhile"
+    return CommitError(f"committed, but {what} ({error}): remove_statistics(restore=True), then commit again")

@@ -16,22 +16,22 @@ from icestats.commit.entries import (
     set_entry,
     unset_entry,
 )
-from icestats.commit.registration import commit_entries, count_attempts
+from icestats.commit.registration import commit_entries, count_attempts, explain_exhausted
+from icestats.commit.statistics_commit import commit_together
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
     TableFiles,
     blob_key,
     current_columns,
+    find_between,
     find_partition_statistics,
     find_predecessor,
-    find_replaced,
     find_statistics,
     list_further_paths,
     reload_table,
-    shows_all,
     table_name,
 )
-from icestats.errors import CommitError, MetadataError, StatisticsMissingError
+from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA
@@ -254,30 +254,71 @@ def commit_removal(plan: RemovalPlan) -> None:
 
 def _put_back(table: Table, changes: Sequence[EntryChange], known: str) -> None:
     """Put back what others have committed between the last look and a removal, where a server decides alone."""
-    try:
-        version = None if checks_requirements(table) else find_replaced(table, changes, known)
-    except MetadataError:
-        return
+    version = None if checks_requirements(table) else _find_replaced(table, changes, known)
     if version is None or all(_was_known(version, change) for change in changes):
         return
     theirs = [find_listed(version, change.snapshot_id, change.kind) for change in changes]
-    back = [replace(change, after=entry) for change, entry in zip(changes, theirs, strict=True)]
-    back = [replace(change, before_path=find_path(table.metadata, change)) for change in back]
-    paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
-    failed = f"others changed these statistics in the moment of the removal, and {paths} could not be put back"
     try:
-        arrived = shows_all(table.metadata, changes) and commit_entries(table, back, []) is not None
-    except CommitError as error:
-        raise CommitError(f"{failed}: {error}") from error
-    if not arrived:
-        raise CommitError(f"{failed}, as they have changed it again since")
+        _commit_back(table, changes, theirs)
+    except IcestatsError as error:
+        paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
+        raise CommitError(
+            f"others changed these statistics in the moment of the removal, and {paths} could not be put back: {error}"
+        ) from error
     raise CommitError("others changed these statistics meanwhile: nothing was removed, try again")
+
+
+def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None]) -> None:
+    """Register what changes have replaced, together with what others commit before it is back, or as it comes back."""
+    pairs = list(zip(changes, theirs, strict=True))
+    for _ in count_attempts(table):
+        back = [
+            replace(change, before_path=find_path(table.metadata, change), after=entry)
+            for change, entry in pairs
+            if find_path(table.metadata, change) in (None, _path(change.after))
+        ]
+        known = table.metadata_location
+        committed = commit_entries(table, back, []) if back else table
+        if committed is not None:
+            version = _find_replaced(committed, back, known)
+            for change, entry in pairs:
+                if isinstance(entry, StatisticsFile):
+                    _commit_both(committed, change, entry, version)
+            return
+        table = reload_table(table)
+    raise explain_exhausted(table)
+
+
+def _commit_both(table: Table, change: EntryChange, theirs: StatisticsFile, version: TableMetadata | None) -> None:
+    """Put together what a removal has replaced and what others have committed since.
+
+    Only Puffin files: partition statistics of a snapshot are the same, whoever computes them.
+    """
+    left = change.after if isinstance(change.after, StatisticsFile) else None
+    if find_path(table.metadata, change) != theirs.statistics_path:
+        commit_together(table, theirs, None, left)
+        return
+    overridden = version and find_listed(version, change.snapshot_id, change.kind)
+    if overridden and overridden.statistics_path != _path(left):
+        commit_together(table, overridden, left, theirs)
+
+
+def _find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:
+    """Return what some changes were made to, other than the known version; None where that cannot be read either."""
+    try:
+        return next(iter(find_between(table, changes, known)), None) if changes else None
+    except MetadataError:
+        return None
+
+
+def _path(entry: Entry | None) -> str | None:
+    return None if entry is None else entry.statistics_path
 
 
 def _was_known(version: TableMetadata, change: EntryChange) -> bool:
     """Whether what a change has replaced is what it was to replace, or is as the change leaves it."""
     path = find_path(version, change)
-    return path in (change.before_path, change.after and change.after.statistics_path)
+    return path in (change.before_path, _path(change.after))
 
 
 def _is_present(table: Table, removal: EntryRemoval) -> bool:

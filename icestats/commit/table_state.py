@@ -254,7 +254,7 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     MetadataError
         A metadata file of the log cannot be read, or more versions have been written since than are looked through.
     """
-    found = _find_before(table, lambda metadata: _has_all(metadata, ours), "")
+    found = next(_versions_before(table, ours), None)
     if found is None and len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
         raise MetadataError(
             f"they stand in each of the last {_LOG_ENTRIES_TO_SEARCH:,} versions, and no more are looked through",
@@ -283,28 +283,19 @@ def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> 
     return fresh if any(shows_all(metadata, changes) for metadata in _read_log(fresh, known)) else None
 
 
-def find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:
-    """Return the version of the metadata that some changes were made to; None: the known one, or none that is logged.
+def find_between(table: Table, of: Sequence[Entry | EntryChange], known: str) -> list[TableMetadata]:
+    """Return the versions of the metadata between a known one and that which some entries made, the newest first.
+
+    Where the log does not have the known version, only the newest.
 
     Raises
     ------
     MetadataError
         A metadata file of the log cannot be read.
     """
-    return _find_before(table, lambda metadata: shows_all(metadata, changes), known)
-
-
-def _find_before(
-    table: Table, is_done: Callable[[IcebergMetadata | TableMetadata], bool], known: str
-) -> TableMetadata | None:
-    """Return the newest version of the metadata, of those behind a known one, from before something was done."""
-    seen = is_done(table.metadata)
-    for metadata in _read_log(table, known):
-        if is_done(metadata):
-            seen = True
-        elif seen:
-            return metadata
-    return None
+    found = list(_versions_before(table, of, known))
+    logged = {entry.metadata_file for entry in table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]}
+    return found if known in logged else found[:1]
 
 
 def shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
@@ -312,8 +303,23 @@ def shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[Entry
     return all(find_path(metadata, change) == (change.after and change.after.statistics_path) for change in changes)
 
 
-def _has_all(metadata: IcebergMetadata | TableMetadata, entries: Sequence[Entry]) -> bool:
-    return all(find_path(metadata, entry) == entry.statistics_path for entry in entries)
+def _versions_before(
+    table: Table, of: Sequence[Entry | EntryChange], known: str | None = None
+) -> Iterator[TableMetadata]:
+    """Yield the versions, the newest first, from before all of some entries or changes stood in the metadata."""
+    wanted = [one.after if isinstance(one, EntryChange) else one for one in of]
+    paths = [None if entry is None else entry.statistics_path for entry in wanted]
+
+    def is_done(metadata: IcebergMetadata | TableMetadata) -> bool:
+        return [find_path(metadata, one) for one in of] == paths
+
+    seen = is_done(table.metadata)
+    is_before = False
+    for metadata in _read_log(table, known):
+        is_before = is_before or (seen and not is_done(metadata))
+        seen = seen or is_done(metadata)
+        if is_before:
+            yield metadata
 
 
 def _read_log(table: Table, known: str | None = None) -> Iterator[TableMetadata]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,6 +143,114 @@ def test_through_a_rest_catalog_a_removal_takes_nothing_that_others_commit_in_be
     assert listed(table) == ([(THETA, (1,), "2")] if restore else [])
 
 
+@pytest.mark.parametrize("conflicts", [False, True])
+@pytest.mark.parametrize("restore", [False, True])
+def test_what_is_committed_while_a_removal_is_taken_back_is_kept_too(
+    table, rest_table, restore, conflicts, monkeypatch
+):
+    """The first writer comes before the removal arrives, the second before what the first one wrote is put back."""
+    commit(rest_table, theta(table, 1, b"first"))
+    commit(rest_table, theta(table, 1, b"second"))
+    plan = prepare_removal(rest_table, table.current_snapshot().snapshot_id, restore=restore)
+    theirs, post = [[theta(table, 1, b"third"), kll(table, 2, b"theirs")], [kll(table, 3, b"others")]], Rest.do_POST
+    sent = []
+
+    def answer(request):
+        sent.append(request)
+        if theirs:
+            commit(table.refresh(), *theirs.pop(0))
+        if conflicts and len(sent) == 2:
+            request.rfile.read(int(request.headers["Content-Length"]))
+            request.answer(409, {"error": {"message": "changed", "type": "CommitFailedException", "code": 409}})
+            return
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert stored(table) == {(THETA, (1,)): b"third", (KLL, (2,)): b"theirs", (KLL, (3,)): b"others"}
+    assert listed(table) == [(THETA, (1,), "2")]
+
+
+@pytest.mark.parametrize("restore", [False, True])
+def test_what_others_remove_while_a_commit_is_on_its_way_does_not_come_back(table, rest_table, restore, monkeypatch):
+    """The commit carries it over, as it was there when it looked; what an ancestor has is carried as before."""
+    commit(table, kll(table, 3, b"ancestor"))
+    table.append(ROWS)
+    rest_table.refresh()
+    commit(table, kll(table, 2, b"old"), keep_earlier=False)
+    commit(table, theta(table, 2, b"removed"), keep_earlier=False)
+    done, post = [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(remove(table.refresh(), restore=restore))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    result = commit(rest_table, theta(table, 1, b"mine"))
+    kept = {(KLL, (2,)): b"old"} if restore else {}
+    assert stored(table) == {(THETA, (1,)): b"mine", (KLL, (3,)): b"ancestor", **kept}
+    assert (listed(table), result.attempts) == ([(THETA, (1,), "2")], 2)
+
+
+@pytest.mark.parametrize("is_put_back", [False, True])
+def test_what_others_commit_after_a_removal_is_what_a_commit_on_its_way_is_put_together_with(
+    table, rest_table, is_put_back, monkeypatch
+):
+    commit(table, kll(table, 2, b"removed"))
+    [before], done, post = entries(table), [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(remove(table.refresh()))
+            if is_put_back:
+                with table.refresh().update_statistics() as update:
+                    update.set_statistics(before)
+            commit(table.refresh(), kll(table, 3, b"theirs"))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    result = commit(rest_table, theta(table, 1, b"mine"))
+    back = {(KLL, (2,)): b"removed"} if is_put_back else {}
+    assert (result.attempts, stored(table)) == (2, {(THETA, (1,)): b"mine", (KLL, (3,)): b"theirs", **back})
+
+
+def test_what_others_have_removed_and_cannot_be_left_out_again_is_said(table, rest_table, monkeypatch):
+    commit(table, kll(table, 2, b"removed"))
+    [before], done, post = entries(table), [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(remove(table.refresh()))
+            post(request)
+        else:
+            request.rfile.read(int(request.headers["Content-Length"]))
+            request.answer(403, {"error": {"message": "no more", "type": "ForbiddenException", "code": 403}})
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    said = f"committed, but with blobs of {before.statistics_path}, which others took out"
+    with pytest.raises(CommitError, match=said):
+        commit(rest_table, theta(table, 1, b"mine"))
+    monkeypatch.undo()
+    remove(rest_table.refresh(), restore=True)
+    commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    assert stored(table) == {(THETA, (1,)): b"mine"}
+
+
+def test_where_the_catalog_logs_no_versions_a_commit_says_that_it_could_not_look(table, rest_table, monkeypatch):
+    """So does Nessie."""
+    answer = Rest.answer
+
+    def answer_without_log(request, status, document):
+        document.get("metadata", {}).pop("metadata-log", None)
+        answer(request, status, document)
+
+    monkeypatch.setattr(Rest, "answer", answer_without_log)
+    result = commit(rest_table, theta(table, 1))
+    assert [line for line in result.warnings if "could not be checked: the catalog logs no versions" in line]
+
+
 @pytest.mark.parametrize("answer", ["a redirection", "the table as it was"])
 def test_a_commit_that_the_catalog_has_not_done_is_not_said_to_be_done(table, rest_table, answer, monkeypatch):
     """A client follows a redirection of a commit by reading the table; a server may pass over what it does not know."""
@@ -192,3 +304,25 @@ def test_through_a_rest_catalog_a_changed_schema_is_noticed(table, rest_table):
     assert listed(table) == [(THETA, (1,), "2")]
     remove(rest_table)
     assert entries(table) == []
+
+
+def test_interrupted_in_the_catalogs_call_the_command_names_the_file_that_it_leaves(table, tmp_path, monkeypatch):
+    started = []
+
+    def interrupt(request):
+        request.rfile.read(int(request.headers["Content-Length"]))
+        [command] = started
+        command.send_signal(signal.SIGINT)
+        command.wait(60)
+        request.close_connection = True
+
+    monkeypatch.setattr(Rest, "do_POST", interrupt)
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
+        environment = {**os.environ, "PYICEBERG_CATALOG__R__TYPE": "rest", "PYICEBERG_CATALOG__R__URI": uri}
+        program = "from icestats.cli.entry import main; main()"
+        call = [sys.executable, "-c", program, "compute", "r.db.t", "--manifests", "--commit"]
+        started.append(subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True))
+        _, said = started[0].communicate(timeout=600)
+    [left] = statistics_files(table)
+    assert started[0].returncode == 130
+    assert f"/{left} is left on storage" in said
