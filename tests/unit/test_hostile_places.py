@@ -542,6 +542,20 @@ def test_avro_decimals_of_any_length_are_refused(kind):
         read_records(container(record("r", decimal), b"\x22" + bytes(17), 1), "x.avro")
 
 
+def test_avro_types_inside_of_themselves_or_nested_deep_are_refused():
+    """fastavro ends the process at some thousand levels: two hundred bytes of a manifest list."""
+    within = {"type": "record", "name": "s", "namespace": "n", "fields": [{"name": "a", "type": ["null", "s"]}]}
+    row = [{"name": "a0", "type": record("t0", "long")}]
+    row += [{"name": f"a{i}", "type": record(f"t{i}", ["null", f"t{i - 1}"])} for i in range(1, 5000)]
+    for schema, body in (
+        (within, b"\x02" * 5000 + b"\0"),
+        (record("r", {"type": "array", "items": within}), b"\x02" * 5000 + b"\0"),
+        ({"type": "record", "name": "r", "fields": row}, b"\x02" * 5000),
+    ):
+        with pytest.raises(MetadataError, match="nests more than 64 types, or one inside of itself"):
+            list(read_records(container(schema, body, 1), "x.avro")[1])
+
+
 def test_avro_files_of_a_million_records_are_refused():
     file = container(record("r", "null"), bytes(MAX_RECORDS + 1), MAX_RECORDS + 1)
     with pytest.raises(MetadataError, match="more than 1,000,000 records"):

@@ -17,6 +17,8 @@ MAX_RECORDS = 1_000_000
 MAX_RECORD_SIZE = 4 << 20
 """Most bytes of a record: as Python's objects it may take a hundred times as many."""
 _MAX_FREE = 100
+_MAX_LEVELS = 64
+"""fastavro reads a value inside of another one by a recursion without an end: some thousands end the process."""
 _MAX_DECIMAL_SIZE = 16
 """To turn longer bytes into a decimal takes the square of their number."""
 _OF_BYTES = (0, False)
@@ -43,8 +45,8 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[Ma
     ------
     MetadataError
         The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS` or one of more than
-        `MAX_RECORD_SIZE`, lists whose items take no bytes, records of many such values or decimals of any length, or
-        inflates beyond the limits of `avro_file`.
+        `MAX_RECORD_SIZE`, a type inside of itself or nested deep, lists whose items take no bytes, records of many such
+        values or decimals of any length, or inflates beyond the limits of `avro_file`.
     """
     import fastavro
 
@@ -54,6 +56,7 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[Ma
         raise MetadataError("its Avro schema is not a record", path)
     try:
         schema = fastavro.parse_schema(document)
+        _check_levels(schema, {})
         _count_free(schema, {})
     except Exception as error:
         raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
@@ -87,6 +90,27 @@ def _is_record(document: Any) -> bool:
         return False
     fields = document.get("fields")
     return isinstance(fields, list) and all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in fields)
+
+
+def _check_levels(kind: Any, named: dict[str, int]) -> int:
+    """Return how many types a type has inside of each other; raise ValueError where there are too many."""
+    if isinstance(kind, str):
+        return named.get(kind, 0)
+    parts, name = (kind, None) if isinstance(kind, list) else (_types_inside(kind), kind.get("name"))
+    if name is not None:
+        # Until its levels are known, it has too many for a place inside of itself.
+        named[name] = _MAX_LEVELS
+    levels = 1 + max((_check_levels(part, named) for part in parts), default=0)
+    if levels > _MAX_LEVELS:
+        raise ValueError(f"it nests more than {_MAX_LEVELS} types, or one inside of itself")
+    if name is not None:
+        named[name] = levels
+    return levels
+
+
+def _types_inside(kind: Mapping[str, Any]) -> list[Any]:
+    inside = [field["type"] for field in kind["fields"]] if "fields" in kind else []
+    return inside + [kind[key] for key in ("type", "items", "values") if key in kind]
 
 
 def _count_free(kind: Any, named: dict[str, tuple[int, bool]]) -> tuple[int, bool]:
