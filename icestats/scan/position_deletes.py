@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from icestats.answers.arrays import to_numpy
 from icestats.errors import MetadataError
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, expanded_limit
-from icestats.read.parquet.parquet_footer import parse_footer
+from icestats.read.parquet.parquet_footer import check_places, parse_footer
 from icestats.read.parquet.parquet_pages import LEVEL_SIZE_BYTES, measure_chunk
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.rollups.stored_table import damage_in
@@ -135,6 +135,7 @@ def read_positions(
     """
     with damage_in(path, "position deletes cannot be read"):
         footer = parse_footer(data)
+        check_places(footer, len(data))
         rows, limit = sum(group.row_count for group in footer.row_groups), expanded_limit(len(data))
         if rows > limit // _ROW_BYTES:
             raise ValueError(f"{rows:,} deleted positions in {len(data):,} bytes, at most {limit // _ROW_BYTES:,}")

@@ -15,6 +15,7 @@ import pytest
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import encode_value
+from icestats.read.parquet.parquet_footer import ParquetFooter, RowGroup, check_places, parse_footer
 from icestats.read.rollups.stored_table import MAX_ROWS, damage_in, open_parquet, read_parquet
 from icestats.snapshot.pruning.row_groups import read_row_groups
 
@@ -151,6 +152,19 @@ def test_pages_that_expand_beyond_the_limit_are_not_read(name):
     assert len(data) < 200_000
     with pytest.raises(ValueError, match="the values of its columns take more than 67,108,864 bytes"):
         read_parquet(open_parquet(data))
+
+
+def test_pages_that_many_columns_share_are_not_read(monkeypatch):
+    """Each row group would go through all of them once more: minutes for a file of three megabytes."""
+    file = written(pa.table({"a": ["a"]}), compression="none", use_dictionary=False)
+    chunk = parse_footer(file).row_groups[0].chunks[0]
+    shared = ParquetFooter((), (RowGroup(1, 1, (chunk, chunk)),) * 1000)
+    with pytest.raises(ValueError, match=r"the pages of its columns have [\d,]+ bytes, the file has"):
+        check_places(shared, len(file))
+    assert open_parquet(file)
+    monkeypatch.setattr("icestats.read.rollups.stored_table.parse_footer", lambda _: shared)
+    with pytest.raises(ValueError, match="the pages of its columns have"):
+        open_parquet(file)
 
 
 def test_a_file_of_too_many_rows_is_not_read():

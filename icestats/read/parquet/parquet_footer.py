@@ -145,6 +145,13 @@ def parse_footer(tail: bytes) -> ParquetFooter:
     return ParquetFooter(columns, groups)
 
 
+def check_places(footer: ParquetFooter, file_size: int) -> None:
+    """Raise ValueError where the pages of the columns have more bytes than the file: some would be read again."""
+    size = sum(chunk.compressed_size for group in footer.row_groups for chunk in group.chunks)
+    if size > file_size:
+        raise ValueError(f"the pages of its columns have {size:,} bytes, the file has {file_size:,}")
+
+
 def _read_columns(elements: Sequence[Mapping[int, Any]], orders: Sequence[bool]) -> Iterator[ParquetColumn]:
     """Yield the leaves of a schema, which is a list of its fields, each followed by those inside."""
     if not elements:

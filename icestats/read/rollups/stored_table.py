@@ -20,7 +20,7 @@ from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import expanded_limit
 from icestats.iceberg.types import parse_type, to_arrow_type
-from icestats.read.parquet.parquet_footer import ParquetFooter, parse_footer
+from icestats.read.parquet.parquet_footer import ParquetFooter, check_places, parse_footer
 from icestats.read.parquet.parquet_pages import measure_chunk
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def open_parquet(data: bytes) -> StoredParquet:
     import pyarrow.parquet as pq
 
     footer = parse_footer(data)
+    check_places(footer, len(data))
     rows = sum(group.row_count for group in footer.row_groups)
     if rows > MAX_ROWS:
         raise ValueError(f"it says that it has {rows:,} rows, expected {MAX_ROWS:,} at most")
