@@ -11,6 +11,7 @@ import io
 import json
 import uuid
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -55,12 +56,12 @@ def build_preview_manifest_list(storage: FileReader, snapshot: Snapshot, manifes
 
     if snapshot.manifest_list is None:
         raise UnsupportedError(f"snapshot {snapshot.snapshot_id} has no manifest list, so none can get more fields")
-    schema, records = read_records(storage.read(snapshot.manifest_list), snapshot.manifest_list)
+    schema, batches = read_records(storage.read(snapshot.manifest_list), snapshot.manifest_list)
     own = [dict(field) for field in schema["fields"] if field["name"] not in (*_TOTALS, *_MAPS)]
     extended = {**schema, "fields": [*own, *_proposal_fields()]}
     found = {row["manifest_path"]: row for row in manifests.to_pylist()}
     path_name = next(field["name"] for field in own if field.get("field-id") == 500)
-    rows = [{**record, **_proposal_values(found[record[path_name]])} for record in records]
+    rows = [{**record, **_proposal_values(found[record[path_name]])} for record in chain.from_iterable(batches)]
     stream = io.BytesIO()
     fastavro.writer(
         stream, extended, rows, codec="deflate", sync_interval=_SYNC_INTERVAL, metadata={"format-version": "2"}
@@ -133,8 +134,8 @@ def read_proposal_fields(storage: FileReader, manifest_list: str) -> pa.Table:
         One row a manifest: `manifest_path`, then `total_record_count` (rows), `total_file_size_in_bytes`, and the maps
         field id -> bytes, values or single-value bytes; null where the list does not have a field.
     """
-    schema, found = read_records(storage.read(manifest_list), manifest_list)
-    records = list(found)
+    schema, batches = read_records(storage.read(manifest_list), manifest_list)
+    records = list(chain.from_iterable(batches))
     present = {(field["name"], field.get("field-id")) for field in schema["fields"]}
     path_name = next(field["name"] for field in schema["fields"] if field.get("field-id") == 500)
     columns = {"manifest_path": pa.array([record[path_name] for record in records], pa.string())}

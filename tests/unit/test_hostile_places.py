@@ -30,6 +30,7 @@ from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.manifests import group_store
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.row_store import RowStore
+from icestats.read.partitions.partition_statistics import _ICEBERG, _own_id, read_partition_statistics
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
@@ -573,7 +574,7 @@ def test_avro_records_longer_than_their_limit_are_refused(monkeypatch):
 
     sizes = [4000, 3, 4000, 2000]
     file = container(schema, b"".join(map(body, sizes)), len(sizes))
-    assert [len(row["a"]) for row in read_records(file, "x.avro")[1]] == sizes
+    assert [len(row["a"]) for rows in read_records(file, "x.avro")[1] for row in rows] == sizes
     long_one = container(schema, body(12_000), 1)
     with pytest.raises(MetadataError, match="a record cannot be read: it has more than 4,096 bytes"):
         next(read_records(long_one, "x.avro")[1])
@@ -602,6 +603,26 @@ def test_a_manifest_list_does_not_become_python_objects_as_a_whole(tmp_path: Pat
         tracemalloc.stop()
     assert found["manifest_path"].to_pylist() == paths
     assert peak < 16 << 20
+
+
+def test_avro_partition_statistics_do_not_become_python_objects_as_a_whole(monkeypatch):
+    """Each value of a map takes two bytes there, and hundreds as objects."""
+    pair = {"type": "record", "name": "pair", "fields": [{"name": n, "type": "long"} for n in ("key", "value")]}
+    kinds = {"partition": {"type": "record", "name": "p", "fields": []}, **{name: "long" for name, _ in _ICEBERG}}
+    fields = [{"name": name, "field-id": number, "type": kind} for number, (name, kind) in enumerate(kinds.items(), 1)]
+    fields.append({"name": "m", "field-id": _own_id("value_counts"), "type": {"type": "array", "items": pair}})
+    monkeypatch.setattr(avro_records, "BATCH_SIZE", 1 << 16)
+    count = 20_000
+    body = 30 * (bytes(len(_ICEBERG)) + long(count) + bytes(2 * count) + b"\0")
+    file = container({"type": "record", "name": "r", "fields": fields}, body, 30)
+    tracemalloc.start()
+    try:
+        found = read_partition_statistics(file, "x.avro", (), (), {})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(found.groups) == 30
+    assert peak < 64 << 20
 
 
 IMPOSSIBLE = {

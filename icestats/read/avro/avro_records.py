@@ -14,6 +14,8 @@ from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_batches,
 
 MAX_RECORDS = 1_000_000
 """Most records of a file that is read."""
+BATCH_RECORDS, BATCH_SIZE = 4096, 1 << 20
+"""Records are handed on together until they are so many, or have so many bytes."""
 MAX_RECORD_SIZE = 4 << 20
 """Most bytes of a record: as Python's objects it may take a hundred times as many."""
 _MAX_FREE = 100
@@ -24,8 +26,8 @@ _MAX_DECIMAL_SIZE = 16
 _OF_BYTES = (0, False)
 
 
-def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[Mapping[str, Any]]]:
-    """Read a container file of records, one after the other.
+def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[list[Mapping[str, Any]]]]:
+    """Read a container file of records, some at a time: as Python's objects they take a hundred times their bytes.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[Ma
     -------
     schema : mapping
         The writer's schema, as JSON.
-    records : iterator of mapping
+    batches : iterator of list of mapping
         The values by field name. It raises what is wrong with a record when it comes to it.
 
     Raises
@@ -63,7 +65,21 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[Ma
     return document, _decode(data, header, schema)
 
 
-def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[Mapping[str, Any]]:
+def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[list[Mapping[str, Any]]]:
+    batch: list[Mapping[str, Any]] = []
+    size = 0
+    for record, length in _decode_each(data, header, schema):
+        batch.append(record)
+        size += length
+        if len(batch) >= BATCH_RECORDS or size >= BATCH_SIZE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _decode_each(data: bytes, header: AvroHeader, schema: Any) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Yield each record, and how many bytes it has."""
     import fastavro
 
     total = 0
@@ -76,13 +92,16 @@ def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[Mapping[st
             if window.tell() > MAX_RECORD_SIZE:
                 begin += window.tell()
                 window = io.BytesIO(block[begin : begin + 2 * MAX_RECORD_SIZE])
+            start = window.tell()
             try:
-                yield fastavro.schemaless_reader(window, schema)  # type: ignore[misc]
+                record = fastavro.schemaless_reader(window, schema)
             except Exception as error:
                 # fastavro raises whatever the damaged byte leads to: ValueError, IndexError, EOFError, MemoryError, ...
                 is_cut = begin + 2 * MAX_RECORD_SIZE < len(block) and not window.read(1)
                 what = f"it has more than {MAX_RECORD_SIZE:,} bytes" if is_cut else _line(error)
                 raise MetadataError(f"a record cannot be read: {what}", header.path, offset) from error
+            yield record, window.tell() - start  # type: ignore[misc]
+            del record
 
 
 def _is_record(document: Any) -> bool:

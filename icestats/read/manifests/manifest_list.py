@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +39,6 @@ _FIELD_IDS = {
 }
 _REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
 _CONTENTS = ("data", "deletes")
-_AT_ONCE = 4096
 
 
 def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
@@ -85,13 +83,13 @@ def count_listed_rows(manifest_files: pa.Table) -> tuple[int, int] | None:
 
 
 def _read_rows(data: bytes, path: str) -> pa.Table:
-    schema, records = read_records(data, path)
+    schema, batches = read_records(data, path)
     parts = [MANIFEST_FILES.empty_table()]
     try:
         names = _find_names(schema)
-        # As Python's objects a manifest takes a hundred times as many bytes as in the file.
-        while some := list(islice(records, _AT_ONCE)):
-            parts.append(pa.Table.from_pydict(_build_columns(names, some), MANIFEST_FILES))
+        for records in batches:
+            parts.append(pa.Table.from_pydict(_build_columns(names, records), MANIFEST_FILES))
+            records.clear()
         manifests = pa.concat_tables(parts).combine_chunks()
     except (ValueError, TypeError, OverflowError) as error:
         raise MetadataError(f"not a manifest list: {error}", path) from error

@@ -302,8 +302,16 @@ def _spread(by_id: dict[int | None, pa.Array], name: str, columns: Sequence[Fiel
 
 
 def _read_avro(data: bytes, path: str) -> pa.Table:
-    schema, found = read_records(data, path)
-    records = list(found)
+    schema, batches = read_records(data, path)
+    metadata = {key.encode(): value for key, value in read_header(data, path).metadata.items()}
+    parts = [_build_avro_rows(schema, [])]
+    for records in batches:
+        parts.append(_build_avro_rows(schema, records))
+        records.clear()
+    return pa.concat_tables(parts).replace_schema_metadata(metadata)
+
+
+def _build_avro_rows(schema: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pa.Table:
     fields, arrays = [], []
     maps = {_own_id(name): _map_field(name).type for name in _MAPS}
     for field in schema["fields"]:
@@ -324,7 +332,7 @@ def _read_avro(data: bytes, path: str) -> pa.Table:
         changed = [v for v, kept in zip(values, arrays[-1].to_pylist(), strict=True) if v != kept]
         if changed and field_id != _PARTITION:
             raise ValueError(f"{name} is {changed[0]!r:.60}, expected {kind}")
-    return pa.table(arrays, pa.schema(fields, {k.encode(): v for k, v in read_header(data, path).metadata.items()}))
+    return pa.table(arrays, pa.schema(fields))
 
 
 def _avro_partition_type(avro: Any) -> pa.StructType:
