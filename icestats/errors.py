@@ -42,8 +42,36 @@ __all__ = [
 ]
 
 
+_MOST_LENGTH = 2000
+"""Of a message, in characters: what is in the middle of a longer one is left out."""
 _MOST_PATH_LENGTH = 1000
 """In a message, in characters: metadata may give paths of any length."""
+
+
+HIDDEN_IN_URLS = r"://[^:/?#\s@]*:[^/\s]*@"
+"""A URL's user and password, as in both languages: in one pass, as a table's names are searched for it too."""
+HIDDEN = "***"
+_IN_URL = re.compile(HIDDEN_IN_URLS)
+_SIGNATURE = re.compile(
+    r"([?&;](?:sig|signature|pwd|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+|"
+    r"[\w.-]{0,30}(?:passw|token|secret|api[-_]?key|access[-_]?key)[\w.-]{0,30})=)[^&\s'\"]+",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s'\",;}]+", re.IGNORECASE)
+"""What a request is signed in with, where a server repeats its headers."""
+
+
+def hide_in_urls(text: str) -> str:
+    """Replace users with their passwords, and signatures, in the URLs and headers of a text.
+
+    Examples
+    --------
+    >>> hide_in_urls("no postgresql://me:pass@host/db, nor https://host/a?sv=1&sig=abc")
+    'no postgresql://***@host/db, nor https://host/a?sv=1&sig=***'
+    """
+    for pattern in (_SIGNATURE, _HEADER):
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    return _IN_URL.sub(f"://{HIDDEN}@", text)
 
 
 def printable(text: str) -> str:
@@ -66,7 +94,9 @@ class IcestatsError(Exception):
     """Root of all errors that icestats raises on purpose."""
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        said = printable(hide_in_urls(super().__str__()))
+        half = _MOST_LENGTH // 2
+        return said if len(said) <= _MOST_LENGTH else f"{said[:half]} ... {said[-half:]}"
 
 
 class CallError(IcestatsError):

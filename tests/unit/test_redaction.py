@@ -19,6 +19,7 @@ from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_in_url
 from icestats.answers.text import one_line
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.errors import MetadataError
 from icestats.iceberg.catalog import open_source
 from tests.rest_catalog import Rest, serve
 
@@ -251,3 +252,14 @@ def test_a_configuration_that_cannot_be_read_shows_none_of_its_lines(what, small
         said = found.stderr.decode()
         assert "hidden" not in said
         assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said
+
+
+def test_messages_of_errors_hide_passwords_and_have_an_end():
+    error = MetadataError(
+        f"no such file, nor https://host/a?X-Amz-Signature=abc {'x' * 80_000} at last", "s3://me:TOKEN@host/m"
+    )
+    text = str(error)
+    assert text in "".join(traceback.format_exception(error))
+    assert text.startswith("s3://***@host/m: no such file, nor https://host/a?X-Amz-Signature=*** xxx")
+    assert text.endswith("xxx at last")
+    assert len(text) < 2_010
