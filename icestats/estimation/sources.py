@@ -35,6 +35,8 @@ from icestats.estimation.formulas.selectivity import (
     estimate_uniform,
 )
 from icestats.estimation.formulas.sketch_sources import (
+    BY_COUNTS,
+    IF_RIGHT,
     WIDENED,
     Distribution,
     LiveRows,
@@ -55,7 +57,7 @@ _Ask = Callable[[Evidence, Question, str], SourceEstimate]
 _DOUBLE = "manifests-double-filtered"
 _OF_FILES = ("data-files", "manifests", "manifests-each", "partitions", "table")
 _COUNTED = ("frequent-items", "frequent-items-by-partition")
-"""The sources whose bounds are certain: of files, and of what has been counted."""
+"""The sources whose bounds are certain: of files, and of what has been counted if that is right."""
 _OF_PARTITIONS = frozenset({"kll-by-partition", "frequent-items-by-partition", "combined"})
 _REFUTABLE = frozenset({"kll", "kll-by-partition", *_COUNTED})
 """The sources whose bounds rest on what statistics files say."""
@@ -172,7 +174,7 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
     basis = Basis(
         assumes="rows of common values as counted; the other values have as many rows as one another; "
         f"ranges by KLL and sampled rows; {independent}",
-        bound=f"certain: rows of common values as counted, Fréchet's inequalities{WIDENED if notes else ''}",
+        bound=f"{BY_COUNTS}, Fréchet's inequalities{WIDENED if notes else ''}",
         values_read=sum(len(one.values.items) for one in known) + sum(len(one.items) for one in joints.values()),
         bytes_read=sum(one.size_bytes for one in read),
         notes=notes,
@@ -272,11 +274,18 @@ def _ask_combined(evidence: Evidence, question: Question, name: str, *, with_fil
     of_files = _OF_FILES if with_files else _OF_FILES[1:]
     proven = [*(_ASKED[source](evidence, question, source) for source in of_files), found]
     of_table, of_partitions = _COUNTED
-    proven.append(_ask_frequent(evidence, question, of_table, is_needed=False))
+    asked = [_ask_frequent(evidence, question, of_table, is_needed=False)]
     by_partition = evidence.spare(_ASKED[of_partitions], evidence, question, of_partitions)
-    proven += [] if by_partition is None else [by_partition]
-    bounds = f"certain: what {', '.join((*of_files, *_COUNTED))} prove together"
-    return replace(keep_within(found, proven), bound=bounds, bytes_read=found.bytes_read + size)
+    asked += [] if by_partition is None else [by_partition]
+    by_files, by_all = keep_within(found, proven), keep_within(found, [*proven, *asked])
+    found = replace(by_all, bytes_read=found.bytes_read + size)
+    if (by_all.rows_lower, by_all.rows_upper) == (by_files.rows_lower, by_files.rows_upper):
+        return replace(found, bound=f"certain: what {', '.join(of_files)} prove together")
+    return replace(
+        found,
+        bound=f"certain {IF_RIGHT}: what {', '.join((*of_files, *_COUNTED))} prove together",
+        assumes=f"{found.assumes}; bounds {IF_RIGHT}",
+    )
 
 
 def _fit_deletes(table: GroupedEvidence, sketched: Sequence[SketchedRows], deletes: DeleteShares) -> DeleteShares:

@@ -25,7 +25,7 @@ from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.scan.position_deletes import read_position_deletes
 from icestats.scan.scan_job import gather
-from icestats.scan.scan_plan import open_scan
+from icestats.scan.scan_plan import find_unreadable, open_scan
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.column_values import unify
 
@@ -282,6 +282,8 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
     from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.utils.concurrent import ExecutorFactory
 
+    if reason := find_unreadable(tasks):
+        raise UnsupportedError(f"the table's rows cannot be counted without Spark: {reason}")
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
     deletes = read_position_deletes(scan.io, tasks)
 

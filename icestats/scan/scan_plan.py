@@ -166,7 +166,7 @@ def prepare_scan(
     fallback = None
     if files is not None:
         tasks, fallback = _plan_tasks(source, scan, files.num_rows)
-    elif (reason := find_unread(source) or _find_unreadable(tasks or ())) is not None:
+    elif (reason := find_unread(source) or find_unreadable(tasks or ())) is not None:
         raise UnsupportedError(f"some files of {source.name} cannot be read alone: {reason}; scan the whole snapshot")
     partitions = find_partitions(files, source.metadata) if files is not None and by_partition else None
     counts: Counter[PartitionKey] = Counter()
@@ -306,7 +306,7 @@ def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequen
             "while it was read, try again",
             source.metadata_location,
         )
-    reason = _find_unreadable(tasks)
+    reason = find_unreadable(tasks)
     return (tasks, None) if reason is None else ((), reason)
 
 
@@ -324,7 +324,8 @@ def find_unread(source: Source) -> str | None:
     return None if found is None else f"its column {found.name} is of type variant, which PyIceberg cannot read"
 
 
-def _find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
+def find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
+    """Return why PyIceberg cannot read files and their deletes safely; None where it can."""
     files = {"data": [task.file for task in tasks], "delete": [file for task in tasks for file in task.delete_files]}
     for what, readable in _READABLE.items():
         if formats := sorted({str(file.file_format).rpartition(".")[2].upper() for file in files[what]} - readable):

@@ -95,7 +95,7 @@ def test_a_value_has_the_rows_of_the_partition_that_is_asked_for(table):
         assert found[SOURCE].rows == found[SOURCE].rows_upper == found[SOURCE].rows_lower == found.actual
         assert found["combined"].rows == found.actual
         assert found["frequent-items"].rows != found.actual
-    assert found[SOURCE].bound.startswith("certain: ")
+    assert found[SOURCE].bound.startswith("certain if the statistics file is right: ")
 
 
 @pytest.mark.parametrize("row_filter", ["number in (1, 3, 5, 7, 9)", "number not in (1, 3, 5, 7)"])
@@ -198,6 +198,18 @@ def test_partitions_are_known_after_a_v1_table_has_dropped_its_buckets(catalog, 
     Statistics(table._source, scan(table, Sizes(200, 12, 200, 12))[0]).commit()
     found = table.refresh().estimate("x = 2")["frequent-items-by-partition"]
     assert (found.rows, found.rows_lower, found.rows_upper) == (2.0, 2.0, 2.0)
+
+
+def test_partitions_are_known_after_their_field_and_its_column_were_dropped(written, load):
+    with written.update_spec() as update:
+        update.remove_field("day")
+    with written.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("day")
+    written.append(day_rows(1, 1).drop_columns(["day"]))
+    Statistics(load()._source, scan(load(), SIZES)[0]).commit()
+    found = load().estimate("status = 'only 1'", actual=True)
+    assert found["kll-by-partition"].rows is not None, found["kll-by-partition"].reason
+    assert (found[SOURCE].rows_lower, found[SOURCE].rows_upper) == (found.actual, found.actual), found[SOURCE].reason
 
 
 def test_partitions_whose_common_values_do_not_fit_are_unknown(load):

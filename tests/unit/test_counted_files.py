@@ -6,13 +6,17 @@ import json
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.manifest import FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, NestedField
 
@@ -56,6 +60,20 @@ def test_a_data_file_whose_type_does_not_fit_is_refused_in_one_line(
     with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg: Cannot promote") as caught:
         table.estimate_join(table, "id", actual=True)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_of_orc_files_are_left_to_spark(small_table: IcebergTable, load: Callable[..., icestats.Table]) -> None:
+    """As `compute` leaves them; a join is counted by PyIceberg alone."""
+    file = list_data_files(small_table)[0]
+    path = local_path(file.file_path)
+    orc.write_table(pq.read_table(path), path.with_suffix(".orc"))
+    file[1], file[2] = file.file_path.replace(".parquet", ".orc"), FileFormat.ORC
+    small_table.overwrite(small_table.schema().as_arrow().empty_table())
+    with small_table.transaction() as change, _FastAppendFiles(Operation.APPEND, change, small_table.io) as append:
+        append.append_data_file(file)
+    table = load()
+    with pytest.raises(icestats.UnsupportedError, match="cannot be counted without Spark: it has data files in ORC"):
+        table.estimate_join(table, "id", actual=True)
 
 
 @pytest.mark.parametrize("row_filter", ["at >= '1970-01-05T00:00:00'", "at != '1970-01-05T00:00:00'", "id = 3"])

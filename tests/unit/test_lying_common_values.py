@@ -190,6 +190,30 @@ def test_counts_that_the_data_files_refute_prove_nothing(lie: Lie, row_filter: s
         assert found[source].rows_lower <= found.actual <= found[source].rows_upper
 
 
+def test_counts_that_may_be_true_are_certain_only_if_the_file_is_right(lie: Lie) -> None:
+    """No manifest refutes them: what it proves by itself is certain without a condition, and holds the truth."""
+    counts = {1: 100, 2: 40, 3: 40, 4: 20}
+    items = [[f"{key:02d}" + "00" * 7, count, 0] for key, count in counts.items()]
+    table = lie(ITEMS, (1,), {"others-at-most": 0, "items": items})
+    found = table.estimate("key = 1", actual=True)
+    for source in ("frequent-items", "combined"):
+        assert (found[source].rows_lower, found[source].rows_upper, found.actual) == (100, 100, 50)
+        assert found[source].bound.startswith("certain if the statistics file is right: ")
+    assert found["combined"].assumes.endswith("bounds if the statistics file is right")
+    certain = [one for one in found if one.bound.startswith("certain:")]
+    assert {one.source for one in certain} == {
+        "data-files",
+        "manifests",
+        "manifests-each",
+        "partitions",
+        "table",
+        "ndv",
+    }
+    assert all(one.rows_lower <= found.actual <= one.rows_upper for one in certain)
+    every = table.estimate("key <= 4")["combined"]
+    assert (every.rows_lower, every.bound.startswith("certain:")) == (200, True)
+
+
 @pytest.mark.parametrize("value", ["7f" * 20, "0001"])
 @pytest.mark.parametrize(("kind", "field_ids"), [(ITEMS, (3,)), (PAIRS, (2, 3))])
 def test_a_decimal_that_its_column_cannot_hold_ends_no_refresh_in_a_traceback(

@@ -184,7 +184,8 @@ def test_the_answer_is_a_line(many: Asked) -> None:
         ({"rows": 2, "rows_upper": 4.0}, "about 2 rows (at most 4)"),
         ({"rows": 2, "rows_lower": 1.0, "rows_upper": 2.0}, "1 to 2 rows"),
         ({"rows": 2, "rows_lower": 0.0, "rows_upper": 2.0}, "at most 2 rows"),
-        ({"rows": 2, "rows_lower": 2.0, "rows_upper": 2.0, "bound": "99% confidence"}, "at most 2 rows"),
+        ({"rows": 2, "rows_lower": 2.0, "rows_upper": 2.0, "bound": "99% confidence"}, "about 2 rows"),
+        ({"rows": 2, "rows_lower": 2.0, "rows_upper": 2.0, "bound": "certain if ..."}, "about 2 rows"),
         ({"rows": 2, "rows_upper": None}, "about 2 rows"),
     ):
         many.state.estimates = replace(many.state.estimates, estimates=(replace(best, **known),))

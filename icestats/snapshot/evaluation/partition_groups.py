@@ -15,7 +15,13 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, TableMetadata
-from icestats.iceberg.partition_columns import VOID, encode_values, find_partition_columns, partition_field_type
+from icestats.iceberg.partition_columns import (
+    VOID,
+    PartitionColumn,
+    encode_values,
+    find_partition_columns,
+    partition_field_type,
+)
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import (
     ColumnMetrics,
@@ -141,17 +147,27 @@ def _typed(spec: PartitionSpec, schema: Schema) -> Iterator[tuple[PartitionField
 
 def find_partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[int, int]:
     """Return the place of each partition field, by field id, in the partition values of files and partitions."""
-    columns = find_partition_columns(metadata.specs, [schema, metadata.schema, *metadata.schemas.values()])
-    return {column.field_id: place for place, column in enumerate(columns)}
+    return {column.field_id: place for place, column in enumerate(_find_columns(metadata, schema))}
+
+
+def _find_columns(metadata: TableMetadata, schema: Schema) -> tuple[PartitionColumn, ...]:
+    earlier = reversed(list(metadata.schemas.values()))
+    return find_partition_columns(metadata.specs, [schema, metadata.schema, *earlier])
 
 
 def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Schema) -> list[PartitionKey | None]:
-    """Build the keys that sketches by partition are found by; None where the spec or a field's column is gone.
+    """Build the keys that sketches by partition are found by; None where the spec is gone, or a field's type unknown.
 
     The table has `partition` and `spec_id`, as for `group_values`.
     """
-    places, partitions = find_partition_places(metadata, schema), combine_chunks(groups["partition"])
-    typed = {spec_id: list(_typed(spec, schema)) for spec_id, spec in metadata.specs.items()}
+    columns, partitions = _find_columns(metadata, schema), combine_chunks(groups["partition"])
+    places = {column.field_id: place for place, column in enumerate(columns)}
+    # The column of an earlier spec's field may be dropped: its type is that of an earlier schema.
+    earlier = {column.field_id: column.type for column in columns}
+    typed = {
+        spec_id: [(field, kind or earlier[field.field_id]) for field, kind in _typed(spec, schema)]
+        for spec_id, spec in metadata.specs.items()
+    }
 
     @cache
     def encode(field: PartitionField, type_text: str | None) -> list[bytes | None]:

@@ -176,7 +176,7 @@ def _rows(estimates: Estimates | None) -> str:
         return f", about {rows}"
     if best.rows_upper <= best.rows:
         least = round(best.rows_lower or 0)
-        if best.rows_lower == best.rows_upper and best.bound.startswith("certain"):
-            return f", {rows}"
+        if best.rows_lower == best.rows_upper:
+            return f", {rows}" if best.bound.startswith("certain:") else f", about {rows}"
         return f", {least:,} to {rows}" if 0 < least < round(best.rows) else f", at most {rows}"
     return f", about {rows} (at most {best.rows_upper:,.0f})"
