@@ -34,6 +34,7 @@ from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_com
 from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
+    check_snapshot,
     current_columns,
     find_between,
     find_predecessor,
@@ -255,8 +256,7 @@ def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBl
 
 
 def _prepare(table: Table, request: CommitRequest, course: _Course = _START) -> CommitPlan:
-    if table.metadata.snapshot_by_id(request.snapshot_id) is None:
-        raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {request.snapshot_id}: it may have expired")
+    check_snapshot(table, request.snapshot_id)
     before = find_statistics(table, request.snapshot_id)
     existing = _read_all(table, before, course)
     if not request.keep_earlier:

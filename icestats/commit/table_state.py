@@ -16,7 +16,14 @@ from pyiceberg.utils.properties import property_as_int
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
-from icestats.errors import CommitError, IcestatsError, MetadataError, PuffinFormatError, UnsupportedError
+from icestats.errors import (
+    CommitError,
+    IcestatsError,
+    MetadataError,
+    PuffinFormatError,
+    SnapshotNotFoundError,
+    UnsupportedError,
+)
 from icestats.iceberg.catalog import explain_catalog_error, explain_invalid
 from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
 from icestats.iceberg.metadata import (
@@ -88,6 +95,12 @@ class TableFiles:
 def table_name(table: Table) -> str:
     """Return a table's name as a person writes it."""
     return ".".join(table.name())
+
+
+def check_snapshot(table: Table, snapshot_id: int) -> None:
+    """Raise SnapshotNotFoundError where the table, as it was loaded, does not have a snapshot."""
+    if table.metadata.snapshot_by_id(snapshot_id) is None:
+        raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {snapshot_id}: it may have expired")
 
 
 def find_refusal(table: Table) -> IcestatsError | None:

@@ -62,3 +62,26 @@ def test_a_file_that_is_gone_is_written_again(load: Callable[[], icestats.Table]
     Path(local_path(load().metadata.partition_statistics[0].statistics_path)).unlink()
     assert load().compute(partitions=True).commit().committed
     assert load().partition_statistics().num_rows == 2
+
+
+@pytest.mark.parametrize("options", [{"partitions": True}, {"manifests": True}], ids=str)
+def test_a_preview_says_that_the_snapshot_has_expired(
+    load: Callable[[], icestats.Table], catalog: SqlCatalog, options: dict[str, bool]
+) -> None:
+    statistics, table = load().compute(**options), catalog.load_table("db.days")
+    expired = table.current_snapshot().snapshot_id
+    table.append(pa.table({"day": pa.array([3], pa.int64()), "v": pa.array([8], pa.int64())}))
+    table.refresh().maintenance.expire_snapshots().by_id(expired).commit()
+    report = statistics.commit(dry_run=True)
+    assert str(report) == f"cannot be committed: db.days has no snapshot {expired}: it may have expired"
+    assert report.files == ()
+
+
+@pytest.mark.parametrize("options", [{"partitions": True}, {"manifests": True}], ids=str)
+def test_a_preview_says_that_a_metadata_file_takes_no_commit(
+    load: Callable[[], icestats.Table], options: dict[str, bool]
+) -> None:
+    opened = icestats.load(load()._source.metadata_location)
+    (warning,) = opened.compute(**options).commit(dry_run=True).warnings
+    assert warning.startswith("cannot be committed: ")
+    assert "read-only" in warning
