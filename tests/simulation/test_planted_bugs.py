@@ -14,7 +14,7 @@ from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.table import writers as table_writers
 from tests.simulation.simulation import run_seed
 
-MOST_SEEDS = 200
+MOST_SEEDS = 1000
 
 
 def assert_found(what, first=0):
@@ -26,7 +26,7 @@ def assert_found(what, first=0):
 
 def test_a_lost_update(monkeypatch):
     monkeypatch.setattr(entries._AssertEntry, "validate", lambda self, base_metadata: None)
-    assert_found(r"has lost|lost by|unknown snapshot", first=197)
+    assert_found(r"has lost|lost by|unknown snapshot", first=2070)
 
 
 def test_half_a_commit(monkeypatch):
@@ -60,7 +60,7 @@ def test_orphans_that_are_not_reported(monkeypatch):
 
 def test_a_file_is_removed_before_its_time(monkeypatch):
     monkeypatch.setattr(orphans, "_reason_to_keep", lambda *arguments, **options: None)
-    assert_found(r"deletes .*, which (is being committed|the table refer)", first=16)
+    assert_found(r"deletes .*, which (is being committed|the table refer)", first=82)
 
 
 def test_a_wrong_figure(monkeypatch):
@@ -89,7 +89,7 @@ def test_a_file_that_is_cut(monkeypatch):
 
 def test_a_file_that_is_left_in_silence(monkeypatch):
     monkeypatch.setattr(registration, "_discard", lambda *arguments: "what was written is removed")
-    assert_found(r"leaves .* and does not say so", first=115)
+    assert_found(r"leaves .* and does not say so", first=100)
 
 
 def test_an_error_of_the_storage_that_comes_through(monkeypatch):
