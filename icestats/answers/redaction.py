@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from icestats.errors import HIDDEN as HIDDEN
-from icestats.errors import HIDDEN_IN_URLS as HIDDEN_IN_URLS
-from icestats.errors import hide_in_urls as hide_in_urls
+from icestats.errors import HIDDEN, hide_in_urls
 
 HIDDEN_NAMES = (
     r"secret|passw|token|credential|access[-._]?key|account[-._]?key|shared[-._]?key|(en|de)cryption[-._]?key|"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
-from icestats.answers.redaction import hide_in_urls
+from icestats.errors import hide_in_urls
 from icestats.errors import printable as printable
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")

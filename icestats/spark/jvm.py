@@ -22,9 +22,9 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_secrets
+from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets
 from icestats.answers.text import one_line
-from icestats.errors import SparkUnavailableError
+from icestats.errors import HIDDEN_IN_URLS, SparkUnavailableError
 from icestats.spark.java import find_java
 
 if TYPE_CHECKING:

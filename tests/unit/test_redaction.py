@@ -15,11 +15,11 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import icestats
-from icestats.answers.redaction import HIDDEN_IN_URLS, HIDDEN_NAMES, hide_in_urls, hide_secrets
+from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets
 from icestats.answers.text import one_line
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.errors import MetadataError
+from icestats.errors import HIDDEN_IN_URLS, MetadataError, hide_in_urls
 from icestats.iceberg.catalog import open_source
 from tests.rest_catalog import Rest, serve
 
