@@ -18,7 +18,7 @@ from icestats.commit.registration import (
     reload_with_snapshot,
     write_and_register,
 )
-from icestats.commit.table_state import TableFiles, check_snapshot, find_refusal, new_metadata_path
+from icestats.commit.table_state import TableFiles, check_snapshot, new_metadata_path, warn_of_refusal
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import PartitionStatisticsFile
 
@@ -53,10 +53,8 @@ def prepare_partition_commit(table: Table, snapshot_id: int, data: bytes, file_f
     path = new_metadata_path(table, f"partition-stats-{snapshot_id}-", f".{file_format}")
     file = PartitionStatisticsFile(snapshot_id, path, len(data))
     replaced = find_path(table.metadata, file)
-    refusal = find_refusal(table)
-    warnings = () if refusal is None else (f"cannot be committed: {refusal}",)
     is_new = replaced is None or not _holds(table, replaced, data)
-    return PartitionPlan(file, data, replaced, is_new, warnings)
+    return PartitionPlan(file, data, replaced, is_new, warn_of_refusal(table))
 
 
 def _holds(table: Table, path: str, data: bytes) -> bool:

@@ -17,10 +17,10 @@ from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     current_columns,
-    find_refusal,
     list_further_paths,
     new_metadata_path,
     table_name,
+    warn_of_refusal,
 )
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
@@ -196,8 +196,7 @@ def build_commit_plan(
     if carries:
         properties[CARRIES_EARLIER] = carries
     puffin = write_puffin([*request.blobs, *carried], properties=properties)
-    refusal = find_refusal(table)
-    warnings = _Warnings(columns, [] if refusal is None else [f"cannot be committed: {refusal}"])
+    warnings = _Warnings(columns, list(warn_of_refusal(table)))
     warnings.check_file(puffin)
     for path in list_further_paths(table, request.snapshot_id):
         warnings.add(f"{path} is of this snapshot too: the new file takes its place as well")

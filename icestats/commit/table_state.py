@@ -103,6 +103,12 @@ def check_snapshot(table: Table, snapshot_id: int) -> None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {snapshot_id}: it may have expired")
 
 
+def warn_of_refusal(table: Table) -> tuple[str, ...]:
+    """Return what a preview says where nothing can be committed to a table."""
+    refusal = find_refusal(table)
+    return () if refusal is None else (f"cannot be committed: {refusal}",)
+
+
 def find_refusal(table: Table) -> IcestatsError | None:
     """Return why nothing can be committed to a table, or None."""
     if isinstance(table, StaticTable):
