@@ -7,6 +7,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ _BY_SCAN = frozenset(
 """The statistics of a column that a scan gives."""
 MOST_COLUMNS = 10_000
 """A column has a hundred rows."""
+_BATCH_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +149,19 @@ def build_coverage(
     for fact in read_engine_facts():
         if fact.engine in chosen:
             by_statistic[fact.level, fact.statistic].append(fact)
-    rows = []
-    for (level, statistic), facts in by_statistic.items():
-        for field in columns if level.endswith("column") else (None,):
-            if _applies(reader, level, statistic, field):
-                places = holdings.get((level, None if field is None else field.field_id, statistic), ())
-                rows += [_build_row(fact, field, places, reading, words) for fact in facts]
-    order = {field.field_id: place for place, field in enumerate(columns)}
-    rows.sort(key=lambda row: (row["level"].startswith("partition"), row["level"], order.get(row["field_id"], -1)))
-    return pa.Table.from_pylist(rows, COVERAGE)
+    rows = (
+        _build_row(
+            fact, field, holdings.get((level, None if field is None else field.field_id, statistic), ()), reading, words
+        )
+        for level in sorted({level for level, _ in by_statistic}, key=lambda name: (name.startswith("partition"), name))
+        for field in (columns if level.endswith("column") else (None,))
+        for (own, statistic), facts in by_statistic.items()
+        if own == level and _applies(reader, level, statistic, field)
+        for fact in facts
+    )
+    # As Python's objects all rows of thousands of columns would take more than a gigabyte.
+    parts = iter(lambda: list(islice(rows, _BATCH_ROWS)), [])
+    return pa.concat_tables([COVERAGE.empty_table(), *(pa.Table.from_pylist(part, COVERAGE) for part in parts)])
 
 
 def name_state(row: Mapping[str, Any]) -> str:
