@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from icestats.errors import MetadataError
+from icestats.iceberg.avro_codecs import Inflate, find_codec, read_varint
 from icestats.iceberg.storage import expanded_limit
-from icestats.read.avro.avro_codecs import Inflate, find_codec, read_varint
 from icestats.read.avro.block_inflater import Block, BlockInflater, Bytes, Words
 
 MAGIC = b"Obj\x01"
