@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -59,9 +59,12 @@ def build_preview_manifest_list(storage: FileReader, snapshot: Snapshot, manifes
     schema, batches = read_records(storage.read(snapshot.manifest_list), snapshot.manifest_list)
     own = [dict(field) for field in schema["fields"] if field["name"] not in (*_TOTALS, *_MAPS)]
     extended = {**schema, "fields": [*own, *_proposal_fields()]}
-    found = {row["manifest_path"]: row for row in manifests.to_pylist()}
+    places = {path: place for place, path in enumerate(manifests["manifest_path"].to_pylist())}
     path_name = next(field["name"] for field in own if field.get("field-id") == 500)
-    rows = [{**record, **_proposal_values(found[record[path_name]])} for record in chain.from_iterable(batches)]
+    rows = (
+        {**record, **_proposal_values(manifests.slice(places[record[path_name]], 1).to_pylist()[0])}
+        for record in chain.from_iterable(batches)
+    )
     stream = io.BytesIO()
     fastavro.writer(
         stream, extended, rows, codec="deflate", sync_interval=_SYNC_INTERVAL, metadata={"format-version": "2"}
@@ -135,9 +138,15 @@ def read_proposal_fields(storage: FileReader, manifest_list: str) -> pa.Table:
         field id -> bytes, values or single-value bytes; null where the list does not have a field.
     """
     schema, batches = read_records(storage.read(manifest_list), manifest_list)
-    records = list(chain.from_iterable(batches))
     present = {(field["name"], field.get("field-id")) for field in schema["fields"]}
     path_name = next(field["name"] for field in schema["fields"] if field.get("field-id") == 500)
+    parts = [_build_proposal_columns(records, path_name, present) for records in chain([[]], batches)]
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _build_proposal_columns(
+    records: Sequence[Mapping[str, Any]], path_name: str, present: Container[tuple[str, int]]
+) -> pa.Table:
     columns = {"manifest_path": pa.array([record[path_name] for record in records], pa.string())}
     for name, field_id in _TOTALS.items():
         values = [record[name] if (name, field_id) in present else None for record in records]

@@ -14,6 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -196,8 +197,11 @@ def read_vectors(
         if blob.compression_codec is not None or stored[_OWN_BYTES : 2 * _OWN_BYTES] != _MAGIC:
             raise MetadataError("not a deletion vector", path, blob.offset)
         try:
+            if crc32(stored[_OWN_BYTES:-_OWN_BYTES]) != int.from_bytes(stored[-_OWN_BYTES:], "big"):
+                raise ValueError("its CRC-32 is wrong")
             positions = _read_positions(stored[2 * _OWN_BYTES : -_OWN_BYTES], row_counts[referenced], allowance)
-        except ValueError as error:
+        except (ValueError, IndexError) as error:
+            # pyroaring raises IndexError where nothing is left to read.
             raise MetadataError(f"the deletion vector of {referenced}: {error}", path, blob.offset) from error
         yield referenced, pa.chunked_array(positions, pa.int64())
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from icestats.errors import MetadataError
 from icestats.iceberg import storage
+from icestats.iceberg.avro_codecs import find_codec
 from icestats.read.avro import avro_file, block_inflater
-from icestats.read.avro.avro_codecs import find_codec
 from icestats.read.avro.avro_file import parse_schema, read_batches, read_header
 from icestats.read.avro.block_inflater import BlockInflater
 from tests.avro_bytes import CODECS, deflate, snappy, varint, zstandard_stream

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import random
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -16,6 +17,7 @@ from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import encode_value
 from icestats.read.parquet.parquet_footer import ParquetFooter, RowGroup, check_places, parse_footer
+from icestats.read.parquet.parquet_pages import measure_chunk
 from icestats.read.rollups.stored_table import MAX_ROWS, damage_in, open_parquet, read_parquet
 from icestats.snapshot.pruning.row_groups import read_row_groups
 
@@ -165,6 +167,23 @@ def test_pages_that_many_columns_share_are_not_read(monkeypatch):
     monkeypatch.setattr("icestats.read.rollups.stored_table.parse_footer", lambda _: shared)
     with pytest.raises(ValueError, match="the pages of its columns have"):
         open_parquet(file)
+
+
+def test_pages_without_values_are_not_gone_through_without_end():
+    """Twenty million of them lie in 256 MB: over a minute."""
+    empty = bytes.fromhex("15 00 15 00 15 00 2c 15 00 15 00 15 00 15 00 00 00")
+    file = written(pa.table({"a": pa.array([1], pa.int32())}), compression="none", use_dictionary=False)
+    footer = parse_footer(file)
+    chunk = footer.row_groups[0].chunks[0]
+    pages = file[chunk.offset : chunk.offset + chunk.compressed_size]
+
+    def measure(count: int) -> int:
+        data = count * empty + pages
+        return measure_chunk(data, replace(chunk, offset=0, compressed_size=len(data)), footer.columns[0], 64 << 20)
+
+    assert measure(2) < measure(200) < 64 << 20
+    with pytest.raises(ValueError, match="take more than 67,108,864 bytes"):
+        measure(2_000)
 
 
 def test_a_file_of_too_many_rows_is_not_read():

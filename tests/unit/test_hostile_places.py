@@ -20,6 +20,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import write_manifest_list
 
 import icestats
+from icestats.commit.preview_manifest_list import build_preview_manifest_list, read_proposal_fields
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
 from icestats.iceberg.metadata import Field, Schema, Snapshot
@@ -514,6 +515,70 @@ def test_avro_lists_of_items_without_bytes_are_refused(items):
     assert read_records(container(record("r", items), b"\0", 1), "x.avro")[1]
 
 
+def test_avro_lists_of_records_inside_of_each_other_are_refused():
+    """A byte would be as many Python objects as there are levels."""
+    items = record("a", record("b", "long"))
+    assert list(read_records(container(record("r", {"type": "array", "items": items}), b"\2\2\0", 1), "x.avro")[1])
+    items = record("z", items)
+    for kind in ({"type": "array", "items": items}, {"type": "map", "values": ["null", "long", items]}):
+        with pytest.raises(MetadataError, match="items of more than 2 values that take no bytes"):
+            read_records(container(record("r", kind), b"\0", 1), "x.avro")
+
+
+LISTED = [("manifest_path", 500, "string"), ("manifest_length", 501, "long"), ("partition_spec_id", 502, "int")]
+UNWANTED = {"type": "array", "items": {"type": "map", "values": "string"}}
+SUMMARY = [{"name": "contains_null", "field-id": 509, "type": "boolean"}, {"name": "unknown", "type": UNWANTED}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "begin", "end"),
+    [
+        (UNWANTED, b"", b"\0"),
+        ({"type": "array", "items": {"type": "record", "name": "s", "fields": SUMMARY}}, b"\2\0", b"\0\0"),
+    ],
+    ids=["field", "field of a field"],
+)
+def test_what_is_not_wanted_of_an_avro_file_does_not_become_python_objects(kind, begin, end, tmp_path: Path):
+    """60 kB of maps took 1.4 GB."""
+    fields = [{"name": name, "field-id": field_id, "type": of} for name, field_id, of in LISTED]
+    fields.append({"name": "partitions", "field-id": 507 if begin else 9_999, "type": kind})
+    count = 200_000
+    body = long(1) + b"m" + long(1) + long(0) + begin + long(count) + bytes(count) + end
+    file = tmp_path / "list.avro"
+    file.write_bytes(container({"type": "record", "name": "r", "fields": fields}, body, 1))
+    snapshot = Snapshot(1, None, 1, 0, str(file), (), None, {})
+    tracemalloc.start()
+    try:
+        found = read_manifest_list(Storage(), snapshot).to_pylist()[0]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found["manifest_path"], len(found["partitions"] or [])) == ("m", 1 if begin else 0)
+    assert peak < 4 << 20
+
+
+@pytest.mark.parametrize("kind", [UNWANTED, {"type": "map", "values": "string"}, record("s", "string")])
+def test_avro_values_that_are_lists_are_refused(kind, tmp_path: Path):
+    fields = [{"name": name, "field-id": field_id, "type": of} for name, field_id, of in LISTED]
+    fields[0]["type"] = ["null", kind]
+    file = tmp_path / "list.avro"
+    file.write_bytes(container({"type": "record", "name": "r", "fields": fields}, b"\0\0\0", 1))
+    with pytest.raises(MetadataError, match="where a value belongs"):
+        read_manifest_list(Storage(), Snapshot(1, None, 1, 0, str(file), (), None, {}))
+
+
+def test_avro_records_do_not_inflate_as_far_as_what_stays_bytes():
+    """Each byte takes up to a microsecond, and deflate has a thousand of them in one."""
+    packed = zlib.compress(bytes(9 << 20), wbits=-15)
+    file = container(record("r", {"type": "array", "items": "long"}), packed, 1)
+    file = file.replace(
+        long(1) + long(11) + b"avro.schema",
+        long(2) + long(10) + b"avro.codec" + long(7) + b"deflate" + long(11) + b"avro.schema",
+    )
+    with pytest.raises(MetadataError, match="inflates to more than 8,388,608 bytes"):
+        list(read_records(file, "x.avro")[1])
+
+
 def test_avro_lists_are_of_no_bytes_under_their_full_name_too():
     hidden = {**record("e", "null"), "namespace": "n"}
     schema = record("r", ["null", hidden, {"type": "array", "items": "n.e"}])
@@ -530,9 +595,9 @@ def test_avro_records_of_a_million_values_without_bytes_are_refused():
     wide = [{"name": f"a{i}", "type": "null"} for i in range(101)]
     for chosen in (fields, wide, [{"name": "u", "type": ["null", {"type": "record", "name": "w", "fields": wide}]}]):
         schema = {"type": "record", "name": "r", "fields": chosen}
-        with pytest.raises(MetadataError, match="more than 100 values that take no bytes"):
+        with pytest.raises(MetadataError, match="more than 20 values that take no bytes"):
             read_records(container(schema, b"\0", 1), "x.avro")
-    assert read_records(container({"type": "record", "name": "r", "fields": wide[:99]}, b"\0", 1), "x.avro")[1]
+    assert read_records(container({"type": "record", "name": "r", "fields": wide[:19]}, b"\0", 1), "x.avro")[1]
 
 
 @pytest.mark.parametrize("kind", [{"type": "bytes"}, {"type": "fixed", "name": "f", "size": 17}])
@@ -605,12 +670,35 @@ def test_a_manifest_list_does_not_become_python_objects_as_a_whole(tmp_path: Pat
     assert peak < 16 << 20
 
 
+def test_a_preview_does_not_make_python_objects_of_a_whole_manifest_list(tmp_path: Path):
+    fields = [{"name": name, "field-id": field_id, "type": of} for name, field_id, of in LISTED]
+    paths = [f"{i:08}" for i in range(30_000)]
+    body = b"".join(long(8) + path.encode() + long(i) + long(0) for i, path in enumerate(paths))
+    file = tmp_path / "list.avro"
+    file.write_bytes(container({"type": "record", "name": "r", "fields": fields}, body, len(paths)))
+    manifests = pa.table({"manifest_path": paths, "content": ["deletes"] * len(paths)})
+    tracemalloc.start()
+    try:
+        made = build_preview_manifest_list(Storage(), Snapshot(1, None, 1, 0, str(file), (), None, {}), manifests)
+        peak = tracemalloc.get_traced_memory()[1]
+        (tmp_path / "preview.avro").write_bytes(made)
+        tracemalloc.reset_peak()
+        found = read_proposal_fields(Storage(), str(tmp_path / "preview.avro"))
+        peak = max(peak, tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    assert found["manifest_path"].to_pylist() == paths
+    assert peak < 12 << 20
+
+
 def test_avro_partition_statistics_do_not_become_python_objects_as_a_whole(monkeypatch):
     """Each value of a map takes two bytes there, and hundreds as objects."""
-    pair = {"type": "record", "name": "pair", "fields": [{"name": n, "type": "long"} for n in ("key", "value")]}
+    place = _own_id("value_counts")
+    entry = [{"name": name, "field-id": place + i, "type": "long"} for i, name in enumerate(("key", "value"), 1)]
+    pair = {"type": "record", "name": "pair", "fields": entry}
     kinds = {"partition": {"type": "record", "name": "p", "fields": []}, **{name: "long" for name, _ in _ICEBERG}}
     fields = [{"name": name, "field-id": number, "type": kind} for number, (name, kind) in enumerate(kinds.items(), 1)]
-    fields.append({"name": "m", "field-id": _own_id("value_counts"), "type": {"type": "array", "items": pair}})
+    fields.append({"name": "m", "field-id": place, "type": {"type": "array", "items": pair}})
     monkeypatch.setattr(avro_records, "BATCH_SIZE", 1 << 16)
     count = 20_000
     body = 30 * (bytes(len(_ICEBERG)) + long(count) + bytes(2 * count) + b"\0")

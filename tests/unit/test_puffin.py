@@ -242,6 +242,8 @@ def test_a_codec_that_the_spec_does_not_know_is_not_written():
         (footer_of(blob_document(offset=3)), 11, "lies from 3"),
         (footer_of(blob_document(length=4)), 11, "to 8"),
         (footer_of(blob_document(length=-1)), 11, "to 3"),
+        (footer_of(blob_document(), blob_document()), 11, "its blobs have 6 bytes, more than the file"),
+        (footer_of(*[blob_document(length=1)] * 3, blob_document(length=1)), 11, "its blobs have 4 bytes"),
         (footer_of(blob_document(length=2**63)), 11, "64 bits"),
         (footer_of(blob_document(length=3.0)), 11, "3.0"),
         (footer_of(blob_document(length=True)), 11, "True"),

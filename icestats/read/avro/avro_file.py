@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from icestats.errors import MetadataError
+from icestats.iceberg.avro_codecs import Inflate, find_codec, read_varint
 from icestats.iceberg.storage import expanded_limit
-from icestats.read.avro.avro_codecs import Inflate, find_codec, read_varint
 from icestats.read.avro.block_inflater import Block, BlockInflater, Bytes, Words
 
 MAGIC = b"Obj\x01"
@@ -109,7 +109,9 @@ def parse_schema(header: AvroHeader) -> Any:
         raise MetadataError(f"avro.schema is not JSON: {str(error)[:200]}", header.path) from error
 
 
-def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None = None) -> Iterator[Batch]:
+def read_batches(
+    data: bytes, header: AvroHeader, inflater: BlockInflater | None = None, *, limit: int | None = None
+) -> Iterator[Batch]:
     """Inflate the blocks of a container file, a batch at a time.
 
     Parameters
@@ -120,12 +122,14 @@ def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None
         Its header.
     inflater : BlockInflater, optional
         What deflated blocks are inflated by as far as it can: a batch then holds until the next one is asked for.
+    limit : int, optional
+        What the file may inflate to, in bytes; its `expanded_limit` by default.
 
     Raises
     ------
     MetadataError
         Unknown codec; a block is cut or damaged, has more entries than bytes, inflates to more than `MAX_BLOCK_SIZE`,
-        or the file to more than its `expanded_limit`.
+        or the file to more than the limit.
     """
     try:
         inflate = find_codec(header.codec)
@@ -137,7 +141,7 @@ def read_batches(data: bytes, header: AvroHeader, inflater: BlockInflater | None
         places: Words = np.array(blocks, np.int64).reshape(-1, 4)
         yield Batch(np.frombuffer(bytearray(data), np.uint8), np.ascontiguousarray(places[:, 1:]), places[:, 0])
         return
-    room = expanded_limit(len(data))
+    room = expanded_limit(len(data)) if limit is None else limit
     while header.codec == "deflate" and inflater is not None and blocks:
         inflated, ends = inflater.inflate(data, blocks, BATCH_SIZE)
         if not len(ends) or len(inflated) > room:

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from icestats.errors import MetadataError
 from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_batches, read_header
 
+Wanted: TypeAlias = "Mapping[int, Wanted | None]"
+"""The wanted fields of a record by id: of a record or a list of records, the wanted fields inside; None of a value."""
+
 MAX_RECORDS = 1_000_000
 """Most records of a file that is read."""
-BATCH_RECORDS, BATCH_SIZE = 4096, 1 << 20
+BATCH_RECORDS, BATCH_SIZE = 4096, 1 << 18
 """Records are handed on together until they are so many, or have so many bytes."""
-MAX_RECORD_SIZE = 4 << 20
-"""Most bytes of a record: as Python's objects it may take a hundred times as many."""
-_MAX_FREE = 100
+MAX_RECORD_SIZE = 3 << 19
+"""Most bytes of a record: as Python's objects it may take two hundred times as many."""
+MAX_RATIO = 64
+"""Blocks may inflate to this many times the file's length: each of their bytes takes a microsecond, ..."""
+FREE_SIZE_BYTES = 8 << 20
+"""... or to this many bytes, whichever is more."""
+_MAX_FREE, _MAX_FREE_OF_ITEM = 20, 2
 _MAX_LEVELS = 64
 """fastavro reads a value inside of another one by a recursion without an end: some thousands end the process."""
 _MAX_DECIMAL_SIZE = 16
@@ -26,7 +33,9 @@ _MAX_DECIMAL_SIZE = 16
 _OF_BYTES = (0, False)
 
 
-def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[list[Mapping[str, Any]]]]:
+def read_records(
+    data: bytes, path: str, wanted: Wanted | None = None
+) -> tuple[Mapping[str, Any], Iterator[list[Mapping[str, Any]]]]:
     """Read a container file of records, some at a time: as Python's objects they take a hundred times their bytes.
 
     Parameters
@@ -35,11 +44,13 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[li
         The file.
     path : str
         Its location, for errors.
+    wanted : mapping, optional
+        The fields that become Python's objects; the others are passed over. By default all.
 
     Returns
     -------
     schema : mapping
-        The writer's schema, as JSON.
+        The writer's schema, as JSON, without what is not wanted.
     batches : iterator of list of mapping
         The values by field name. It raises what is wrong with a record when it comes to it.
 
@@ -48,7 +59,7 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[li
     MetadataError
         The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS` or one of more than
         `MAX_RECORD_SIZE`, a type inside of itself or nested deep, lists whose items take no bytes, records of many such
-        values or decimals of any length, or inflates beyond the limits of `avro_file`.
+        values or decimals of any length, a wanted field of another shape, or inflates beyond `MAX_RATIO`.
     """
     import fastavro
 
@@ -57,18 +68,40 @@ def read_records(data: bytes, path: str) -> tuple[Mapping[str, Any], Iterator[li
     if not _is_record(document):
         raise MetadataError("its Avro schema is not a record", path)
     try:
-        schema = fastavro.parse_schema(document)
+        schema: Any = fastavro.parse_schema(document)
         _check_levels(schema, {})
         _count_free(schema, {})
+        read = schema if wanted is None else _leave(schema, wanted, schema["__named_schemas"])
     except Exception as error:
         raise MetadataError(f"its Avro schema cannot be read: {_line(error)}", path) from error
-    return document, _decode(data, header, schema)
+    return (document if wanted is None else read), _decode(data, header, schema, read)
 
 
-def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[list[Mapping[str, Any]]]:
+def _leave(kind: Any, wanted: Wanted | None, named: Mapping[str, Any]) -> Any:
+    """Return a type with what is wanted of it; ValueError if it is of another shape."""
+    if isinstance(kind, str) and wanted is not None:
+        kind = named.get(kind, kind)
+    if isinstance(kind, list):
+        return [one if one == "null" else _leave(one, wanted, named) for one in kind]
+    name: Any = kind if isinstance(kind, str) else kind["type"]
+    if not isinstance(name, str):
+        return {**kind, "type": _leave(name, wanted, named)}
+    if wanted is None:
+        if name in ("record", "error", "array", "map") or "fields" in named.get(name, ()):
+            raise ValueError(f"{name[:40]} where a value belongs")
+        return kind
+    if name == "array":
+        return {**kind, "items": _leave(kind["items"], wanted, named)}
+    if name != "record":
+        raise ValueError(f"{name[:40]} where a record or a list of records belongs")
+    fields = [field for field in kind["fields"] if field.get("field-id") in wanted]
+    return {**kind, "fields": [{**f, "type": _leave(f["type"], wanted[f["field-id"]], named)} for f in fields]}
+
+
+def _decode(data: bytes, header: AvroHeader, schema: Any, read: Any) -> Iterator[list[Mapping[str, Any]]]:
     batch: list[Mapping[str, Any]] = []
     size = 0
-    for record, length in _decode_each(data, header, schema):
+    for record, length in _decode_each(data, header, schema, read):
         batch.append(record)
         size += length
         if len(batch) >= BATCH_RECORDS or size >= BATCH_SIZE:
@@ -78,7 +111,7 @@ def _decode(data: bytes, header: AvroHeader, schema: Any) -> Iterator[list[Mappi
         yield batch
 
 
-def _decode_each(data: bytes, header: AvroHeader, schema: Any) -> Iterator[tuple[Mapping[str, Any], int]]:
+def _decode_each(data: bytes, header: AvroHeader, schema: Any, read: Any) -> Iterator[tuple[Mapping[str, Any], int]]:
     """Yield each record, and how many bytes it has."""
     import fastavro
 
@@ -87,17 +120,18 @@ def _decode_each(data: bytes, header: AvroHeader, schema: Any) -> Iterator[tuple
         total += count
         if total > MAX_RECORDS:
             raise MetadataError(f"it has more than {MAX_RECORDS:,} records", header.path, offset)
-        begin, window = 0, io.BytesIO(block[: 2 * MAX_RECORD_SIZE])
+        step = MAX_RECORD_SIZE // 8
+        begin, window = 0, io.BytesIO(block[: step + MAX_RECORD_SIZE])
         for _ in range(count):
-            if window.tell() > MAX_RECORD_SIZE:
+            if window.tell() > step:
                 begin += window.tell()
-                window = io.BytesIO(block[begin : begin + 2 * MAX_RECORD_SIZE])
+                window = io.BytesIO(block[begin : begin + step + MAX_RECORD_SIZE])
             start = window.tell()
             try:
-                record = fastavro.schemaless_reader(window, schema)
+                record = fastavro.schemaless_reader(window, schema, read)
             except Exception as error:
                 # fastavro raises whatever the damaged byte leads to: ValueError, IndexError, EOFError, MemoryError, ...
-                is_cut = begin + 2 * MAX_RECORD_SIZE < len(block) and not window.read(1)
+                is_cut = begin + step + MAX_RECORD_SIZE < len(block) and not window.read(1)
                 what = f"it has more than {MAX_RECORD_SIZE:,} bytes" if is_cut else _line(error)
                 raise MetadataError(f"a record cannot be read: {what}", header.path, offset) from error
             yield record, window.tell() - start  # type: ignore[misc]
@@ -133,22 +167,22 @@ def _types_inside(kind: Mapping[str, Any]) -> list[Any]:
 
 
 def _count_free(kind: Any, named: dict[str, tuple[int, bool]]) -> tuple[int, bool]:
-    """Return how many of a value's own parts take no bytes, those in its lists and unions left out; whether all do."""
+    """Return how many of a value's own parts take no bytes, those in its lists left out; whether all do."""
     if isinstance(kind, str):
         return (1, True) if kind == "null" else named.get(kind, _OF_BYTES)
     if isinstance(kind, list):
-        for one in kind:
-            _count_free(one, named)
-        return _OF_BYTES
+        return max((_count_free(one, named)[0] for one in kind if one != "null"), default=0), False
     if "fields" in kind:
         return _count_free_of_record(kind, named)
     name = kind["type"]
     if kind.get("logicalType") == "decimal" and not (name == "fixed" and kind["size"] <= _MAX_DECIMAL_SIZE):
         raise ValueError(f"it has a decimal that is no fixed of {_MAX_DECIMAL_SIZE} bytes at most")
-    if name == "array" and _count_free(kind["items"], named)[1]:
-        raise ValueError("it has a list of items that take no bytes")
-    if name == "map":
-        _count_free(kind["values"], named)
+    if name in ("array", "map"):
+        count, is_empty = _count_free(kind["items" if name == "array" else "values"], named)
+        if is_empty and name == "array":
+            raise ValueError("it has a list of items that take no bytes")
+        if count > _MAX_FREE_OF_ITEM:
+            raise ValueError(f"it has a list of items of more than {_MAX_FREE_OF_ITEM} values that take no bytes")
     if name == "fixed":
         named[kind["name"]] = (1, True) if kind["size"] == 0 else _OF_BYTES
         return named[kind["name"]]
@@ -160,7 +194,7 @@ def _count_free_of_record(kind: Any, named: dict[str, tuple[int, bool]]) -> tupl
     named[kind["name"]] = _OF_BYTES
     inside = [_count_free(field["type"], named) for field in kind["fields"]]
     is_empty = all(empty for _, empty in inside)
-    free = sum(count for count, _ in inside) + is_empty
+    free = sum(count for count, _ in inside) + 1
     if free > _MAX_FREE:
         raise ValueError(f"it has a record of more than {_MAX_FREE} values that take no bytes")
     named[kind["name"]] = free, is_empty
@@ -169,7 +203,7 @@ def _count_free_of_record(kind: Any, named: dict[str, tuple[int, bool]]) -> tupl
 
 def _read_blocks(data: bytes, header: AvroHeader) -> Iterator[tuple[int, int, bytes]]:
     """Yield the inflated blocks: where each begins in the file, its number of records, its bytes."""
-    for batch in read_batches(data, header):
+    for batch in read_batches(data, header, limit=max(FREE_SIZE_BYTES, MAX_RATIO * len(data))):
         for offset, (start, end, count) in zip(batch.offsets.tolist(), batch.blocks.tolist(), strict=True):
             yield offset, count, batch.data[start:end].tobytes()
 

@@ -17,7 +17,7 @@ from icestats.answers.text import printable
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.storage import FileReader
-from icestats.read.avro.avro_records import read_records
+from icestats.read.avro.avro_records import Wanted, read_records
 
 _FIELD_IDS = {
     "manifest_path": 500,
@@ -36,6 +36,10 @@ _FIELD_IDS = {
     "partitions": 507,
     "key_metadata": 519,
     "first_row_id": 520,
+}
+_WANTED: Wanted = {
+    **dict.fromkeys(_FIELD_IDS.values()),
+    _FIELD_IDS["partitions"]: dict.fromkeys((509, 518, 510, 511)),
 }
 _REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
 _CONTENTS = ("data", "deletes")
@@ -83,7 +87,7 @@ def count_listed_rows(manifest_files: pa.Table) -> tuple[int, int] | None:
 
 
 def _read_rows(data: bytes, path: str) -> pa.Table:
-    schema, batches = read_records(data, path)
+    schema, batches = read_records(data, path, _WANTED)
     parts = [MANIFEST_FILES.empty_table()]
     try:
         names = _find_names(schema)

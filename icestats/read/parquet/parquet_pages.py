@@ -21,6 +21,8 @@ _HEADERS = {_DATA: (5, 2), _DATA_V2: (8, 4)}
 _PLAIN, _DELTA_LENGTH, _DELTA, _SPLIT = 0, 6, 7, 9
 LEVEL_SIZE_BYTES = 8
 """Bytes that a value takes beside its own: two levels of 2 bytes, and the place of its bytes."""
+_MANY, _LEAST = 2, 1 << 16
+"""After the first pages of a chunk each counts as so many bytes at least: its header takes as long to read."""
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
@@ -49,14 +51,14 @@ def measure_chunk(
 
     Notes
     -----
-    A dictionary is inflated only where each value could not be as long as all of it. Of strings as changes of the one
-    before (DELTA_BYTE_ARRAY) each counts as the whole page.
+    Many small pages count as larger ones. A dictionary is inflated only where each value could not be as long as all of
+    it. Of strings as changes of the one before (DELTA_BYTE_ARRAY) each counts as the whole page.
     """
     total, dictionary, longest = 0, b"", None
     entries = 0
-    for page, stored in _read_pages(data, chunk):
+    for number, (page, stored) in enumerate(_read_pages(data, chunk)):
         size = page[2]
-        total += size
+        total += size if number < _MANY else max(size, _LEAST)
         if total > limit:
             raise _too_much(limit)
         if page[1] == _DICTIONARY:

@@ -26,7 +26,7 @@ from icestats.iceberg.metadata import FIRST_TIME_MS, LAST_TIME_MS, Field, Partit
 from icestats.iceberg.partition_columns import VOID, PartitionColumn, avro_value_type, struct_type
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.avro.avro_file import read_header
-from icestats.read.avro.avro_records import read_records
+from icestats.read.avro.avro_records import Wanted, read_records
 from icestats.read.rollups.rollup_merge import LATEST, merge_cells, merge_partition_groups
 from icestats.read.rollups.stored_table import (
     OWN_FIELDS,
@@ -170,7 +170,7 @@ def read_partition_statistics(
             table = read_parquet(open_parquet(data))
     elif path.endswith(".avro"):
         with damage_in(path, "not partition statistics"):
-            table = _read_avro(data, path)
+            table = _read_avro(data, path, partition)
     else:
         raise UnsupportedError(f"{path}: partition statistics are read from Parquet and Avro files only")
     with damage_in(path, "not partition statistics"):
@@ -301,8 +301,13 @@ def _spread(by_id: dict[int | None, pa.Array], name: str, columns: Sequence[Fiel
     return entries.field(1).take(pa.array(np.where(places < 0, 0, places), mask=places < 0))
 
 
-def _read_avro(data: bytes, path: str) -> pa.Table:
-    schema, batches = read_records(data, path)
+def _read_avro(data: bytes, path: str, partition: Sequence[PartitionColumn]) -> pa.Table:
+    wanted: dict[int, Wanted | None] = {
+        **dict.fromkeys((*range(2, 2 + len(_ICEBERG)), *map(_own_id, ADDED))),
+        **{_own_id(name): dict.fromkeys((_own_id(name) + 1, _own_id(name) + 2)) for name in _MAPS},
+        _PARTITION: dict.fromkeys(column.field_id for column in partition),
+    }
+    schema, batches = read_records(data, path, wanted)
     metadata = {key.encode(): value for key, value in read_header(data, path).metadata.items()}
     parts = [_build_avro_rows(schema, [])]
     for records in batches:
@@ -323,8 +328,6 @@ def _build_avro_rows(schema: Mapping[str, Any], records: Sequence[Mapping[str, A
         elif field_id in maps:
             kind = maps[field_id]
             values = [None if v is None else [(pair["key"], pair["value"]) for pair in v] for v in values]
-        elif field_id is None:
-            continue
         else:
             kind = pa.int64()
         fields.append(stored_field(name, kind, field_id))

@@ -290,6 +290,9 @@ def _parse_footer_payload(
         raise _not_as(f"its property {HIDDEN_BLOBS} should be", error, path, footer_offset) from error
     _check_places(listed, len(MAGIC), path, footer_offset)
     _check_places(hidden, max((b.offset + b.length for b in listed), default=len(MAGIC)), path, footer_offset)
+    if (size := sum(blob.length for blob in listed + hidden)) > footer_offset - len(MAGIC):
+        # Each is read on its own: a few bytes would be read as often as blobs name them.
+        raise PuffinFormatError(f"its blobs have {size:,} bytes, more than the file", path, footer_offset + 4)
     return listed + hidden, properties
 
 
