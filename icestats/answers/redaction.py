@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -32,6 +33,21 @@ def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, HIDDEN)
     return hide_in_urls(text)
+
+
+def safe_cause(error: Exception, properties: Mapping[str, Any] | None = None) -> Exception:
+    """Return what to raise another error from: an error, or a stand-in where its traceback would show secrets.
+
+    Examples
+    --------
+    >>> safe_cause(OSError("https://host/a?sig=abc"))
+    OSError('OSError: https://host/a?sig=***')
+    """
+    shown = "".join(traceback.format_exception(error))
+    if hide_secrets(shown, properties or {}) == shown:
+        return error
+    kind = next(kind for kind in (FileNotFoundError, OSError, Exception) if isinstance(error, kind))
+    return kind(hide_secrets(f"{type(error).__name__}: {error}", properties or {}))
 
 
 def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:

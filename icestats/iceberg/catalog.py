@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import traceback
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icestats.answers.redaction import hide_secrets
+from icestats.answers.redaction import hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import (
     CallError,
@@ -397,11 +396,10 @@ def _known(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"configured": Config().get_catalog_config(name) or {}, **properties}
 
 
-def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception | None]:
-    """Return what a catalog failed with, without secrets, and the error itself, None where a traceback shows some."""
+def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception]:
+    """Return what a catalog failed with, and the cause to raise an error from, both without secrets."""
     said = hide_secrets(one_line(error, len(str(error))), properties)
-    shown = "".join(traceback.format_exception(error))
-    return one_line(said), error if hide_secrets(shown, properties) == shown else None
+    return one_line(said), safe_cause(error, properties)
 
 
 def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:

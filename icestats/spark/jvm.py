@@ -22,7 +22,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets
+from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import HIDDEN_IN_URLS, SparkUnavailableError
 from icestats.spark.java import find_java
@@ -163,10 +163,10 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
         except SparkUnavailableError:
             close_gateway()
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - Spark and Py4J have many
             said = hide_secrets(_explain_start(Path(log), error), asked)
             _drop_context()
-            raise SparkUnavailableError(said) from error
+            raise SparkUnavailableError(said) from safe_cause(error, asked)
     atexit.register(Path(log).unlink, missing_ok=True)
     return session
 
