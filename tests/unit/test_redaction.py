@@ -255,6 +255,7 @@ BROKEN = {
     "an alias": "catalog:\n  a:\n    token: *hidden-1\n",
     "braces": "catalog: {a: {token: hidden-1}}\n",
     "no mapping": "hidden-1\n",
+    "a catalog that is a text": "catalog:\n  a: hidden-1\n",
 }
 
 
@@ -269,6 +270,17 @@ def test_a_configuration_that_cannot_be_read_shows_none_of_its_lines(what, small
         said = found.stderr.decode()
         assert "hidden" not in said
         assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said
+
+
+def test_variables_that_contradict_each_other_show_none_of_their_values(small_table, tmp_path):
+    given = {"PYICEBERG_CATALOG__A": "hidden-1", "PYICEBERG_CATALOG__A__TOKEN": "hidden-2", "HOME": str(tmp_path)}
+    code = "import sys, icestats; icestats.load(sys.argv[1])"
+    for name in ("a.db.t", small_table.metadata_location):
+        command = [sys.executable, "-c", code, name]
+        found = subprocess.run(command, env={**os.environ, **given}, capture_output=True)
+        said = found.stderr.decode()
+        assert "hidden" not in said
+        assert "CatalogError: PyIceberg's configuration cannot be read: a variable of the environment" in said
 
 
 def test_messages_of_errors_hide_passwords_and_have_an_end():
