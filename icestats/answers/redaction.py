@@ -13,7 +13,7 @@ from icestats.errors import HIDDEN, hide_in_urls
 HIDDEN_NAMES = (
     r"secret|passw|token|credential|access[-._]?key|account[-._]?key|shared[-._]?key|(en|de)cryption[-._]?key|"
     r"sse\.key|private[-._]?key|api[-._]?key|connection[-._]string|authorization|assertion|kerb|"
-    r"header\.|\bugi\b"
+    r"header\.|\b(ugi|sas|sig|pwd)\b"
 )
 """Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
 _SHORTEST = 4

@@ -91,6 +91,16 @@ session = get_session(conf={"spark.local.dir": str(mine)})
 session.range(1000).repartition(3).count()
 assert others()[1] == 0 and list(mine.rglob("shuffle_*"))
 stop_session()
+theirs = folder / "theirs"
+(folder / "spark-defaults.conf").write_text(f"spark.local.dir {theirs}\\nspark.redaction.regex mine\\n")
+os.environ["SPARK_CONF_DIR"] = str(folder)
+session = get_session()
+session.range(1000).repartition(3).count()
+assert others()[1] == 0 and list(theirs.rglob("shuffle_*"))
+hidden = session.sparkContext.getConf().get("spark.redaction.regex")
+assert hidden.startswith("mine|") and "credential" in hidden, hidden
+stop_session()
+del os.environ["SPARK_CONF_DIR"]
 get_session().range(3).count()
 """
 
