@@ -49,7 +49,7 @@ ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExt
 SECRETS = f"(?i){HIDDEN_NAMES}|{HIDDEN_IN_URLS}"
 """Names and values of settings that Spark shows nowhere: a regular expression of Java's."""
 
-_REDACTION = "spark.redaction.regex"
+REDACTION = "spark.redaction.regex"
 _CUT_CALLS = (
     ("java_gateway", "Exception while sending command."),
     ("java_gateway", "KeyboardInterrupt while sending command."),
@@ -149,9 +149,9 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
                 if _LOCAL.fullmatch(properties["spark.master"]) and not is_named:
                     # Spark's own is the temporary folder of all, and what is shuffled as readable as the umask says.
                     settings.set("spark.local.dir", _make_scratch())
-                if _REDACTION not in asked:
-                    theirs = _known_to(gateway, _REDACTION)
-                    settings.set(_REDACTION, f"{theirs}|{SECRETS}" if theirs else SECRETS)
+                if REDACTION not in asked:
+                    theirs = _known_to(gateway, REDACTION)
+                    settings.set(REDACTION, f"{theirs}|{SECRETS}" if theirs else SECRETS)
                 with _handler_kept(), warnings.catch_warnings():
                     # Of a context that was interrupted while it was made.
                     warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
