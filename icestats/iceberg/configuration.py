@@ -56,11 +56,14 @@ def read_configuration() -> Config:
         config = Config()
         for name in (config.get_default_catalog_name(), *config.get_known_catalogs()):
             config.get_catalog_config(name)
+        config.get_int("max-workers")
+        for name in ("legacy-current-snapshot-id", "downcast-ns-timestamp-to-us-on-write"):
+            config.get_bool(name)
     except Exception as error:  # noqa: BLE001 - its parser has many
         path, mark = _find_file(), getattr(error, "problem_mark", None)
         where = "" if mark is None else f" at line {mark.line + 1}"
-        of_file = path is not None and not str(error).startswith("Incompatible configurations")
-        what = str(path and path.absolute()) if of_file else "a variable of the environment, PYICEBERG_...,"
+        variable = [] if mark else ["a variable of the environment, PYICEBERG_...,"]
+        what = " or ".join([*([str(path.absolute())] if path else []), *variable])
         raise CatalogError(
             f"PyIceberg's configuration cannot be read: {what} is not what it should be{where}; expected "
             "the YAML that PyIceberg documents: names and texts below `catalog:`, indented by spaces"

@@ -272,12 +272,20 @@ def test_a_configuration_that_cannot_be_read_shows_none_of_its_lines(what, small
         assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said
 
 
-def test_variables_that_contradict_each_other_show_none_of_their_values(small_table, tmp_path):
-    given = {"PYICEBERG_CATALOG__A": "hidden-1", "PYICEBERG_CATALOG__A__TOKEN": "hidden-2", "HOME": str(tmp_path)}
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"PYICEBERG_CATALOG__A": "hidden-1", "PYICEBERG_CATALOG__A__TOKEN": "hidden-2"},
+        {"PYICEBERG_MAX_WORKERS": "hidden-1"},
+        {"PYICEBERG_LEGACY_CURRENT_SNAPSHOT_ID": "hidden-1"},
+    ],
+    ids=" and ".join,
+)
+def test_variables_that_cannot_be_read_show_none_of_their_values(given, small_table, tmp_path):
     code = "import sys, icestats; icestats.load(sys.argv[1])"
     for name in ("a.db.t", small_table.metadata_location):
         command = [sys.executable, "-c", code, name]
-        found = subprocess.run(command, env={**os.environ, **given}, capture_output=True)
+        found = subprocess.run(command, env={**os.environ, **given, "HOME": str(tmp_path)}, capture_output=True)
         said = found.stderr.decode()
         assert "hidden" not in said
         assert "CatalogError: PyIceberg's configuration cannot be read: a variable of the environment" in said
