@@ -19,6 +19,7 @@ Each message is one line: what failed, the value, what was expected, what to do.
 
 from __future__ import annotations
 
+import copyreg
 import operator
 import re
 from collections.abc import Collection, Iterable
@@ -93,10 +94,13 @@ def printable(text: str) -> str:
 class IcestatsError(Exception):
     """Root of all errors that icestats raises on purpose."""
 
-    def __str__(self) -> str:
-        said = printable(hide_in_urls(super().__str__()))
+    def __init__(self, message: str = "") -> None:
+        said = printable(hide_in_urls(message))
         half = _MOST_LENGTH // 2
-        return said if len(said) <= _MOST_LENGTH else f"{said[:half]} ... {said[-half:]}"
+        super().__init__(said if len(said) <= _MOST_LENGTH else f"{said[:half]} ... {said[-half:]}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]  # pickle's own
 
 
 class CallError(IcestatsError):
@@ -165,9 +169,6 @@ class MetadataError(IcestatsError):
         shown = path if len(path) <= _MOST_PATH_LENGTH else f"{path[:_MOST_PATH_LENGTH]}..."
         where = shown if offset is None else f"{shown} at byte {offset:,}"
         super().__init__(f"{where}: {message}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), str(self), self.path, self.offset)
 
 
 class PuffinFormatError(MetadataError):
@@ -243,11 +244,3 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise CallError where an argument is none of some texts."""
     if not (isinstance(value, str) and value in choices):
         raise CallError(f"{name} is {value!r:.80}: expected one of {', '.join(choices)}")
-
-
-def _rebuild(kind: type[MetadataError], message: str, path: str, offset: int | None) -> MetadataError:
-    error = kind.__new__(kind)
-    Exception.__init__(error, message)
-    error.path = path
-    error.offset = offset
-    return error

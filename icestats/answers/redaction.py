@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -12,7 +13,7 @@ from icestats.errors import HIDDEN, hide_in_urls
 HIDDEN_NAMES = (
     r"secret|passw|token|credential|access[-._]?key|account[-._]?key|shared[-._]?key|(en|de)cryption[-._]?key|"
     r"sse\.key|private[-._]?key|api[-._]?key|connection[-._]string|authorization|assertion|kerb|"
-    r"header\.|\bugi\b"
+    r"header\.|\b(ugi|sas|sig|pwd)\b"
 )
 """Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
 _SHORTEST = 4
@@ -32,6 +33,21 @@ def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, HIDDEN)
     return hide_in_urls(text)
+
+
+def safe_cause(error: Exception, properties: Mapping[str, Any] | None = None) -> Exception:
+    """Return what to raise another error from: an error, or a stand-in where its traceback would show secrets.
+
+    Examples
+    --------
+    >>> safe_cause(OSError("https://host/a?sig=abc"))
+    OSError('OSError: https://host/a?sig=***')
+    """
+    shown = "".join(traceback.format_exception(error))
+    if hide_secrets(shown, properties or {}) == shown:
+        return error
+    kind = next(kind for kind in (FileNotFoundError, OSError, Exception) if isinstance(error, kind))
+    return kind(hide_secrets(f"{type(error).__name__}: {error}", properties or {}))
 
 
 def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:

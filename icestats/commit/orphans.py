@@ -16,6 +16,7 @@ from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
+from icestats.answers.redaction import safe_cause
 from icestats.commit.metadata_versions import (
     SUFFIXES,
     ListedFolder,
@@ -275,7 +276,7 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
     try:
         listed = file_system.get_file_info(FileSelector(path, allow_not_found=True))
     except OSError as error:
-        raise unreadable(folder, error) from error
+        raise unreadable(folder, error) from safe_cause(error)
     for info in listed:
         if info.type == FileType.File:
             yield _Candidate(f"{folder}/{info.base_name}", _kind(info.base_name), info.size, info.mtime)

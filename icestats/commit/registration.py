@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.utils.properties import property_as_int
 
+from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
 from icestats.commit.table_state import (
@@ -191,9 +192,9 @@ def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, l
     except FileExistsError:
         _discard(table, written[:-1], left)
         return False
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
         text = _discard(table, written, left)
-        raise CommitError(f"{written[-1]} cannot be written: {one_line(error)}; {text}") from error
+        raise CommitError(f"{written[-1]} cannot be written: {one_line(error)}; {text}") from safe_cause(error)
     except BaseException:
         _discard(table, written, left)
         raise

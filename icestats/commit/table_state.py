@@ -13,6 +13,7 @@ from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
 from pyiceberg.utils.properties import property_as_int
 
+from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
@@ -81,7 +82,7 @@ class TableFiles:
         try:
             return len(self._io.new_input(location))
         except (OSError, ValueError) as error:
-            raise unreadable(location, error) from error
+            raise unreadable(location, error) from safe_cause(error)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`, all of them or at most `length`."""
@@ -89,7 +90,7 @@ class TableFiles:
             with self._io.new_input(location).open() as stream:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError) as error:
-            raise unreadable(location, error) from error
+            raise unreadable(location, error) from safe_cause(error)
 
 
 def table_name(table: Table) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import traceback
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icestats.answers.redaction import hide_secrets
+from icestats.answers.redaction import hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import (
     CallError,
@@ -23,7 +22,7 @@ from icestats.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from icestats.iceberg.configuration import check_configuration, check_readable
+from icestats.iceberg.configuration import check_configuration, check_readable, read_configuration
 from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.storage import Storage, expand_home, local_path
 
@@ -105,11 +104,9 @@ def open_source(name_or_location: str, catalog: str | Mapping[str, Any] | None =
         # Not its text: pairs of properties have secrets among them.
         raise CallError(f"catalog is of type {type(catalog).__name__}: expected a catalog's name, or its properties")
     is_location = _is_location(name) and (catalog is None or "/" in name)
-    if not is_location:
-        check_configuration()
-    check_readable()
     if is_location:
         return _open_location(name, _location_properties(catalog))
+    check_configuration()
     return _open_in_catalog(name, *_resolve(name, catalog))
 
 
@@ -224,6 +221,7 @@ def _location_properties(catalog: str | Mapping[str, Any] | None) -> Mapping[str
         if catalog.lower() not in known:
             raise CatalogError(f"no catalog {catalog!r}: PyIceberg's configuration has {', '.join(sorted(known))}")
         return known[catalog.lower()]
+    check_readable()
     return _texts(catalog or {})
 
 
@@ -283,10 +281,12 @@ def _resolve(name: str, catalog: str | Mapping[str, Any] | None) -> tuple[str, M
         expected = "catalog.namespace.table, namespace.table or the location of a metadata.json"
         raise TableNotFoundError(f"{name!r} is no table: expected {expected}")
     if isinstance(catalog, Mapping):
+        check_readable()
         nested = {str(k): v for k, v in catalog.items() if isinstance(v, Mapping)}
         texts = _texts(catalog)
         return texts.pop("name", "catalog"), texts | nested, parts
     if catalog is None and parts[0] == DEMO_NAMESPACE and len(parts) == 2:
+        check_readable()
         return DEMO_CATALOG, demo_catalog_properties(), parts
     known = _known_catalogs()
     if catalog is None and len(parts) > 2 and (parts[0] == DEMO_CATALOG or parts[0].lower() in known):
@@ -301,18 +301,10 @@ def _resolve(name: str, catalog: str | Mapping[str, Any] | None) -> tuple[str, M
 
 
 def _known_catalogs() -> dict[str, Mapping[str, str]]:
-    from pyiceberg.utils.config import Config
-
-    try:
-        check_configuration()
-        config = Config()
-        catalogs = {name.lower(): config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
-        # PyIceberg takes what is nested, such as `auth`, from its configuration by itself.
-        return {name: _texts(properties) for name, properties in catalogs.items()}
-    except IcestatsError:
-        raise
-    except Exception as error:
-        raise CatalogError(f"PyIceberg's configuration cannot be read: {one_line(error)}") from error
+    check_configuration()
+    config = read_configuration()
+    # PyIceberg takes what is nested, such as `auth`, from its configuration by itself.
+    return {name.lower(): _texts(config.get_catalog_config(name) or {}) for name in config.get_known_catalogs()}
 
 
 def _default_catalog(name: str, known: Mapping[str, Mapping[str, str]]) -> str:
@@ -397,11 +389,10 @@ def _known(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"configured": Config().get_catalog_config(name) or {}, **properties}
 
 
-def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception | None]:
-    """Return what a catalog failed with, without secrets, and the error itself, None where a traceback shows some."""
+def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception]:
+    """Return what a catalog failed with, and the cause to raise an error from, both without secrets."""
     said = hide_secrets(one_line(error, len(str(error))), properties)
-    shown = "".join(traceback.format_exception(error))
-    return one_line(said), error if hide_secrets(shown, properties) == shown else None
+    return one_line(said), safe_cause(error, properties)
 
 
 def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -> str:

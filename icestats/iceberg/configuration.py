@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from icestats.errors import CatalogError
+
+if TYPE_CHECKING:
+    from pyiceberg.utils.config import Config
 
 _NAME = ".pyiceberg.yaml"
 
@@ -27,29 +31,48 @@ def check_configuration() -> None:
 
 
 def check_readable() -> None:
-    """Refuse a configuration that PyIceberg cannot read, before PyIceberg is imported.
-
-    It reads the file while it is imported, and its errors show the lines, which may have secrets.
+    """Refuse a configuration that PyIceberg cannot read, before PyIceberg is imported, which reads it too.
 
     Raises
     ------
     CatalogError
         It cannot be read.
     """
-    path = next(filter(Path.is_file, (*_own_files(), Path(_NAME))), None)
-    if path is None:
-        return
+    if _find_file() is not None or any(name.lower().startswith("pyiceberg_") for name in os.environ):
+        read_configuration()
+
+
+def read_configuration() -> Config:
+    """Read PyIceberg's configuration: its errors show lines and values, which may be secrets.
+
+    Raises
+    ------
+    CatalogError
+        It cannot be read.
+    """
     from pyiceberg.utils.config import Config
 
     try:
-        Config()
+        config = Config()
+        for name in (config.get_default_catalog_name(), *config.get_known_catalogs()):
+            config.get_catalog_config(name)
+        config.get_int("max-workers")
+        for name in ("legacy-current-snapshot-id", "downcast-ns-timestamp-to-us-on-write"):
+            config.get_bool(name)
     except Exception as error:  # noqa: BLE001 - its parser has many
-        mark = getattr(error, "problem_mark", None)
+        path, mark = _find_file(), getattr(error, "problem_mark", None)
         where = "" if mark is None else f" at line {mark.line + 1}"
+        variable = [] if mark else ["a variable of the environment, PYICEBERG_...,"]
+        what = " or ".join([*([str(path.absolute())] if path else []), *variable])
         raise CatalogError(
-            f"PyIceberg's configuration cannot be read: {path.absolute()} is not what it should be{where}; expected "
+            f"PyIceberg's configuration cannot be read: {what} is not what it should be{where}; expected "
             "the YAML that PyIceberg documents: names and texts below `catalog:`, indented by spaces"
         ) from None
+    return config
+
+
+def _find_file() -> Path | None:
+    return next(filter(Path.is_file, (*_own_files(), Path(_NAME))), None)
 
 
 def _own_files() -> list[Path]:

@@ -18,6 +18,8 @@ _STORES = {
     **{scheme: scheme for scheme in ("hdfs", "viewfs", "oss", "hf")},
 }
 """The storage that a scheme is of."""
+_AUTHORITY = re.compile(r"([\w$.-]*@)?([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?", re.ASCII)
+"""Without `?` and `#`, which end an authority for those who open files."""
 _BUCKET = re.compile(r"[A-Za-z0-9._:-]*")
 
 
@@ -99,6 +101,8 @@ def _plain(location: str) -> str:
 
 
 def _is_known_host(store: str, authority: str, home: str, properties: Mapping[str, str]) -> bool:
+    if not _AUTHORITY.fullmatch(authority):
+        return False
     host = authority.rpartition("@")[2].lower()
     own = _LOCATION.match(home)
     if store_of(home) == store and own is not None and (own[2] or "").rpartition("@")[2].lower() == host:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote
 
+from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, MetadataError
 from icestats.iceberg.reach import check_reach
@@ -84,7 +85,7 @@ class Storage:
                 return check_regular(path.stat(), location).st_size
             return len(open_input(self._file_io(location), location))
         except (OSError, ValueError, ImportError) as error:
-            raise unreadable(location, error) from error
+            raise unreadable(location, error) from safe_cause(error)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`: all of them, or at most `length`.
@@ -103,7 +104,7 @@ class Storage:
             with open_input(self._file_io(location), location).open() as stream:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError, ImportError) as error:
-            raise unreadable(location, error) from error
+            raise unreadable(location, error) from safe_cause(error)
 
     def _find_path(self, location: str) -> Path | None:
         if self.home is not None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_doubles
+from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
@@ -382,9 +383,9 @@ def explained_reading(source: Source) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         named = re.search("'(.+)'", str(error))
-        raise unreadable(named[1] if named else source.name, error) from error
+        raise unreadable(named[1] if named else source.name, error) from safe_cause(error)
     except (*UNREAD_SCHEMA, OSError, MemoryError, LookupError, EOFError, ResolveError, struct.error) as error:
         # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
-        ) from error
+        ) from safe_cause(error)

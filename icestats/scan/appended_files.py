@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import FileScanTask
 
+from icestats.answers.redaction import safe_cause
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot, TableMetadata
 from icestats.iceberg.storage import unreadable
@@ -93,7 +94,7 @@ def _read_manifests(table: Table, snapshot_id: int) -> dict[str, ManifestFile] |
     try:
         return {manifest.manifest_path: manifest for manifest in found.manifests(table.io)}
     except (OSError, ValueError, EOFError, AssertionError) as error:
-        raise unreadable(found.manifest_list, error) from error
+        raise unreadable(found.manifest_list, error) from safe_cause(error)
 
 
 def _changed_deletes(io: FileIO, gone: Sequence[ManifestFile], came: Sequence[ManifestFile]) -> str | None:
@@ -115,7 +116,7 @@ def _read_entries(io: FileIO, manifests: Iterable[ManifestFile], content: Manife
             try:
                 entries = manifest.fetch_manifest_entry(io, discard_deleted=False)
             except (OSError, ValueError, EOFError, AssertionError) as error:
-                raise unreadable(manifest.manifest_path, error) from error
+                raise unreadable(manifest.manifest_path, error) from safe_cause(error)
             counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
             # PyIceberg 0.12 takes the place where a manifest is cut for its end.
             if None not in counts and len(entries) < sum(count or 0 for count in counts):

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.findings import Finding
+from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import (
     CallError,
@@ -298,7 +299,8 @@ def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequen
             return (), "the table has equality deletes, which PyIceberg cannot apply"
         return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
     except OSError as error:
-        raise MetadataError(f"its manifests cannot be read: {one_line(error)}", source.metadata_location) from error
+        said = f"its manifests cannot be read: {one_line(error)}"
+        raise MetadataError(said, source.metadata_location) from safe_cause(error)
     if len(tasks) != file_count:
         # PyIceberg 0.12 takes the place where a manifest is cut for its end.
         raise MetadataError(
@@ -427,5 +429,6 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     try:
         found, partitions = read_here(job, plan.reading, plan.tasks)
     except (*UNREAD_SCHEMA, OSError, pa.ArrowException) as error:
-        raise IcestatsError(f"a data file of {plan.source.name} cannot be read: {one_line(error)}") from error
+        said = f"a data file of {plan.source.name} cannot be read: {one_line(error)}"
+        raise IcestatsError(said) from safe_cause(error)
     return build_statistics(plan, sizes, found, partitions, started)

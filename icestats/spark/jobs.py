@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import IcestatsError, SparkUnavailableError
 from icestats.spark.connect import interrupt_operations, is_connect, watch_operations
@@ -329,13 +330,13 @@ def explained_errors(
         if context is not None and (end := explain_end(context, wait_s=wait_s)) is not None:
             raise SparkUnavailableError(f"{doing} failed: {end}") from None
         if _NO_AWS.search(str(error)):
-            raise SparkUnavailableError(f"{doing} failed: {_explain_no_aws(spark)}") from error
+            raise SparkUnavailableError(f"{doing} failed: {_explain_no_aws(spark)}") from safe_cause(error)
         if context is not None and _OLD_ICEBERG.search(str(error)):
-            raise SparkUnavailableError(f"{doing} failed: {_explain_iceberg(context, error)}") from error
+            raise SparkUnavailableError(f"{doing} failed: {_explain_iceberg(context, error)}") from safe_cause(error)
         if not isinstance(error, spark_errors()):
             raise
         said = str(error).partition(_STACK_TRACE)[0]
-        raise (explain_failure(doing, said) if explain is None else explain(first_line(error))) from error
+        raise (explain_failure(doing, said) if explain is None else explain(first_line(error))) from safe_cause(error)
 
 
 def _explain_no_aws(spark: SparkSession) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets
+from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import HIDDEN_IN_URLS, SparkUnavailableError
 from icestats.spark.java import find_java
@@ -49,6 +49,7 @@ ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExt
 SECRETS = f"(?i){HIDDEN_NAMES}|{HIDDEN_IN_URLS}"
 """Names and values of settings that Spark shows nowhere: a regular expression of Java's."""
 
+REDACTION = "spark.redaction.regex"
 _CUT_CALLS = (
     ("java_gateway", "Exception while sending command."),
     ("java_gateway", "KeyboardInterrupt while sending command."),
@@ -133,10 +134,6 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
         if not _imports_from_here():
             environment["PYTHONSAFEPATH"] = "1"
     close_gateway()
-    is_named = "spark.local.dir" in properties or os.environ.get("SPARK_LOCAL_DIRS")
-    if _LOCAL.fullmatch(properties["spark.master"]) and not is_named:
-        # Spark's own is the folder for temporary files of all, and its shuffled rows are as readable as the umask says.
-        properties["spark.local.dir"] = _make_scratch()
     settings = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     descriptor, log = tempfile.mkstemp(prefix="icestats-spark-", suffix=".log")
     hush_py4j()
@@ -147,7 +144,14 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
             if gateway.proc is not None:
                 _started.append(Jvm(gateway._gateway_client, gateway.proc, Path(log)))
             with interrupts_first():
-                _check_jars(str(gateway.jvm.java.lang.System.getProperty("spark.jars") or ""))
+                _check_jars(_known_to(gateway, "spark.jars"))
+                is_named = _known_to(gateway, "spark.local.dir") or os.environ.get("SPARK_LOCAL_DIRS")
+                if _LOCAL.fullmatch(properties["spark.master"]) and not is_named:
+                    # Spark's own is the temporary folder of all, and what is shuffled as readable as the umask says.
+                    settings.set("spark.local.dir", _make_scratch())
+                if REDACTION not in asked:
+                    theirs = _known_to(gateway, REDACTION)
+                    settings.set(REDACTION, f"{theirs}|{SECRETS}" if theirs else SECRETS)
                 with _handler_kept(), warnings.catch_warnings():
                     # Of a context that was interrupted while it was made.
                     warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
@@ -163,12 +167,17 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
         except SparkUnavailableError:
             close_gateway()
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - Spark and Py4J have many
             said = hide_secrets(_explain_start(Path(log), error), asked)
             _drop_context()
-            raise SparkUnavailableError(said) from error
+            raise SparkUnavailableError(said) from safe_cause(error, asked)
     atexit.register(Path(log).unlink, missing_ok=True)
     return session
+
+
+def _known_to(gateway: Any, name: str) -> str:
+    """Return a property that a JVM was started with, of the user's spark-defaults.conf too; empty where it has none."""
+    return str(gateway.jvm.java.lang.System.getProperty(name) or "")
 
 
 def _launch(settings: SparkConf, output: BinaryIO, log: Path) -> Any:
@@ -334,7 +343,6 @@ def _new_properties(asked: Mapping[str, str], on_aws: bool) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.redaction.regex": SECRETS,
     }
     if _is_loopback(chosen):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from icestats.errors import CallError, SparkUnavailableError
+from icestats.errors import HIDDEN, CallError, SparkUnavailableError
 from icestats.iceberg.reach import store_of
 from icestats.spark.connect import find_connect_session, refuse_connect
 from icestats.spark.jvm import (
+    REDACTION,
     SECRETS,
     SQLITE_DRIVER,
     clear_context,
@@ -373,6 +374,7 @@ def check_iceberg(session: SparkSession) -> None:
 def _with_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]]) -> SparkSession:
     if catalogs:
         check_iceberg(session)
+    context: Any = session.sparkContext
     settings = {
         f"spark.sql.catalog.{name}{suffix}": value
         for name, properties in catalogs.items()
@@ -384,12 +386,26 @@ def _with_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, st
     else:
         candidate = session.newSession()
         _siblings.append(candidate)
+        for key in (key for key, value in context._conf.getAll() if value == HIDDEN):
+            candidate.conf.unset(key)
     hidden = candidate.conf.get(_HIDDEN_OPTIONS, None) or "(?i)url"
     if SECRETS not in hidden:
         candidate.conf.set(_HIDDEN_OPTIONS, f"{hidden}|{SECRETS}")
+    if context._conf.get("spark.eventLog.enabled") == "true":
+        _hide_in_events(context._conf, settings)
     for key, value in settings.items():
         candidate.conf.set(key, value)
     return candidate
+
+
+def _hide_in_events(conf: Any, settings: Mapping[str, str]) -> None:
+    """Have the log of events hide secrets: of what a session sets, it hides only what its context has a setting for."""
+    pattern = conf.get(REDACTION) or ""
+    if SECRETS not in pattern:
+        conf.set(REDACTION, f"{pattern}|{SECRETS}" if pattern else SECRETS)
+    for key, value in settings.items():
+        if re.search(SECRETS, key) or re.search(SECRETS, value):
+            conf.set(key, HIDDEN)
 
 
 def _catalog_settings(properties: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from icestats.answers.text import one_line
 from icestats.errors import CallError, CommitError, IcestatsError
-from icestats.iceberg.catalog import load_iceberg_table, load_writable_table
+from icestats.iceberg.catalog import explain_catalog_error, load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
 
@@ -142,8 +142,9 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
         change(target)
     except IcestatsError:
         raise
-    except Exception as error:
-        raise CommitError(_explain_failure(table, before, error)) from error
+    except Exception as error:  # noqa: BLE001 - each catalog has its own errors
+        said, cause = explain_catalog_error(error, target.catalog.properties)
+        raise CommitError(_explain_failure(table, before, said)) from cause
     return _register(table.refresh(), before)
 
 
@@ -154,7 +155,7 @@ def _refuse_pin(table: Table) -> None:
         raise CallError(f"{table.name} was loaded with {given}, and rows are written to main: load it without")
 
 
-def _explain_failure(table: Table, before: int | None, error: Exception) -> str:
+def _explain_failure(table: Table, before: int | None, said: str) -> str:
     """Say what is known of a write that failed: its answer may be lost, and its rows written."""
     try:
         current = load_iceberg_table(table._source).metadata.current_snapshot_id
@@ -162,9 +163,9 @@ def _explain_failure(table: Table, before: int | None, error: Exception) -> str:
         reason = f"whether its rows were written is unknown ({one_line(unseen)})"
     else:
         if current == before:
-            return f"{table.name} took no rows: {one_line(error)}"
+            return f"{table.name} took no rows: {said}"
         reason = f"its snapshot is {current} now, before it was {before}: whether these are its rows is unknown"
-    return f"no answer to the write to {table.name}: {one_line(error)}; {reason}, look before you write again"
+    return f"no answer to the write to {table.name}: {said}; {reason}, look before you write again"
 
 
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:

@@ -91,6 +91,16 @@ session = get_session(conf={"spark.local.dir": str(mine)})
 session.range(1000).repartition(3).count()
 assert others()[1] == 0 and list(mine.rglob("shuffle_*"))
 stop_session()
+theirs = folder / "theirs"
+(folder / "spark-defaults.conf").write_text(f"spark.local.dir {theirs}\\nspark.redaction.regex mine\\n")
+os.environ["SPARK_CONF_DIR"] = str(folder)
+session = get_session()
+session.range(1000).repartition(3).count()
+assert others()[1] == 0 and list(theirs.rglob("shuffle_*"))
+hidden = session.sparkContext.getConf().get("spark.redaction.regex")
+assert hidden.startswith("mine|") and "credential" in hidden, hidden
+stop_session()
+del os.environ["SPARK_CONF_DIR"]
 get_session().range(3).count()
 """
 
@@ -303,3 +313,38 @@ def test_secrets_of_catalogs_are_hidden_where_spark_shows_its_settings(spark, tm
     for text in (listed, modified, settings.toDebugString()):
         assert "http://shown" in text
         assert "hidden" not in text
+
+
+def test_secrets_of_catalogs_are_hidden_in_the_log_of_events(spark, tmp_path):
+    """Which has the settings of a session in each event of a job."""
+    context = spark.sparkContext
+    java, conf = context._jvm, context._conf
+    properties = spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}
+    named = {
+        "credential": "unlogged-1",
+        "fs.azure.sas.c": "unlogged-2",
+        "note": "http://h/?pwd=unlogged-3",
+        "uri2": "shown",
+    }
+    conf.set("spark.eventLog.enabled", "true")
+    before = conf.get("spark.redaction.regex")
+    conf.set("spark.redaction.regex", "theirs")
+    try:
+        session = get_session({"logged": {**properties, **named}})
+        folder, nothing = java.java.net.URI(tmp_path.as_uri()), java.scala.Option.apply(None)
+        log = java.org.apache.spark.scheduler.EventLoggingListener("app", nothing, folder, conf._jconf)
+        event = java.java.util.Properties()
+        for name, value in session.conf.getAll.items():
+            event.setProperty(name, value)
+        logged = str(log.redactProperties(event))
+        assert "unlogged-1" in str(event)
+        assert "unlogged" not in logged
+        assert "shown" in logged
+        # A sibling has the context's settings, but not what stands there for secrets.
+        sibling = get_session({"logged": {**properties, "uri2": "other"}})
+        assert not [name for name, value in sibling.conf.getAll.items() if value == "***"]
+    finally:
+        conf._jconf.remove("spark.eventLog.enabled")
+        for name in ("credential", "fs.azure.sas.c", "note"):
+            conf._jconf.remove(f"spark.sql.catalog.logged.{name}")
+        conf.set("spark.redaction.regex", before)

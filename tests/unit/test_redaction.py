@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 import icestats
 from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets
@@ -21,6 +23,7 @@ from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import HIDDEN_IN_URLS, MetadataError, hide_in_urls
 from icestats.iceberg.catalog import open_source
+from icestats.iceberg.storage import Storage
 from tests.rest_catalog import Rest, serve
 
 SECRETS = {
@@ -218,6 +221,20 @@ def test_a_table_that_is_missing_tells_no_password_of_the_servers_address(small_
         assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
+def test_what_a_server_repeats_at_a_write_is_not_told(small_table, monkeypatch):
+    small_table.catalog.rename_table("db.small", "db.t")
+
+    def refuse(request):
+        request.answer(403, {"error": {"message": request.headers["Authorization"], "type": "E", "code": 403}})
+
+    with serve(small_table.catalog) as uri:
+        table = icestats.load("db.t", catalog={"type": "rest", "uri": uri, "token": "hidden/secret"})
+        monkeypatch.setattr(Rest, "do_POST", refuse)
+        with pytest.raises(icestats.CommitError, match=r"took no rows: .*\*\*\*") as caught:
+            icestats.writers.append(table, small_table.scan().to_arrow())
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
 def test_nested_secrets_and_parts_of_credentials_are_hidden():
     own = {"credential": "me:ab cd", "auth": {"basic": {"username": "me", "password": "ef/gh"}}}
     said = hide_secrets("me sent ab cd as ab+cd or ab%20cd, and ef/gh as ef%2Fgh", own)
@@ -238,6 +255,7 @@ BROKEN = {
     "an alias": "catalog:\n  a:\n    token: *hidden-1\n",
     "braces": "catalog: {a: {token: hidden-1}}\n",
     "no mapping": "hidden-1\n",
+    "a catalog that is a text": "catalog:\n  a: hidden-1\n",
 }
 
 
@@ -254,6 +272,25 @@ def test_a_configuration_that_cannot_be_read_shows_none_of_its_lines(what, small
         assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"PYICEBERG_CATALOG__A": "hidden-1", "PYICEBERG_CATALOG__A__TOKEN": "hidden-2"},
+        {"PYICEBERG_MAX_WORKERS": "hidden-1"},
+        {"PYICEBERG_LEGACY_CURRENT_SNAPSHOT_ID": "hidden-1"},
+    ],
+    ids=" and ".join,
+)
+def test_variables_that_cannot_be_read_show_none_of_their_values(given, small_table, tmp_path):
+    code = "import sys, icestats; icestats.load(sys.argv[1])"
+    for name in ("a.db.t", small_table.metadata_location):
+        command = [sys.executable, "-c", code, name]
+        found = subprocess.run(command, env={**os.environ, **given, "HOME": str(tmp_path)}, capture_output=True)
+        said = found.stderr.decode()
+        assert "hidden" not in said
+        assert "CatalogError: PyIceberg's configuration cannot be read: a variable of the environment" in said
+
+
 def test_messages_of_errors_hide_passwords_and_have_an_end():
     error = MetadataError(
         f"no such file, nor https://host/a?X-Amz-Signature=abc {'x' * 80_000} at last", "s3://me:TOKEN@host/m"
@@ -263,3 +300,38 @@ def test_messages_of_errors_hide_passwords_and_have_an_end():
     assert text.startswith("s3://***@host/m: no such file, nor https://host/a?X-Amz-Signature=*** xxx")
     assert text.endswith("xxx at last")
     assert len(text) < 2_010
+    assert repr(error) == f"MetadataError({text!r})"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MetadataError("cut at s3://me:hidden@host", "a.json", 3),
+        icestats.FilterError("no s3://me:hidden@host", "a < 3"),
+        icestats.ColumnNotFoundError("s3://me:hidden@host", ("a", "b")),
+        icestats.CommitError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_is_pickled_whole_but_for_passwords(error):
+    data = pickle.dumps(error)
+    same = pickle.loads(data)
+    assert (type(same), str(same)) == (type(error), str(error))
+    assert same.__dict__ == error.__dict__
+    assert "hidden" not in str(same.args)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"), [(OSError, OSError), (FileNotFoundError, FileNotFoundError), (ValueError, Exception)]
+)
+def test_a_storage_that_says_a_signature_is_no_cause_that_a_traceback_shows(failure, kind, monkeypatch):
+    """As Arrow's does of Azure: the URL with the signature that a SAS token is."""
+
+    def fail(self, location):
+        raise failure(f"GetProperties for 'https://a.blob.core.windows.net/c/{location[-1]}?sv=1&sig=hidden' failed")
+
+    monkeypatch.setattr(PyArrowFileIO, "new_input", fail)
+    with pytest.raises(MetadataError) as caught:
+        Storage().read("s3://bucket/m")
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+    assert type(caught.value.__cause__) is kind
