@@ -1,6 +1,6 @@
 """The command line: the verbs of `Table`, one answer on stdout, one line on stderr where something is wrong.
 
-Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call, 130 interrupted, 143 terminated.
+Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call, 130 interrupted, 143 terminated, 129 hung up.
 """
 
 from __future__ import annotations
