@@ -22,7 +22,7 @@ from __future__ import annotations
 import copyreg
 import operator
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from typing import SupportsIndex
 
@@ -236,8 +236,12 @@ def check_filters(name: str, value: object, *, or_none: bool = False) -> None:
     """Raise CallError where an argument is no collection of filters; a text alone would be read letter by letter."""
     if value is None and or_none:
         return
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise CallError(f"{name} is {value!r:.80}: expected filters in a list")
+    if not isinstance(value, str):
+        # NumPy's arrays without a dimension look like iterables.
+        with suppress(TypeError):
+            iter(value)  # type: ignore[call-overload]
+            return
+    raise CallError(f"{name} is {value!r:.80}: expected filters in a list")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

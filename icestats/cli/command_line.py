@@ -1,6 +1,6 @@
 """The command line: the verbs of `Table`, one answer on stdout, one line on stderr where something is wrong.
 
-Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call, 130 interrupted, 143 terminated.
+Exit codes: 0 done, 1 an error of the table or the system, 2 a wrong call, 130 interrupted, 143 terminated, 129 hung up.
 """
 
 from __future__ import annotations
@@ -69,13 +69,19 @@ def run() -> int:
     except Exception as error:
         if os.environ.get("ICESTATS_DEBUG"):
             raise
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            where = error.filename or f"the output, or in the folder for temporary files ({tempfile.gettempdir()})"
-            _complain(f"{error.strerror}: expected room for {where}; make some, or name another place (TMPDIR)")
-            return 1
-        _complain(f"{type(error).__name__}: {error}", hint=" (ICESTATS_DEBUG=1 shows where)")
+        _complain(_explain_unexpected(error))
         code = 1
     return code if isinstance(code, int) else 0
+
+
+def _explain_unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        where = error.filename or f"the output, or in the folder for temporary files ({tempfile.gettempdir()})"
+        return f"{error.strerror}: expected room for {where}; make some, or name another place (TMPDIR)"
+    if isinstance(error, UnicodeEncodeError):
+        letter = error.object[error.start : error.start + 1]
+        return f"{letter!a} cannot be written in {error.encoding}: expected UTF-8; set PYTHONIOENCODING=utf-8"
+    return f"{type(error).__name__}: {error} (ICESTATS_DEBUG=1 shows where)"
 
 
 def _complain(message: str, hint: str = "") -> None:

@@ -1,6 +1,7 @@
-"""The command line's entry: Ctrl-C and SIGTERM end it as one interrupt, with no traceback, from the first import on.
+"""The command line's entry: Ctrl-C, SIGTERM and SIGHUP end it as one interrupt, with no traceback, from the start.
 
-The exit code is 130 after Ctrl-C, 143 after SIGTERM: both end the JVM and remove what is temporary.
+The exit code is 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (a terminal that is closed): all end the JVM and
+remove what is temporary.
 
 Nothing heavy is imported here, as the console script imports this module before it calls it.
 """
@@ -14,7 +15,6 @@ from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
-TERMINATED = 143
 _MOMENT_S = 0.01
 
 
@@ -26,16 +26,17 @@ def main() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
     terminated: list[int] = []
 
-    def terminate(_number: int, _frame: FrameType | None) -> None:
-        terminated.append(TERMINATED)
+    def terminate(number: int, _frame: FrameType | None) -> None:
+        terminated.append(128 + number)
         raise KeyboardInterrupt
 
     is_ours = sys.unraisablehook is sys.__unraisablehook__
     if is_ours:
         sys.unraisablehook = _interrupt_again
     try:
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, terminate)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, terminate)
         code = _import_command_line()()
     except KeyboardInterrupt:
         code = terminated[0] if terminated else INTERRUPTED

@@ -248,9 +248,9 @@ class Contents:
         MetadataError
             A data file is missing, or its footer is damaged.
         """
-        from icestats.snapshot.pruning.row_groups import read_row_groups
+        from icestats.snapshot.pruning.row_groups import FILE_COLUMNS, read_row_groups
 
-        if not isinstance(files, pa.Table) or "file_path" not in files.column_names:
+        if not isinstance(files, pa.Table) or not set(FILE_COLUMNS) <= set(files.column_names):
             raise CallError(f"files is {files!r:.80}: expected rows of `files()`")
         check_names("columns", columns)
         return read_row_groups(self._source.storage, files, [self.schema.find(column) for column in columns])[0]
@@ -358,6 +358,7 @@ class Contents:
         from icestats.snapshot.pruning.plan_reader import read_plan
 
         bound = self.bind(row_filter)
+        check_flags(row_groups=row_groups, rows=rows)
         check_names("manifest_paths", manifest_paths, or_none=True)
         if rows and manifest_paths is not None:
             raise CallError("rows can be counted of the whole table only: leave out rows or manifest_paths")

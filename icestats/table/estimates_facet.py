@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from icestats.errors import CallError, StatisticsMissingError, check_filters, check_names, check_whole
+from icestats.errors import CallError, StatisticsMissingError, check_filters, check_flags, check_names, check_whole
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Estimating(Contents):
         from icestats.estimation.formulas.source_estimates import build_counted
         from icestats.snapshot.pruning.counted_rows import count_matching
 
+        check_flags(actual=actual, double_filtering=double_filtering)
         question = self._ask(row_filter, columns, deletes)
         found = self._estimate(question, sources, double_filtering, engines, spark)
         if columns is not None:
@@ -249,6 +250,7 @@ class Estimating(Contents):
         )
         from icestats.scan.actual_rows import find_key_type
 
+        check_flags(actual=actual)
         if not isinstance(other, Estimating):
             raise CallError(f"other is {other!r:.80}: expected a table, such as icestats.load('demo.flights')")
         names = (on, on) if isinstance(on, str) else tuple(on) if isinstance(on, list | tuple) else ()
@@ -325,6 +327,7 @@ class Estimating(Contents):
         from icestats.estimation.groups import count_actual_groups, estimate_groups
 
         check_names("columns", columns)
+        check_flags(actual=actual)
         fields = [self.schema.find(name) for name in dict.fromkeys(columns)]
         if not fields:
             raise CallError("columns is empty: expected columns to group by")

@@ -365,7 +365,9 @@ class StatisticsFiles(Contents):
         from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
         from icestats.table.statistics import Statistics, choose_sizes, fit_partitions
 
-        if by not in (None, "partition"):
+        check_flags(partitions=partitions, manifests=manifests, with_column_stats=with_column_stats)
+        check_flags(table=False if table is None else table)
+        if by is not None and not (isinstance(by, str) and by == "partition"):
             raise CallError(f"by is {by!r:.80}: expected 'partition', or nothing for the whole table")
         if with_column_stats and not partitions:
             raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")

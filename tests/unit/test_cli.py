@@ -69,6 +69,16 @@ def test_ids_of_snapshots_are_text_in_json(run, location, read_table):
     assert (code, json.loads(out)) == (0, [{"snapshot_id": str(second), "parent_snapshot_id": str(first)}])
 
 
+def test_a_letter_that_the_output_cannot_have_is_named_in_one_line(location, monkeypatch):
+    """Not replaced: what reads the answer would take it for the table's own."""
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    call = [sys.executable, "-m", "icestats", "plan", location, "name = '€'"]
+    ended = subprocess.run(call, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, b"")
+    expected = b"icestats: '\\u20ac' cannot be written in latin-1: expected UTF-8; set PYTHONIOENCODING=utf-8"
+    assert ended.stderr.splitlines() == [expected]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 @pytest.mark.parametrize("how", [["--format", "json"], ["--format", "parquet"], []])
 def test_a_full_disk_is_said_in_a_line(location, how):

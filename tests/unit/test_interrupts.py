@@ -133,7 +133,7 @@ sys.meta_path.insert(0, Interrupt())
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_the_verb_sql_ends_with_one_exit_code_and_no_words(small_table, tmp_path, name, code):
     (tmp_path / "sitecustomize.py").write_text(ALARM.format(name=name))
     paths = os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])

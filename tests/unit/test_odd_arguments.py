@@ -66,6 +66,30 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
         (lambda table: table.histogram("id", where=3), "is neither text nor an expression"),
         (lambda table: table.plan("name = '\udcff'"), "name is compared with '.*': expected text, without halves of"),
         (lambda table: table.estimate(In("name", ["a", "\ud800"])), "name is compared with '.*': expected text"),
+        (lambda table: table.row_groups(pa.table({"file_path": ["x"]})), r"files is .*: expected rows of `files\(\)`"),
+        (lambda table: table.plan("id = 1").explain_manifest(None), "row is None: expected a whole number from 0"),
+        (lambda table: table.estimate_workload(np.array(3)), r"filters is array\(3\): expected filters in a list"),
+        *(
+            (lambda table, odd=odd: table.estimate("id = 1", deletes=odd), "deletes is .*: expected one of deduct")
+            for odd in (np.array(["ignore", "deduct"]), None)
+        ),
+        (lambda table: table.compute(by=np.array(["partition", "id"])), "by is .*: expected 'partition', or nothing"),
+        *(
+            (ask, "is .*: expected True or False")
+            for odd in (np.array([True, False]), "no", 1)
+            for ask in (
+                lambda table, odd=odd: table.compute(table=odd),
+                lambda table, odd=odd: table.compute(manifests=True, partitions=odd),
+                lambda table, odd=odd: table.compute(table=False, manifests=odd),
+                lambda table, odd=odd: table.compute(partitions=True, with_column_stats=odd),
+                lambda table, odd=odd: table.plan("id = 1", rows=odd),
+                lambda table, odd=odd: table.plan("id = 1", row_groups=odd),
+                lambda table, odd=odd: table.estimate("id = 1", actual=odd),
+                lambda table, odd=odd: table.estimate("id = 1", double_filtering=odd),
+                lambda table, odd=odd: table.estimate_join(table, "id", actual=odd),
+                lambda table, odd=odd: table.estimate_groups(["id"], actual=odd),
+            )
+        ),
         (lambda table: table.histogram("id", bins="4"), "bins is '4': expected a whole number from 1"),
         (lambda table: table.histogram("id", bins=4.5), "bins is 4.5: expected a whole number from 1"),
         (lambda table: table.estimate_workload(n="3"), "n is '3': expected a whole number from 1"),

@@ -56,6 +56,18 @@ def figures(explorer: Explorer) -> list[Any]:
     return [*table.select(names).to_pylist(), shapes, explorer.state.histogram.histogram.n]
 
 
+@pytest.mark.parametrize("asked", [("price < 3", None), (DAY, None), ("", MARKED), ("price < 3", MARKED)])
+def test_what_is_asked_is_read_again_of_a_table_that_has_the_same_manifests(explorer: Explorer, asked: Any) -> None:
+    """After `Reload`, or a commit of statistics, the columns wait for nothing."""
+    before = ask(explorer, *asked)
+    shown = figures(explorer)
+    explorer.state.table = explorer.state.table.refresh()
+    assert explorer.wait()
+    assert ask(explorer, *asked) == before
+    assert figures(explorer) == shown
+    assert "reading" not in before[0]
+
+
 def test_a_filter_on_whole_partitions_changes_the_columns_as_a_mark_does(explorer: Explorer) -> None:
     ask(explorer, selection=MARKED)
     marked = figures(explorer)

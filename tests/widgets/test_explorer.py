@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, LongType, NestedField
 
 import icestats
 from icestats.iceberg.storage import local_path
@@ -344,6 +346,19 @@ def test_without_statistics_the_histogram_says_what_to_do(hostile_table: icestat
     assert "no KLL sketch of column" in block["text"]
     assert block["live"] == "The tab Statistics can make one."
     assert block["tone"] == "quiet"
+
+
+def test_a_distribution_that_cannot_be_made_is_not_promised(catalog: SqlCatalog, catalog_properties: Any) -> None:
+    """Bytes have no order, and a filter on a column that is not there says nothing of any other."""
+    schema = Schema(NestedField(1, "raw", BinaryType()), NestedField(2, "price", LongType()))
+    catalog.create_table("db.raw", schema).append(pa.table({"raw": [b"a"], "price": [1]}))
+    explorer = Explorer(icestats.load("db.raw", catalog=catalog_properties), column="raw")
+    for reason in ("no order that means anything", "names no column 'gone'"):
+        assert explorer.wait()
+        (block,) = explorer.parts["histogram"].document()["blocks"]
+        assert reason in block["text"]
+        assert "live" not in block
+        explorer.state.column, explorer.state.row_filter = "price", "gone < 3"
 
 
 def test_strings_of_the_table_are_shown_as_text(hostile_table: icestats.Table) -> None:

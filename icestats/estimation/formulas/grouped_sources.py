@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from icestats.errors import CallError, check_names
+from icestats.errors import check_choice, check_names
 from icestats.estimation.formulas.selectivity import (
     GroupEvidence,
     LeafGroup,
@@ -79,8 +79,7 @@ def build_question(row_filter: RowFilter, schema: Schema, columns: Sequence[str]
     ColumnNotFoundError, CallError
         The call is wrong.
     """
-    if deletes not in DELETES:
-        raise CallError(f"deletes is {deletes!r:.80}: expected one of {', '.join(DELETES)}")
+    check_choice("deletes", deletes, DELETES)
     check_names("columns", columns, or_none=True)
     found = None if columns is None else [i for name in columns for i in _primitive_ids(schema.find(name), schema)]
     return Question(row_filter, None if found is None else tuple(dict.fromkeys(found)), deletes)

@@ -142,6 +142,7 @@ class Plan:
 
     def explain_manifest(self, row: int) -> tuple[str, Explanation]:
         """Return the step that decides about a row of `funnel.manifests`, and why it does."""
+        row = check_whole("row", row, 0)
         step, parts = "", list[Explanation]()
         for judgement in (one for result in self.funnel.by_manifest for one in result.judgements):
             place = _find(judgement.rows, row)

@@ -26,6 +26,8 @@ from icestats.read.parquet.parquet_footer import (
     parse_footer,
 )
 
+FILE_COLUMNS = ("file_path", "file_format", "record_count", "file_size_in_bytes")
+"""What has to be known of a file."""
 _TAIL = 64 << 10
 _READERS = 8
 _KINDS = {
@@ -62,8 +64,7 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
     MetadataError
         A file is missing, or its footer is damaged.
     """
-    names = ("file_path", "file_format", "record_count", "file_size_in_bytes")
-    rows = files.select(names).to_pylist()
+    rows = files.select(FILE_COLUMNS).to_pylist()
     with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
         footers = list(pool.map(lambda row: _read_footer(storage, row), rows))
     out: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from icestats.answers.text import counted, render_count
 from icestats.iceberg.types import parse_type
+from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import UPPER_IS_CUT, Histogram
 from icestats.stats.kll_items import item_value, to_item
 from icestats_widgets.drawing.axis import axis_position, brief_label, typed_position
@@ -57,8 +58,15 @@ class HistogramPanel(Part):
         if part is None or part.histogram.column != column:
             if self.is_loading:
                 return [text_block(f"{column}: reading …", "busy")]
-            return [text_block(f"{self.note}.", "quiet", live="The tab Statistics can make one.")] if self.note else []
+            live = "The tab Statistics can make one." if self._can_be_made else ""
+            return [text_block(f"{self.note}.", "quiet", live=live)] if self.note else []
         return [self._controls(part), *self._shown(part)]
+
+    @property
+    def _can_be_made(self) -> bool:
+        column, fields = self.state.column, self.state.table.schema.top_level
+        is_possible = any(field.name == column and can_distribute(field) is None for field in fields)
+        return is_possible and "asked_part" not in self.state.notes
 
     def caption(self) -> str:
         """Return the column, and of which rows the picture is."""

@@ -116,6 +116,9 @@ class Coordinator(StateReader):
         self._state.asked_part = None
         self.read_overview()
         self.read_rollups()
+        # Traitlets tells nobody of manifests that equal those of before.
+        self._read_part()
+        self._read_asked()
 
     def _excuse(self, part: str, error: Exception) -> None:
         setattr(self._state, part, {} if part == "sparks" else None)
