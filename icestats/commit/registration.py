@@ -148,7 +148,7 @@ def commit_entries(
     CommitError
         The catalog refused; or it gave no answer, or one without the changes, and they are not seen in the metadata.
     """
-    known = table.metadata_location
+    known = [table.metadata_location, *(logged.metadata_file for logged in table.metadata.metadata_log)]
     try:
         commit_changes(table, changes, schema_id)
         if not shows_all(table.metadata, changes):

@@ -12,6 +12,7 @@ has left them. Other writers need not do the same: one that replaces the entry b
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,6 +51,7 @@ from icestats.errors import (
     IcestatsError,
     MetadataError,
     SnapshotNotFoundError,
+    UnsupportedError,
 )
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.statistics_age import THETA
@@ -188,7 +190,7 @@ def commit_statistics(
 
 
 def commit_together(
-    table: Table, theirs: StatisticsFile, base: StatisticsFile | None, own: StatisticsFile | None
+    table: Table, theirs: StatisticsFile, base: Sequence[StatisticsFile], own: Sequence[StatisticsFile]
 ) -> CommitPlan:
     """Commit what others have committed and a change has replaced, together with what stands there now.
 
@@ -198,10 +200,10 @@ def commit_together(
         The table.
     theirs : StatisticsFile
         The entry that was replaced.
-    base : StatisticsFile or None
-        What stood there before it.
-    own : StatisticsFile or None
-        What replaced it: what stands there now may carry it, which makes it no newer.
+    base : sequence of StatisticsFile
+        What it may carry, which makes it no newer.
+    own : sequence of StatisticsFile
+        What that which stands there now may carry.
 
     Raises
     ------
@@ -209,10 +211,21 @@ def commit_together(
         As `commit_statistics`.
     """
     fresh = reload_with_snapshot(table, theirs.snapshot_id)
-    files = [None if entry is None else read_existing(fresh, entry) for entry in (base, own)]
-    course = _Course((_Lost(theirs, files[0]),), files[1])
+    course = _Course((_Lost(theirs, _read_known(fresh, base)),), _read_known(fresh, own))
     plan = _prepare(fresh, CommitRequest(theirs.snapshot_id, (), None), course)
     return _commit(plan, course, lambda _: None, MOST_ATTEMPTS)
+
+
+def _read_known(table: Table, entries: Sequence[StatisticsFile]) -> ExistingFile | None:
+    """Read files as one; of those that are damaged nobody carries anything."""
+    files: list[ExistingFile] = []
+    for entry in entries:
+        with suppress(MetadataError, UnsupportedError):
+            files.append(read_existing(table, entry))
+    if not files:
+        return None
+    listed = tuple(blob for file in files for blob in file.entry.blobs)
+    return ExistingFile(replace(files[0].entry, blobs=listed), tuple(b for file in files for b in file.blobs), {})
 
 
 def _commit(plan: CommitPlan, course: _Course, step: Step, max_attempts: int) -> CommitPlan:

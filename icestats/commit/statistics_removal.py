@@ -247,19 +247,19 @@ def commit_removal(plan: RemovalPlan) -> None:
             return
         committed = commit_entries(fresh, changes, [], schema_id=schema_id)
         if committed is not None:
-            _put_back(committed, changes, known)
+            _put_back(committed, changes, known, [removal.before for removal in plan.removals])
             return
     raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
 
 
-def _put_back(table: Table, changes: Sequence[EntryChange], known: str) -> None:
+def _put_back(table: Table, changes: Sequence[EntryChange], known: str, removed: Sequence[Entry | None]) -> None:
     """Put back what others have committed between the last look and a removal, where a server decides alone."""
     version = None if checks_requirements(table) else _find_replaced(table, changes, known)
     if version is None or all(_was_known(version, change) for change in changes):
         return
     theirs = [find_listed(version, change.snapshot_id, change.kind) for change in changes]
     try:
-        _commit_back(table, changes, theirs)
+        _commit_back(table, changes, theirs, removed)
     except IcestatsError as error:
         paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
         raise CommitError(
@@ -268,7 +268,9 @@ def _put_back(table: Table, changes: Sequence[EntryChange], known: str) -> None:
     raise CommitError("others changed these statistics meanwhile: nothing was removed, try again")
 
 
-def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None]) -> None:
+def _commit_back(
+    table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], removed: Sequence[Entry | None]
+) -> None:
     """Register what changes have replaced, together with what others commit before it is back, or as it comes back."""
     pairs = list(zip(changes, theirs, strict=True))
     for _ in count_attempts(table):
@@ -283,24 +285,32 @@ def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[
             version = _find_replaced(committed, back, known)
             for change, entry in pairs:
                 if isinstance(entry, StatisticsFile):
-                    _commit_both(committed, change, entry, version)
+                    _commit_both(committed, change, entry, version, removed)
             return
         table = reload_table(table)
     raise explain_exhausted(table)
 
 
-def _commit_both(table: Table, change: EntryChange, theirs: StatisticsFile, version: TableMetadata | None) -> None:
+def _commit_both(
+    table: Table,
+    change: EntryChange,
+    theirs: StatisticsFile,
+    version: TableMetadata | None,
+    removed: Sequence[Entry | None],
+) -> None:
     """Put together what a removal has replaced and what others have committed since.
 
-    Only Puffin files: partition statistics of a snapshot are the same, whoever computes them.
+    They may carry what was to be removed, or what the removal has left, which makes neither newer. Only Puffin files:
+    partition statistics of a snapshot are the same, whoever computes them.
     """
-    left = change.after if isinstance(change.after, StatisticsFile) else None
+    files = [entry for entry in (change.after, *removed) if isinstance(entry, StatisticsFile)]
+    known = [entry for entry in files if entry.snapshot_id == change.snapshot_id]
     if find_path(table.metadata, change) != theirs.statistics_path:
-        commit_together(table, theirs, None, left)
+        commit_together(table, theirs, [], known)
         return
     overridden = version and find_listed(version, change.snapshot_id, change.kind)
-    if overridden and overridden.statistics_path != _path(left):
-        commit_together(table, overridden, left, theirs)
+    if overridden and overridden.statistics_path != _path(change.after):
+        commit_together(table, overridden, known, [theirs])
 
 
 def _find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:

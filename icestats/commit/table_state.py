@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -283,7 +283,7 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     return found
 
 
-def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> Table | None:
+def find_committed(table: Table, changes: Sequence[EntryChange], known: Collection[str]) -> Table | None:
     """Return the table as its catalog has it now if all of some changes are in it, or were since a version; else None.
 
     Parameters
@@ -292,11 +292,11 @@ def find_committed(table: Table, changes: Sequence[EntryChange], known: str) -> 
         The table.
     changes : sequence of EntryChange
         What was to be committed.
-    known : str
-        Where the metadata.json is that they were to change.
+    known : collection of str
+        Where the metadata.json is that they were to change, and where those before it are.
     """
     fresh = reload_table(table)
-    if fresh.metadata_location == known:
+    if fresh.metadata_location in known:
         return None
     if shows_all(fresh.metadata, changes):
         return fresh
@@ -335,17 +335,17 @@ def _versions_before(
 
     seen = is_done(table.metadata)
     is_before = False
-    for metadata in _read_log(table, known):
+    for metadata in _read_log(table, () if known is None else (known,)):
         is_before = is_before or (seen and not is_done(metadata))
         seen = seen or is_done(metadata)
         if is_before:
             yield metadata
 
 
-def _read_log(table: Table, known: str | None = None) -> Iterator[TableMetadata]:
+def _read_log(table: Table, known: Collection[str]) -> Iterator[TableMetadata]:
     """Yield the replaced versions of the metadata, the newest first, back to the first after one that is known."""
     files = TableFiles(table.io)
     for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
-        if log_entry.metadata_file == known:
+        if log_entry.metadata_file in known:
             return
         yield read_metadata(files, log_entry.metadata_file)

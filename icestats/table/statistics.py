@@ -218,6 +218,8 @@ class Statistics:
         if plan is None and partitions is None:
             has = f": snapshot {self.found.snapshot_id} has exactly these statistics already" if is_made else ""
             return CommitReport(False, (), (), (), f"nothing to commit{has}")
+        if plan is not None and partitions is not None:
+            partitions = replace(partitions, warnings=())
         note = ""
         if not dry_run:
             plan, partitions = _commit(table, plan, partitions, on_step)

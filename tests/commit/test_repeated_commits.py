@@ -77,11 +77,15 @@ def test_a_preview_says_that_the_snapshot_has_expired(
     assert report.files == ()
 
 
-@pytest.mark.parametrize("options", [{"partitions": True}, {"manifests": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"partitions": True}, {"manifests": True}, {"partitions": True, "manifests": True}], ids=str
+)
 def test_a_preview_says_that_a_metadata_file_takes_no_commit(
     load: Callable[[], icestats.Table], options: dict[str, bool]
 ) -> None:
     opened = icestats.load(load()._source.metadata_location)
-    (warning,) = opened.compute(**options).commit(dry_run=True).warnings
+    report = opened.compute(**options).commit(dry_run=True)
+    (warning,) = report.warnings
+    assert str(report).count(warning) == 1
     assert warning.startswith("cannot be committed: ")
     assert "read-only" in warning

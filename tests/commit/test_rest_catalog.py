@@ -172,6 +172,43 @@ def test_what_is_committed_while_a_removal_is_taken_back_is_kept_too(
     assert listed(table) == [(THETA, (1,), "2")]
 
 
+@pytest.mark.parametrize("conflicts", [False, True])
+@pytest.mark.parametrize("restore", [False, True])
+def test_what_others_carry_over_from_before_a_removal_that_is_taken_back_does_not_make_it_newer(
+    table, rest_table, restore, conflicts, monkeypatch
+):
+    """The second of them looked before the removal arrived, and the first one: it carries what the first replaced."""
+    commit(rest_table, kll(table, 1, b"old"))
+    commit(rest_table, kll(table, 1, b"second"), kll(table, 2, b"second"), theta(table, 3, b"second"))
+    plan = prepare_removal(rest_table, table.current_snapshot().snapshot_id, restore=restore)
+    late = prepare_commit(rest_table.refresh(), [kll(table, 2, b"late"), kll(table, 3, b"late")])
+    Path(late.statistics_path.removeprefix("file://")).write_bytes(late.puffin.data)
+    sent, post = [], Rest.do_POST
+
+    def answer(request):
+        sent.append(request)
+        if len(sent) == 1:
+            commit(table.refresh(), kll(table, 1, b"first"), kll(table, 2, b"first"))
+        if len(sent) == 2:
+            register(table, late.statistics_path, [3], ndv="2")
+        if len(sent) == 2 and conflicts:
+            request.rfile.read(int(request.headers["Content-Length"]))
+            request.answer(409, {"error": {"message": "changed", "type": "CommitFailedException", "code": 409}})
+            return
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert stored(table) == {
+        (KLL, (1,)): b"first",
+        (KLL, (2,)): b"late",
+        (KLL, (3,)): b"late",
+        (THETA, (3,)): b"second",
+    }
+    assert listed(table) == [(THETA, (3,), "2")]
+
+
 @pytest.mark.parametrize("restore", [False, True])
 def test_what_others_remove_while_a_commit_is_on_its_way_does_not_come_back(table, rest_table, restore, monkeypatch):
     """The commit carries it over, as it was there when it looked; what an ancestor has is carried as before."""

@@ -189,6 +189,27 @@ def test_what_others_replace_while_a_removal_is_committed_is_not_taken_for_remov
     assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "2")]
 
 
+def test_a_removal_is_not_taken_for_done_where_an_older_version_is_registered_meanwhile(table, tmp_path):
+    """Though the log of that version has one that looks as the removal would have made the table look."""
+    commit(table, theta(table, 1, ndv="1"))
+    commit(table, theta(table, 1, ndv="2"))
+    plan, done = prepare_removal(table.refresh(), table.current_snapshot().snapshot_id), []
+
+    def register_older(connection, cursor, statement, parameters, context, many):
+        if statement.startswith("UPDATE") and not done:
+            done.append(True)
+            with open_catalog(tmp_path) as other:
+                older = table.refresh().metadata.metadata_log[-1].metadata_file
+                other.drop_table("db.t")
+                other.register_table("db.t", older)
+
+    event.listen(table.catalog.engine, "before_cursor_execute", register_older)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert done
+    assert listed(table) == [(THETA, (1,), "1")]
+
+
 def test_a_restore_that_did_not_arrive_is_an_error(table, tmp_path):
     """Though the metadata log has a version that looks as it would have made the table look."""
     commit(table, theta(table, 1, ndv="1"))

@@ -21,7 +21,7 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import read_column_statistics
 from icestats.stats.theta import ThetaSketch
 from tests.simulation.model import Rows, Version
-from tests.simulation.operations import NAME, ORPHANS, READ, ROWS, STATISTICS, Operation
+from tests.simulation.operations import NAME, ORPHANS, READ, REMOVAL, ROWS, STATISTICS, Operation
 from tests.simulation.storage import local_path
 from tests.simulation.turns import DAY_MS
 
@@ -78,6 +78,17 @@ def check_commit(
     for snapshot_id in made:
         _check_rows(sim, after, snapshot_id)
     _check_new_entries(sim, operation, before, after)
+
+
+def check_base(sim: Simulation, operation: Operation, base: Any, before: Any, after: Any) -> None:
+    """Check that the kit has replaced no statistics but those that it had looked at."""
+    for kind in ("statistics", "partition_statistics"):
+        looked_at, old, new = (
+            {e.snapshot_id: e.statistics_path for e in getattr(m, kind)} for m in (base, before, after)
+        )
+        for key in old.keys() | new.keys():
+            if old.get(key) != new.get(key) and looked_at.get(key) != old.get(key):
+                sim.violated(f"{operation.name} has replaced the {kind} of {key} unseen: {old.get(key)}")
 
 
 def _find_lost(operation: Operation, before: Version, after: Version) -> Iterator[str]:
@@ -272,7 +283,7 @@ def is_statistics(name: str) -> bool:
 def check_end(sim: Simulation, operation: Operation) -> None:
     """Check what an operation says of itself, once it has ended; None is known of one whose actor has died."""
     registered = [v for v in operation.commits if v.metadata.current_snapshot_id is not None]
-    if operation.kind == STATISTICS and len(registered) > 1:
+    if operation.kind in (STATISTICS, REMOVAL) and len(registered) > 1:
         sim.violated(f"{operation.name} is {len(registered)} commits")
     if operation.kind == READ and operation.result is not None:
         _check_answer(sim, operation)

@@ -54,17 +54,17 @@ class Operation:
     error: BaseException | None = None
 
 
-def draw(simulation: Simulation, actor_name: str) -> Operation:
+def draw(simulation: Simulation, role: str) -> Operation:
     """Draw what an actor does next."""
     random = simulation.turns.random
-    if actor_name == "writer":
+    if role == "writer":
         return random.choice((_draw_append, _draw_append, _draw_overwrite, _draw_delete))(simulation)
-    if actor_name == "others":
+    if role == "others":
         return random.choice((_draw_expiry, _draw_property, _draw_foreign, _draw_append))(simulation)
-    if actor_name == "reader":
+    if role == "reader":
         return Operation(READ, "read", _read)
-    makers = (_draw_compute, _draw_compute, _draw_refresh, _draw_refresh, _draw_removal, _draw_orphans)
-    return random.choice(makers)(simulation)
+    makers = (_draw_compute, _draw_compute, _draw_refresh, _draw_removal, _draw_removal)
+    return random.choice((*makers, _draw_orphans) if role == "keeper" else makers)(simulation)
 
 
 def draw_rows(simulation: Simulation) -> Rows:
@@ -127,11 +127,12 @@ def _draw_compute(simulation: Simulation) -> Operation:
         flags["table"] = True
     if flags["partitions"]:
         flags["with_column_stats"] = random.random() < 0.5
+    columns = random.sample(SCHEMA.names, random.randint(1, 2)) if random.random() < 0.5 else None
 
     def work(sim: Simulation, memory: dict[str, Any], operation: Operation) -> Any:
         table = _open(sim, memory)
         operation.may_change.add(table.metadata.current_snapshot_id)
-        statistics = table.compute(**flags)
+        statistics = table.compute(columns=columns if flags["table"] else None, **flags)
         return _commit(sim, statistics)
 
     return Operation(STATISTICS, f"compute {' '.join(name for name, on in flags.items() if on)}", work)
@@ -154,14 +155,16 @@ def _draw_refresh(simulation: Simulation) -> Operation:
 
 
 def _draw_removal(simulation: Simulation) -> Operation:
-    restore = simulation.turns.random.random() < 0.5
+    restore, partitions = (simulation.turns.random.random() < chance for chance in (0.5, 0.7))
 
     def work(sim: Simulation, memory: dict[str, Any], operation: Operation) -> Any:
         table = _open(sim, memory)
         known = [entry.snapshot_id for entry in table.metadata.statistics] or [table.metadata.current_snapshot_id]
-        snapshot_id = sim.turns.random.choice(known)
+        current = table.metadata.current_snapshot_id
+        recent = current in known and sim.turns.random.random() < 0.7
+        snapshot_id = current if recent else sim.turns.random.choice(known)
         operation.may_change.add(snapshot_id)
-        return table.remove_statistics(snapshot_id, restore=restore)
+        return table.remove_statistics(snapshot_id, restore=restore, partitions=partitions)
 
     return Operation(REMOVAL, f"remove statistics {'and restore' if restore else ''}", work)
 

@@ -40,6 +40,10 @@ _Result = TypeVar("_Result")
 ACTORS = ("writer", "keeper 1", "keeper 2", "others", "reader")
 OPERATIONS = 10
 """How many of them a seed begins."""
+_KEEPERS_SHARES = (1, 6)
+"""How often a keeper begins something, for once that each of the others does; each seed takes one."""
+_TOGETHER = 0.8
+"""How often the other keeper begins to change statistics, too, when one begins."""
 _SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
     NestedField(2, "part", StringType(), required=False),
@@ -103,6 +107,8 @@ class Simulation:
         self.storage = Storage(self.catalog_properties)
         self._seed = seed
         self._actors = [Actor(name) for name in ACTORS]
+        share = self.turns.random.choice(_KEEPERS_SHARES)
+        self._may_begin = self._actors + [actor for actor in self._actors if "keeper" in actor.name] * (share - 1)
         self._own: Operation | None = None
         """What the simulation itself does to the table."""
 
@@ -134,6 +140,13 @@ class Simulation:
         self.files = invariants.Files(table.io)
         self.model.versions.append(Version(table.metadata_location, table.metadata, self.turns.now_ms))
         table.append(to_arrow(rows))
+        self._compute("compute at the beginning", table=True)
+
+    def _compute(self, name: str, **what: bool) -> None:
+        self._own = Operation(STATISTICS, name, lambda *_: None)
+        self._own.may_change.add(self.model.current.metadata.current_snapshot_id)
+        icestats.load(NAME, catalog=self.catalog_properties).compute(**what).commit()
+        self._check(invariants.check_end, self._own)
 
     def _let_work(self) -> None:
         random, begun, drains = self.turns.random, 0, False
@@ -145,17 +158,26 @@ class Simulation:
                 if drains:
                     self._pass_days()
                 drains = False
-            actor = random.choice(working if drains or begun == OPERATIONS else self._actors)
+            actor = random.choice(working if drains or begun == OPERATIONS else self._may_begin)
             if actor.under_way is None:
                 begun += 1
                 drains = random.random() < 0.2
                 self._begin(actor)
+                begun += self._begin_beside(actor, OPERATIONS - begun)
             self.turns.step(actor)
             if actor.under_way is None:
                 self._end(actor)
 
-    def _begin(self, actor: Actor) -> None:
-        operation = draw(self, actor.name.split()[0])
+    def _begin_beside(self, actor: Actor, most: int) -> int:
+        """Let the other keeper begin something too, most of the time, so that both work on the same statistics."""
+        idle = [one for one in self._actors if one.under_way is None and one.name[:6] == actor.name[:6] == "keeper"]
+        begun = [one for one in idle[:most] if self.turns.random.random() < _TOGETHER]
+        for one in begun:
+            self._begin(one, "keeper beside")
+        return len(begun)
+
+    def _begin(self, actor: Actor, role: str = "") -> None:
+        operation = draw(self, role or actor.name.split()[0])
         actor.operation = operation
         self.turns.note(actor.name, "begins", operation.name)
 
@@ -185,14 +207,11 @@ class Simulation:
     def _settle(self) -> None:
         """When nothing fails any more, statistics can be made, and what was left behind is removed."""
         self._check(invariants.check_table)
-        self._own = Operation(STATISTICS, "compute at the end", lambda *_: None)
-        self._own.may_change.add(self.model.current.metadata.current_snapshot_id)
-        table = icestats.load(NAME, catalog=self.catalog_properties)
-        table.compute(table=True, partitions=True, manifests=True).commit()
-        self._check(invariants.check_end, self._own)
+        self._compute("compute at the end", table=True, partitions=True, manifests=True)
         self._own = Operation(ORPHANS, "remove orphans at the end", lambda *_: None)
         self.turns.now_ms += 2 * DAY_MS
-        orphans = table.refresh().remove_orphans(dry_run=False, allow_referred=True)
+        table = icestats.load(NAME, catalog=self.catalog_properties)
+        orphans = table.remove_orphans(dry_run=False, allow_referred=True)
         self._check(invariants.check_table)
         left = [(row["path"], row["kept_because"]) for row in orphans.to_pylist() if not row["removed"]]
         if left:
@@ -200,10 +219,10 @@ class Simulation:
 
     # What storage and catalog report of the call that is being done.
 
-    def committed(self, location: str, metadata: Any, updates: Any) -> None:
-        """The catalog has a version of the metadata, perhaps a new one."""
+    def committed(self, location: str, metadata: Any, updates: Any, base: Any) -> None:
+        """The catalog has a version of the metadata, perhaps a new one, of one who knew the table as in `base`."""
         if location != self.model.current.location:
-            self._check(_take_in, self._operation, Version(location, metadata, self.turns.now_ms), updates)
+            self._check(_take_in, self._operation, Version(location, metadata, self.turns.now_ms), updates, base)
 
     def creating(self, location: str) -> None:
         """A file begins to exist."""
@@ -262,7 +281,7 @@ class Simulation:
             self.turns.current = current
 
 
-def _take_in(sim: Simulation, operation: Operation | None, version: Version, updates: Any) -> None:
+def _take_in(sim: Simulation, operation: Operation | None, version: Version, updates: Any, base: Any) -> None:
     """Take a new version of the metadata into the model, and check it."""
     before = sim.model.current
     change = Change() if operation is None else operation.change
@@ -272,3 +291,5 @@ def _take_in(sim: Simulation, operation: Operation | None, version: Version, upd
         if made:
             operation.change = replace(operation.change, added=())
     invariants.check_commit(sim, operation, before, version, made)
+    if operation is not None and operation.by_kit:
+        invariants.check_base(sim, operation, base, before.metadata, version.metadata)

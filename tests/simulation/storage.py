@@ -49,11 +49,12 @@ class SimulatedCatalog(SqlCatalog):
         )
 
     def commit_table(self, table, requirements, updates):
+        running().turns.hold()
         return running().turns.call("commit", table.name()[-1], lambda: self._commit(table, requirements, updates))
 
     def _commit(self, table, requirements, updates):
         response = super().commit_table(table, requirements, updates)
-        running().committed(response.metadata_location, response.metadata, updates)
+        running().committed(response.metadata_location, response.metadata, updates, table.metadata)
         return response
 
 

@@ -25,6 +25,10 @@ _RATES = {
     DIE: (0.0, 0.002, 0.008),
 }
 """How likely a call has a fault; each seed takes one of them for each kind, so that some seeds have few kinds."""
+_HOLD_RATES = (0.2, 0.9)
+"""How likely others get to work between an actor's last look at the table and the arrival of its commit."""
+_HOLDS = (1, 4, 30)
+"""How many turns of others that may be."""
 START_MS = 1_767_225_600_000
 DAY_MS = 86_400_000
 
@@ -57,6 +61,7 @@ class Turns:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.rates = {fault: self.random.choice(rates) for fault, rates in _RATES.items()}
+        self.hold_rate = self.random.choice(_HOLD_RATES)
         self.now_ms = START_MS
         self.current: Actor | None = None
         """None while the simulation itself looks at the table: its calls have no faults."""
@@ -111,6 +116,12 @@ class Turns:
         self._scheduler.switch()
         if actor.dead:
             raise Death
+
+    def hold(self) -> None:
+        """Let others work, perhaps: on the table that an actor is about to commit to."""
+        if self.current is not None and self.random.random() < self.hold_rate:
+            for _ in range(self.random.choice(_HOLDS)):
+                self.pause()
 
     def call(
         self,
