@@ -135,6 +135,11 @@ class Evidence:
         """What is wrong with the data files whose paths have been read, and which damaged statistics are not used."""
         return (*self._repeated, *self._spared.values())
 
+    @property
+    def has_committed_rollups(self) -> bool:
+        """Whether roll-ups, and which manifests have deletes, are as committed statistics say, once they are read."""
+        return self.reader.known_rollups() is None
+
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
         """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
         if partitions:
@@ -162,7 +167,7 @@ class Evidence:
     @cached_property
     def _manifest_bytes(self) -> int:
         """Bytes that hold the roll-up by manifest: the committed blob's where it is read from there, or manifests'."""
-        blobs = self.reader.blobs if self.reader.known_rollups() is None else ()
+        blobs = self.reader.blobs if self.has_committed_rollups else ()
         committed = next((found.blob.length for found in blobs if found.blob.type == MANIFEST_STATISTICS), None)
         return committed or sum_column(self._data_manifests, "manifest_length")
 
@@ -170,7 +175,7 @@ class Evidence:
     def _partition_bytes(self) -> int:
         """Bytes that hold the roll-up by partition: the partition statistics file's, or manifests'."""
         reader = self.reader
-        if reader.known_rollups() is None and reader.snapshot is not None:
+        if self.has_committed_rollups and reader.snapshot is not None:
             for file in reader.source.metadata.partition_statistics:
                 if file.snapshot_id == reader.snapshot.snapshot_id:
                     return file.file_size_in_bytes

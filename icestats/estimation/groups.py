@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from icestats.errors import MetadataError
 from icestats.estimation.evidence import Evidence
@@ -19,8 +20,11 @@ from icestats.estimation.joins import find_leaf
 from icestats.estimation.sources import ask_sources
 from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.metadata import Field
-from icestats.scan.actual_rows import count_groups
+from icestats.snapshot.pruning.counted_rows import count_matching_groups
 from icestats.stats.joint_statistics import list_trees
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Joints = Mapping[tuple[int, int], JointColumns]
 
@@ -119,9 +123,10 @@ def _join_tree(
     return pairs[largest].spread_over(build_shares([], 1.0, more)) if more > 1.0 else pairs[largest]
 
 
-def count_actual_groups(evidence: Evidence, question: Question, fields: Sequence[Field]) -> tuple[int, SourceEstimate]:
+def count_actual_groups(
+    evidence: Evidence, question: Question, fields: Sequence[Field], spark: SparkSession | None
+) -> tuple[int, SourceEstimate]:
     """Count the groups of the rows that satisfy a filter."""
     begin = time.perf_counter()
-    reader = evidence.reader
-    groups = count_groups(reader.source, reader.snapshot, reader.schema, question.row_filter, fields)
-    return groups, build_counted(groups, "counted by PyIceberg; deletes applied", begin)
+    groups, by = count_matching_groups(evidence.reader, question.row_filter, fields, spark)
+    return groups, build_counted(groups, f"counted by {by}; deletes applied", begin)

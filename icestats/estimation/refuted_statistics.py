@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from icestats.errors import PuffinFormatError
 from icestats.estimation.formulas.grouped_sources import GroupedEvidence, count_live_rows
 from icestats.estimation.formulas.sketch_sources import SketchedRows
 from icestats.iceberg.filters.value_sets import Interval, ValueSet, above, below
@@ -31,8 +30,7 @@ def check_rows(found: CommittedBlob, what: str, rows: SketchedRows, live: Groupe
     possible, counts = count_live_rows(live.groups, live.deletes, "deduct"), rows.row_counts
     refuted = (counts - rows.removed > possible.most) | (counts + rows.added < possible.least)
     if np.any(refuted):
-        reason = f"{what} of {counts[refuted][0]:,.0f} rows{never}"
-        raise PuffinFormatError(reason, found.statistics_path, found.blob.offset)
+        raise found.refuse(f"{what} of {counts[refuted][0]:,.0f} rows{never}")
 
 
 def check_values(
@@ -57,5 +55,4 @@ def check_values(
         return
     for value in (min(values), max(values)):
         if not count_met(ValueSet((Interval(below(value), above(value)),)), column.metrics)[0]:
-            reason = f"{what} values beyond the bounds of data files: compute the statistics anew"
-            raise PuffinFormatError(reason, found.statistics_path, found.blob.offset)
+            raise found.refuse(f"{what} values beyond the bounds of data files")

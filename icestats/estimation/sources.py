@@ -36,6 +36,7 @@ from icestats.estimation.formulas.selectivity import (
 )
 from icestats.estimation.formulas.sketch_sources import (
     BY_COUNTS,
+    BY_RANK,
     IF_RIGHT,
     WIDENED,
     Distribution,
@@ -99,7 +100,10 @@ def ask_sources(
     found = [one for name in names for one in time_estimates(partial(_ask, asked[name], evidence, question, name))]
     table = estimate_each("table", question, evidence.read_table(question.field_ids))
     proven = keep_within(table, [table, *(one for one in found if one.source in _OF_FILES)])
-    return [_refute(one, proven) if one.source in _REFUTABLE else one for one in found]
+    found = [_refute(one, proven) if one.source in _REFUTABLE else one for one in found]
+    if evidence.has_committed_rollups:
+        found = [replace(one, bound=one.bound.replace("certain:", f"certain {IF_RIGHT}:")) for one in found]
+    return found
 
 
 def _ask(ask: _Ask, evidence: Evidence, question: Question, name: str) -> list[SourceEstimate]:
@@ -140,7 +144,7 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     live = _count_live(grouped, question, known)
     selectivity = combine_leaves(question.predicate, 1, lambda leaf: _rank(leaf, found[leaf], live))
     notes = tuple(dict.fromkeys(note for one in known if one.rows for note in one.rows.notes))
-    bound = "99% confidence for each end of an interval (the sketches' rank error), Fréchet's inequalities"
+    bound = f"{BY_RANK}: the sketches' rank errors at each end of an interval, Fréchet's inequalities"
     basis = Basis(
         assumes="ranks of the table's sketches; columns independent",
         bound=f"{bound}{WIDENED if notes else ''}",

@@ -17,6 +17,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, load_file_io
+from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.serializers import Compressor, FromInputFile, GzipCompressor
 from pyiceberg.table import StaticTable, Table
@@ -101,14 +102,16 @@ UNREAD_SCHEMA = (ValidationError, ValueError, TypeError, ArithmeticError, Attrib
 conversion raises."""
 
 
-def leave_out_unknown(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema's JSON without the columns that PyIceberg does not know by their type or default: variant."""
+def leave_out_unknown(
+    document: Mapping[str, Any], kind: type[NestedField | PartitionField] = NestedField
+) -> dict[str, Any]:
+    """Return the JSON of a schema or a partition spec without fields that PyIceberg does not know: variant columns."""
     known = []
-    for field in schema["fields"]:
+    for field in document["fields"]:
         with contextlib.suppress(*UNREAD_SCHEMA):
-            NestedField.model_validate(field)
+            kind.model_validate(field)
             known.append(field)
-    return {**schema, "fields": known}
+    return {**document, "fields": known}
 
 
 def leave_out_defaults(document: Any) -> Any:

@@ -284,7 +284,9 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
     from pyiceberg.utils.concurrent import ExecutorFactory
 
     if reason := find_unreadable(tasks):
-        raise UnsupportedError(f"the table's rows cannot be counted without Spark: {reason}")
+        raise UnsupportedError(
+            f"the table's rows cannot be counted without Spark: {reason}; count a join of it in Spark SQL"
+        )
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
     deletes = read_position_deletes(scan.io, tasks)
 

@@ -52,7 +52,7 @@ from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys
 from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
 from icestats.snapshot.planned_files import PlannedFiles
-from icestats.snapshot.refuted_figures import check_figures
+from icestats.snapshot.refuted_figures import find_refuted
 from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.partition_sketches import PartitionEntry
@@ -296,14 +296,19 @@ class SnapshotReader:
             try:
                 found = read_committed_figures(self.source.storage, blob, self.schema)
                 for field_id, own in () if blob.commits_behind else found.items():
-                    if field_id in self._figures_of_files:
-                        check_figures(blob, own, self._figures_of_files[field_id], has_deletes=self._has_deletes)
+                    if refuted := self.find_refuted(field_id, {name: figure.value for name, figure in own.items()}):
+                        raise blob.refuse(refuted)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
                 continue
             for field_id, own in found.items():
                 figures[field_id] = own | figures.get(field_id, {})
         return figures
+
+    def find_refuted(self, field_id: int, figures: Mapping[str, Any]) -> str:
+        """Return what data files refute of a column's figures of this snapshot, as `refuted_figures.find_refuted`."""
+        files = self._figures_of_files.get(field_id)
+        return "" if files is None else find_refuted(figures, files, has_deletes=self._has_deletes)
 
     @cached_property
     def _figures_of_files(self) -> Mapping[int, Mapping[str, Any]]:

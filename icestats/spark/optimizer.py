@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from icestats.answers.text import quote_name
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
@@ -89,9 +90,16 @@ def explain_with_spark(
 
 
 def count_with_spark(
-    spark: SparkSession, source: Source, snapshot: Snapshot, schema: Schema, conditions: Sequence[str]
+    spark: SparkSession,
+    source: Source,
+    snapshot: Snapshot,
+    schema: Schema,
+    conditions: Sequence[str],
+    group_by: Sequence[str] = (),
 ) -> list[int]:
     """Count the live rows of a snapshot, read once with a schema, that satisfy each of some conditions of Spark's SQL.
+
+    Where columns to group by are named, their groups are counted instead.
 
     Raises
     ------
@@ -109,7 +117,8 @@ def count_with_spark(
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
         changed_settings(session, {"spark.sql.session.timeZone": "UTC"}),
     ):
-        counts = ", ".join(f"count_if({condition})" for condition in conditions)
+        counted = f"count(distinct struct({', '.join(map(quote_name, group_by))}))" if group_by else "count(*)"
+        counts = ", ".join(f"{counted} filter (where {condition})" for condition in conditions)
         # Not in parentheses: to Spark, `where (true)` behind a table is an alias with the name of a column.
         some = version.restrict(" or ".join(conditions))
         query = f"select {counts} from {version.select_all(name)} where {some}"  # noqa: S608 - names and literals are quoted

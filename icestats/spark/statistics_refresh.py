@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -104,6 +104,8 @@ class Refresh:
         The schema to read it with.
     progress : callable or None
         Called with finished and total tasks of each scan.
+    refute : callable
+        Takes a column's id and figures, and says what data files refute of them; nothing: they are possible.
     """
 
     spark: SparkSession | None
@@ -111,6 +113,7 @@ class Refresh:
     snapshot: Snapshot
     schema: Schema
     progress: Progress | None
+    refute: Callable[[int, Mapping[str, Any]], str]
     added_to: dict[str, int] = field(default_factory=dict)
     """Columns whose committed statistics were added to, by name: the snapshot of these."""
     scanned: dict[str, str] = field(default_factory=dict)
@@ -309,20 +312,44 @@ class Refresh:
                 self.source.metadata_location,
             )
         for name in names:
-            base = self._bases[name]
-            if base.snapshot_id == base_id:
-                self._columns[name] = base.statistics
-                if found is not None:
-                    added = found.columns[name]
-                    self._columns[name] = merge_column_statistics(base.statistics, added, lg_k=sizes.lg_k)
-                self.added_to[name] = base_id
-            if name in committed:
-                new = {} if found is None or found.by_partition is None else found.by_partition.columns[name]
-                merged = merge_partitions(committed[name], new, k=sizes.partition_k, lg_k=sizes.partition_lg_k)
-                self._partitions[name] = merged
-                self.added_partitions[name] = AddedPartitions(base_id, len(new), len(merged))
+            if refuted := self._merge(name, reading, found, committed.get(name)):
+                self.scanned[name] = f"data files refute its committed statistics: {refuted}"
         self._merge_joints(found, base_id, sizes.lg_k)
         self._added |= {task.file.file_path: task.file.record_count for task in appended.tasks}
+
+    def _merge(
+        self,
+        name: str,
+        reading: _Reading,
+        found: TableStatistics | None,
+        parts: Mapping[PartitionKey, ColumnStatistics] | None,
+    ) -> str:
+        """Add the new files to a column's statistics; return what data files refute of these, which are not kept."""
+        base, (base_id, sizes, _) = self._bases[name], reading
+        if base.snapshot_id == base_id:
+            column = base.statistics
+            if found is not None:
+                column = merge_column_statistics(column, found.columns[name], lg_k=sizes.lg_k)
+            if refuted := self._find_refuted_values(name, [column]):
+                return refuted
+            self._columns[name] = column
+            self.added_to[name] = base_id
+        if parts is not None:
+            new = {} if found is None or found.by_partition is None else found.by_partition.columns[name]
+            merged = merge_partitions(parts, new, k=sizes.partition_k, lg_k=sizes.partition_lg_k)
+            if refuted := self._find_refuted_values(name, merged.values()):
+                return f"by partition: {refuted}"
+            self._partitions[name] = merged
+            self.added_partitions[name] = AddedPartitions(base_id, len(new), len(merged))
+        return ""
+
+    def _find_refuted_values(self, name: str, columns: Collection[ColumnStatistics]) -> str:
+        """Return what data files refute of a column's statistics, of all live rows or of each partition."""
+        field_id = next(one.field_id for one in self.schema.top_level if one.name == name)
+        counts = ("value_count", "null_value_count", "nan_value_count")
+        figures = [{count: sum(getattr(one, count) for one in columns) for count in counts}]
+        figures += [{"lower_bound": one.min_value, "upper_bound": one.max_value} for one in columns if one.theta]
+        return next((refuted for one in figures if (refuted := self.refute(field_id, one))), "")
 
     def _read_sketches(self, names: Sequence[str]) -> dict[str, dict[PartitionKey, ColumnStatistics]]:
         """Read the committed sketches by partition of some columns; those that are damaged are left as they are."""

@@ -285,6 +285,7 @@ class Estimating(Contents):
         row_filter: str | BooleanExpression = "true",
         *,
         actual: bool = False,
+        spark: SparkSession | None = None,
     ) -> Estimates:
         """Estimate how many groups a GROUP BY of some columns has.
 
@@ -296,6 +297,8 @@ class Estimating(Contents):
             The rows that are grouped; by default all.
         actual : bool
             Count the groups, too, and give each estimate its q-error. Reads data.
+        spark : pyspark.sql.SparkSession, optional
+            As in `estimate`.
 
         Returns
         -------
@@ -308,7 +311,7 @@ class Estimating(Contents):
         FilterError, ColumnNotFoundError, CallError
             The call is wrong.
         UnsupportedError
-            `actual`: PyIceberg cannot read the rows.
+            `actual`: neither PyIceberg nor Spark can read the rows.
 
         Notes
         -----
@@ -336,7 +339,7 @@ class Estimating(Contents):
         question = self._ask(row_filter)
         found, groups = estimate_groups(self._evidence, question, fields), None
         if actual:
-            groups, counted = count_actual_groups(self._evidence, question, fields)
+            groups, counted = count_actual_groups(self._evidence, question, fields, spark)
             found = [one.with_actual(groups) for one in (*found, counted)]
         names = ", ".join(field.name for field in fields)
         return Estimates(

@@ -507,7 +507,7 @@ class StatisticsFiles(Contents):
                 f"{self.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
                 "run table.compute().commit(), or `icestats compute --commit`, once"
             )
-        refresh = Refresh(spark, self._source, snapshot, self.schema, progress)
+        refresh = Refresh(spark, self._source, snapshot, self.schema, progress, self._reader.find_refuted)
         found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes)
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
 

@@ -59,3 +59,28 @@ def zeros(spark, namespace):
 def test_zeros_of_both_signs_are_the_same(spark, zeros, column, rest, count):
     condition = build_sql(zeros._ask(f"{column} {rest}").predicate, "spark", exact=True)
     assert count_with_spark(spark, zeros._source, zeros.snapshot, zeros.schema, [condition]) == [count]
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_groups_of_rows_that_pyiceberg_cannot_read_are_counted(spark, namespace, file_format):
+    """NaN, zeros of either sign and nulls are a group each, as where PyIceberg counts them."""
+    nan = "cast('NaN' as double)"
+    values = f"('a', 0.0D), ('a', -0.0D), ('b', {nan}), (null, {nan}), (null, null), ('b', null)"
+    counts = {}
+    for kind in ("parquet", file_format):
+        name = f"{NAMESPACE}.groups_{kind}"
+        spark.sql(f"drop table if exists {name} purge")
+        spark.sql(
+            f"create table {name} (`odd.name` string, v double) using iceberg "
+            f"tblproperties ('write.format.default' = '{kind}')"
+        )
+        spark.sql(f"insert into {name} values {values}")
+        table = icestats.load(name)
+        asked = [(["odd.name", "v"], "true"), (["v"], "true"), (["odd.name"], "v >= 0"), (["v"], "v is not null")]
+        found = [table.estimate_groups(*one, actual=True, spark=spark) for one in asked]
+        counts[kind] = [one.actual for one in found]
+        by = "PyIceberg" if kind == "parquet" else "Spark, as PyIceberg cannot read the table"
+        assert all(one["actual"].assumes.startswith(f"counted by {by}") for one in found)
+    assert counts["parquet"] == counts[file_format]
+    with pytest.raises(icestats.UnsupportedError, match="count a join of it in Spark SQL"):
+        table.estimate_join(table, "v", actual=True)

@@ -92,7 +92,7 @@ def test_dates_that_have_become_timestamps_are_said_in_one_line(catalog: SqlCata
         assert table.estimate_groups(["id"], row_filter, actual=True).actual == 1
         return
     with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg") as caught:
-        table.estimate_groups(["id"], row_filter, actual=True)
+        table.estimate_join(table, "id", row_filter=row_filter, actual=True)
     assert "\n" not in str(caught.value)
     with pytest.raises(icestats.IcestatsError, match="cannot be read: ") as refused:
         scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
@@ -140,7 +140,7 @@ def test_a_default_that_pyiceberg_does_not_read_is_in_no_way_of_other_columns(
     assert table.plan("late is null").steps[-1].kept == len(list_data_files(small_table))
     assert table.estimate("id < 100", actual=True).actual == 100
     with pytest.raises(icestats.IcestatsError) as caught:
-        table.estimate_groups(["late"], actual=True)
+        table.estimate_join(table, "late", actual=True)
     assert "\n" not in str(caught.value)
 
 

@@ -50,6 +50,21 @@ def test_manifest_statistics_of_other_counts_than_the_manifest_list_has_are_not_
     assert found["table"].rows_lower == found.actual == 200
 
 
+def test_bounds_that_rest_on_committed_roll_ups_are_certain_only_if_the_file_is_right(small_table, load):
+    sources = ["table", "manifests", "data-files"]
+    before = load().estimate("id >= 10", sources=sources)
+    assert all(one.bound.startswith("certain: what ") for one in before)
+    load().compute(columns=[], manifests=True).commit()
+    found = load().estimate("id >= 10", sources=sources)
+    assert [one.rows_lower for one in found] == [one.rows_lower for one in before]
+    assert all(one.bound.startswith("certain if the statistics file is right: what ") for one in found)
+
+
+def test_bounds_of_sketches_have_their_confidence_only_if_the_file_is_right(table):
+    Statistics(table(ROWS)._source, compute_here(table()).found).commit()
+    assert table().estimate("key > 2")["kll"].bound.startswith("99% confidence if the statistics file is right: ")
+
+
 ROWS = {"key": [1, 2, 3, None] * 25, "name": ["b", "c", "d", "e"] * 25}
 Change = Callable[[ColumnStatistics], ColumnStatistics]
 
@@ -135,6 +150,34 @@ def test_statistics_of_another_number_of_rows_are_computed_anew_and_not_added_to
     assert table().columns()["value_count"].to_pylist() == [100 * (1 + later)] * 2
 
 
+VALUES: dict[str, tuple[str, Change]] = {
+    "nulls": ("24 nulls, and its data files have 25", CHANGES["fewer nulls"][1]),
+    "a value": ("values beyond the bounds", lambda own: of_keys([0, 2, 3, None] * 25)),
+}
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(("reason", "change"), VALUES.values(), ids=VALUES)
+def test_statistics_of_other_values_are_computed_anew_and_not_added_to(
+    table: Callable[..., icestats.Table], read_in_full: list[str], reason: str, change: Change, later: bool
+) -> None:
+    opened = table(ROWS)
+    found = compute_here(opened).found
+    Statistics(opened._source, replace(found, columns=found.columns | {"key": change(found.columns["key"])})).commit()
+    if later:
+        table(ROWS)
+        reason = reason.replace("24", "49").replace("25", "50")
+    refreshed = table().refresh_statistics()
+    assert read_in_full == ["key"]
+    assert refreshed.scanned["key"].startswith("data files refute its committed statistics: ")
+    assert reason in refreshed.scanned["key"]
+    refreshed.commit()
+    opened = table()
+    assert opened.columns()["null_value_count"].to_pylist() == [25 * (1 + later), 0]
+    assert dict(opened.columns().to_pylist()[0]["provenance"])["lower_bound"].startswith("exact: ")
+    assert not opened._reader.findings
+
+
 def test_sketches_by_partition_of_another_number_of_rows_are_computed_anew(
     catalog: SqlCatalog, catalog_properties: dict[str, str], read_in_full: list[str]
 ) -> None:
@@ -149,6 +192,36 @@ def test_sketches_by_partition_of_another_number_of_rows_are_computed_anew(
     assert "its sketches by partition are of 20 rows, and snapshot " in refreshed.scanned["key"]
     of_parts = refreshed.found.by_partition.columns["key"].values()
     assert [one.value_count for one in of_parts] == [51, 51]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: replace(own, min_value=encode_value("long", 40)),
+        lambda own: replace(own, max_value=encode_value("long", 100)),
+    ],
+    ids=["a smaller value", "a larger value"],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_sketches_by_partition_of_other_values_are_computed_anew(
+    catalog: SqlCatalog,
+    catalog_properties: dict[str, str],
+    read_in_full: list[str],
+    change: Change,
+    later: bool,
+) -> None:
+    opened, found = write(catalog, catalog_properties, "db.lie", 50, first=50, metrics="full")
+    own = found.by_partition.columns["key"]
+    changed = {key: change(column) for key, column in own.items()}
+    lying = replace(found.by_partition, columns={**found.by_partition.columns, "key": changed})
+    Statistics(opened._source, replace(found, by_partition=lying)).commit()
+    rows = pa.table({"day": [1, 2], "key": [60, 61]})
+    catalog.load_table("db.lie").append(rows if later else rows.slice(0, 0))
+    refreshed = icestats.load("db.lie", catalog=catalog_properties).refresh_statistics()
+    assert read_in_full == ["key"]
+    assert refreshed.scanned["key"].endswith("by partition: column 'key': values beyond the bounds of data files")
+    smallest = {one.min_value for one in refreshed.found.by_partition.columns["key"].values()}
+    assert smallest == {encode_value("long", 50)}
 
 
 def test_counts_that_partition_values_refute_prove_nothing(

@@ -357,7 +357,7 @@ def estimate_by_sketches(
     selectivity = combine_leaves(question.predicate, len(kept.places), partitions.estimate)
     read = list(partitions.read.items())
     notes = tuple(dict.fromkeys(note for leaf, _ in read for note in partitions.sketched[leaf].notes))
-    how = BY_COUNTS if sketches.is_certain else _BY_RANK
+    how = BY_COUNTS if sketches.is_certain else f"{BY_RANK}: the sketches' rank errors"
     basis = Basis(
         assumes=sketches.assumes,
         bound=f"{how}, Fréchet's inequalities{WIDENED if notes else ''}",
@@ -382,13 +382,13 @@ def estimate_by_sketches(
         found,
         rows_lower=max(found.rows_lower or 0.0, lower),
         rows_upper=min(found.rows_upper or 0.0, upper),
-        bound="99% confidence: the rank errors of partitions' sketches, which err independently",
+        bound=f"{BY_RANK}: the rank errors of partitions' sketches, which err independently",
     )
 
 
-_BY_RANK = "99% confidence (the sketches' rank errors)"
 IF_RIGHT = "if the statistics file is right"
-"""What bounds take for granted that rest on counts: one that is false in a possible way looks like a true one."""
+"""What bounds take for granted that rest on one: what is false in a possible way looks like a truth."""
+BY_RANK = f"99% confidence {IF_RIGHT}"
 BY_COUNTS = f"certain {IF_RIGHT}: rows of common values as counted"
 WIDENED = "; at the earlier snapshots of sketches, less the rows removed since and plus those added since"
 """What the bounds of sketches promise that are not of the snapshot which is asked about."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pyiceberg import expressions as e
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import bind, inclusive_projection, rewrite_not
+from pyiceberg.partitioning import PartitionField as IcebergPartitionField
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.types import NestedField
@@ -145,9 +146,9 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
 
 
 def _read_spec(document: dict[str, Any]) -> IcebergSpec:
-    """Read a spec without its fields of several columns: PyIceberg does not know such, and no filter is about one."""
+    """Read a spec without fields of several columns or unknown transforms: no filter is about one."""
     fields = [field for field in document["fields"] if len(find_source_ids(field)) == 1]
-    return IcebergSpec.model_validate({**document, "fields": fields})
+    return IcebergSpec.model_validate(leave_out_unknown({**document, "fields": fields}, IcebergPartitionField))
 
 
 def _name_type(document: Any) -> str:

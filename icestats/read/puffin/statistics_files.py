@@ -89,6 +89,10 @@ class CommittedBlob:
             return "Presto"
         return "" if self.blob.compression_codec is None else "Iceberg"
 
+    def refuse(self, reason: str) -> PuffinFormatError:
+        """Return the error of a blob whose content manifests or other blobs refute."""
+        return PuffinFormatError(f"{reason}: compute the statistics anew", self.statistics_path, self.blob.offset)
+
     def read(self, storage: FileReader, what: str, parse: Callable[[bytes], _Parsed]) -> _Parsed:
         """Return what the blob's bytes hold.
 
@@ -381,7 +385,7 @@ def _read_items(storage: FileReader, found: CommittedBlob, field: Field) -> Comm
     nulls, nans = (parse_count(found.blob.properties.get(name)) for name in ("null-count", "nan-count"))
     if nulls is None or nans is None:
         reason = f"{what}: the blob does not say how many nulls and NaN there are"
-        raise PuffinFormatError(reason, found.statistics_path, found.blob.offset)
+        raise found.refuse(reason)
     behind = found.commits_behind or 0
     return CommittedFrequentValues(values, found.blob.snapshot_id, behind, nulls, nans, found.blob.length)
 

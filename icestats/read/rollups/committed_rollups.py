@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import MANIFEST_GROUPS, ROLLUP_CELLS
-from icestats.errors import IcestatsError, PuffinFormatError
+from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
 from icestats.read.manifests.manifest_pool import ManifestToRead
@@ -153,9 +153,9 @@ def _check_counts(
             place = int(np.flatnonzero(refuted)[0])
             reason = (
                 f"its manifest statistics have {stated[name][place].as_py():,} {kind} of a manifest that has "
-                f"{listed[place].as_py():,} in the manifest list: compute them again"
+                f"{listed[place].as_py():,} in the manifest list"
             )
-            raise PuffinFormatError(reason, found.statistics_path, found.blob.offset)
+            raise found.refuse(reason)
 
 
 def _match(

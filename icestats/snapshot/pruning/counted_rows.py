@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from icestats.errors import UnsupportedError
 from icestats.iceberg.filters.row_filter import RowFilter
 from icestats.iceberg.filters.value_sets import build_tree
-from icestats.scan.actual_rows import count_rows, count_rows_of_many
+from icestats.iceberg.metadata import Field
+from icestats.scan.actual_rows import count_groups, count_rows, count_rows_of_many
 from icestats.snapshot.filter_sql import build_sql
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -32,6 +33,23 @@ def count_matching(reader: SnapshotReader, row_filter: RowFilter, spark: SparkSe
     return rows, "PyIceberg, over the files that the filter leaves"
 
 
+def count_matching_groups(
+    reader: SnapshotReader, row_filter: RowFilter, fields: Sequence[Field], spark: SparkSession | None
+) -> tuple[int, str]:
+    """Count the groups by some columns of the live rows that match a filter, and say who counted them.
+
+    Raises
+    ------
+    UnsupportedError
+        Neither PyIceberg nor Spark can read them.
+    """
+    try:
+        return count_groups(reader.source, reader.snapshot, reader.schema, row_filter, fields), "PyIceberg"
+    except UnsupportedError:
+        (groups,) = _count_with_spark(reader, [row_filter], spark, [field.name for field in fields])
+        return groups, "Spark, as PyIceberg cannot read the table"
+
+
 def count_each_matching(
     reader: SnapshotReader, row_filters: Sequence[RowFilter], spark: SparkSession | None
 ) -> list[int]:
@@ -49,7 +67,10 @@ def count_each_matching(
 
 
 def _count_with_spark(
-    reader: SnapshotReader, row_filters: Sequence[RowFilter], spark: SparkSession | None
+    reader: SnapshotReader,
+    row_filters: Sequence[RowFilter],
+    spark: SparkSession | None,
+    group_by: Sequence[str] = (),
 ) -> list[int]:
     from icestats.spark.optimizer import count_with_spark
     from icestats.spark.session_catalog import find_session
@@ -58,4 +79,4 @@ def _count_with_spark(
         return [0] * len(row_filters)
     conditions = [build_sql(build_tree(one.condition), "spark", exact=True) for one in row_filters]
     session = find_session(reader.source, spark)
-    return count_with_spark(session, reader.source, reader.snapshot, reader.schema, conditions)
+    return count_with_spark(session, reader.source, reader.snapshot, reader.schema, conditions, group_by)
