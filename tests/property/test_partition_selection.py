@@ -106,9 +106,9 @@ def literal(value: Any) -> Any:
 
 
 def matches(schema: Any, expression: Any, column: str, value: Any) -> bool:
-    """Whether a row matches, as SQL has it: comparing null is never true."""
+    """Whether a row matches, as a PyIceberg scan has it: of comparisons with null, `not in` alone is true."""
     if value is None:
-        return isinstance(expression, IsNull)
+        return isinstance(expression, IsNull | NotIn)
     row = [internal(value) if name == column else None for name in ARROW]
     return bool(expression_evaluator(schema, expression, case_sensitive=True)(Record(*row)))
 
@@ -158,7 +158,7 @@ def test_no_row_contradicts_what_is_said_of_its_partition(source: Any, data: st.
         ("hour", dt.datetime(2026, 9, 3, 7), "t in ('2026-09-03T07:30:00')", "partial"),
         ("day", None, "t is null or t < '2026-09-03T00:00:00'", "whole"),
         ("day", None, "t != '2026-09-03T00:00:00'", "none"),
-        ("day", None, "t not in ('2026-09-03T00:00:00', '2026-09-04T00:00:00')", "none"),
+        ("day", None, "t not in ('2026-09-03T00:00:00', '2026-09-04T00:00:00')", "whole"),
         ("day", dt.datetime(1965, 9, 3, 7), "t >= '1965-09-01T00:00:00' and t < '1965-09-05T00:00:00'", "whole"),
         ("day", dt.datetime(1965, 9, 3, 7), "t >= '1965-09-03T00:00:00' and t < '1965-09-04T00:00:00'", "partial"),
         ("day", dt.datetime(2026, 9, 3, 7), "l = 5", "partial"),

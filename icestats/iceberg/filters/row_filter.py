@@ -91,11 +91,6 @@ class RowFilter:
         predicates = tuple(find_predicates(self.condition))
         return {spec_id: _find_unprojected(predicates, spec) for spec_id, spec in self.bound_to.specs.items()}
 
-    @cached_property
-    def without_nulls(self) -> Condition:
-        """The condition as SQL has it, where no comparison with null is true; a PyIceberg scan keeps nulls for some."""
-        return build_condition(_exclude_null(rewrite_not(self.expression)), self.schema)
-
     def _project(self, spec: IcebergSpec) -> Condition:
         try:
             projected = inclusive_projection(self.schema, spec)(self.expression)
@@ -303,15 +298,6 @@ _OPERATORS: dict[type, Operator] = {
     e.BoundStartsWith: "starts with",
     e.BoundNotStartsWith: "not starts with",
 }
-
-
-def _exclude_null(expression: BooleanExpression) -> BooleanExpression:
-    """Add `is not null` to what a PyIceberg scan keeps nulls for."""
-    if isinstance(expression, e.And | e.Or):
-        return type(expression)(_exclude_null(expression.left), _exclude_null(expression.right))
-    if isinstance(expression, e.NotIn | e.NotEqualTo | e.NotStartsWith):
-        return e.And(expression, e.NotNull(term=expression.term))
-    return expression
 
 
 def _partition_schema(spec: IcebergSpec, schema: IcebergSchema) -> IcebergSchema:

@@ -324,7 +324,7 @@ def judge_partitions(row_filter: RowFilter, by_spec: Sequence[SpecGroups], count
             return found.may, found.must | (nan & leaf.values.has_nan)
         return found.may | nan, found.must & ~nan
 
-    return judge(row_filter.without_nulls)
+    return judge(row_filter.condition)
 
 
 def describe_partition_fields(specs: Mapping[int, PartitionSpec], schema: Schema) -> str:
