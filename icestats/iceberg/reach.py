@@ -20,6 +20,11 @@ _STORES = {
 """The storage that a scheme is of."""
 _AUTHORITY = re.compile(r"([\w$.-]*@)?([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?", re.ASCII)
 """Without `?` and `#`, which end an authority for those who open files."""
+_AZURE = {
+    "adls.dfs-storage-authority": ".dfs.core.windows.net",
+    "adls.blob-storage-authority": ".blob.core.windows.net",
+}
+"""What follows an account's name in hosts, where the user's properties say nothing else."""
 _BUCKET = re.compile(r"[A-Za-z0-9._:-]*")
 
 
@@ -108,5 +113,7 @@ def _is_known_host(store: str, authority: str, home: str, properties: Mapping[st
     if store_of(home) == store and own is not None and (own[2] or "").rpartition("@")[2].lower() == host:
         return True
     if store == "abfs":
-        return host.partition(".")[0] == properties.get("adls.account-name", "").lower() != ""
+        account = properties.get("adls.account-name", "").lower()
+        ends = ("", *(properties.get(name, default).lower() for name, default in _AZURE.items()))
+        return bool(account) and host in [account + end for end in ends]
     return host.partition(":")[0] == properties.get("hdfs.host", "").lower() != ""

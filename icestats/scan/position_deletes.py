@@ -197,9 +197,11 @@ def read_vectors(
         if blob.compression_codec is not None or stored[_OWN_BYTES : 2 * _OWN_BYTES] != _MAGIC:
             raise MetadataError("not a deletion vector", path, blob.offset)
         try:
-            if crc32(stored[_OWN_BYTES:-_OWN_BYTES]) != int.from_bytes(stored[-_OWN_BYTES:], "big"):
-                raise ValueError("its CRC-32 is wrong")
-            positions = _read_positions(stored[2 * _OWN_BYTES : -_OWN_BYTES], row_counts[referenced], allowance)
+            content = stored[_OWN_BYTES:-_OWN_BYTES]
+            stated = stored[:_OWN_BYTES] + stored[-_OWN_BYTES:]
+            if stated != len(content).to_bytes(_OWN_BYTES, "big") + crc32(content).to_bytes(_OWN_BYTES, "big"):
+                raise ValueError("its length or its CRC-32 is wrong")
+            positions = _read_positions(content[_OWN_BYTES:], row_counts[referenced], allowance)
         except (ValueError, IndexError) as error:
             # pyroaring raises IndexError where nothing is left to read.
             raise MetadataError(f"the deletion vector of {referenced}: {error}", path, blob.offset) from error

@@ -158,10 +158,11 @@ def start_session(asked: Mapping[str, str], *, on_aws: bool = False) -> SparkSes
                     context = SparkContext(conf=settings, gateway=gateway)
                 session = SparkSession(context)
                 _hush_accumulators(context)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             if gateway is not None:
                 SparkContext._gateway = gateway
-                _abandon([gateway.proc] if gateway.proc else [], Path(log))
+                _abandon([gateway.proc] if gateway.proc else [])
+                Path(log).unlink(missing_ok=True)
                 _drop_context()
             raise
         except SparkUnavailableError:
@@ -181,7 +182,7 @@ def _known_to(gateway: Any, name: str) -> str:
 
 
 def _launch(settings: SparkConf, output: BinaryIO, log: Path) -> Any:
-    """Start a JVM; where that is interrupted, end it and remove its log.
+    """Start a JVM; where that is interrupted, end it, and remove its log unless it may say why.
 
     PySpark then drops it, with the folder that the JVM is about to write to: it fails, and waits for calls for ever.
     """
@@ -189,18 +190,19 @@ def _launch(settings: SparkConf, output: BinaryIO, log: Path) -> Any:
 
     try:
         return launch_gateway(settings, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-    except KeyboardInterrupt as error:
+    except BaseException as error:
         found = (local for frame, _ in walk_tb(error.__traceback__) for local in frame.f_locals.values())
-        _abandon({one for one in found if isinstance(one, subprocess.Popen)}, log)
+        _abandon({one for one in found if isinstance(one, subprocess.Popen)})
+        if not isinstance(error, Exception):
+            log.unlink(missing_ok=True)
         raise
 
 
-def _abandon(processes: Iterable[subprocess.Popen[bytes]], log: Path) -> None:
-    """End the JVM of a start that was interrupted, and remove its log."""
+def _abandon(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End the JVM of a start that was interrupted."""
     for process in processes:
         process.kill()
         process.wait()
-    log.unlink(missing_ok=True)
 
 
 def _drop_context() -> None:

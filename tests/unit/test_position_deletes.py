@@ -76,8 +76,9 @@ def test_the_vectors_of_the_files_that_are_asked_for_are_read() -> None:
         (b"", "not a deletion vector"),
         (vector(count=1), "the deletion vector of a: "),
         (vector((0, b"")), "the deletion vector of a: "),
-        (vector((0, bits([0, 3])))[:-4] + bytes(4), "its CRC-32 is wrong"),
-        (vector((0, bits([0, 3]))).replace(b"\3\0", b"\4\0"), "its CRC-32 is wrong"),
+        (bytes(4) + vector((0, bits([0, 3])))[4:], "its length or its CRC-32 is wrong"),
+        (vector((0, bits([0, 3])))[:-4] + bytes(4), "its length or its CRC-32 is wrong"),
+        (vector((0, bits([0, 3]))).replace(b"\3\0", b"\4\0"), "its length or its CRC-32 is wrong"),
     ],
 )
 def test_a_damaged_vector_is_refused_with_its_place(stored: bytes, message: str) -> None:

@@ -147,24 +147,32 @@ sleep = time.sleep
 def interrupt(seconds):
     # PySpark alone waits so long, for its JVM.
     if seconds == 0.1:
-        raise KeyboardInterrupt
+        raise {error}
     sleep(seconds)
 
 time.sleep = interrupt
 try:
     get_session()
-except KeyboardInterrupt:
-    print("interrupted", [process.name() for process in psutil.Process().children(recursive=True)])
+except BaseException as error:
+    print(type(error).__name__, [process.name() for process in psutil.Process().children(recursive=True)])
 """
 
 
-def test_an_interrupted_start_leaves_no_jvm_and_no_log(tmp_path):
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        ("KeyboardInterrupt", "KeyboardInterrupt"),
+        ("SystemExit", "SystemExit"),
+        ("TimeoutError", "SparkUnavailableError"),
+    ],
+)
+def test_an_interrupted_start_leaves_no_jvm_and_no_log(tmp_path, error, raised):
+    """The log stays where an error, as of a time limit, may be explained by it."""
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    found = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], env=environment, capture_output=True, text=True, check=False
-    )
-    assert found.stdout == "interrupted []\n", found.stderr
-    assert list(tmp_path.glob("icestats-spark-*")) == []
+    script = INTERRUPTED.format(error=error)
+    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert found.stdout == f"{raised} []\n", found.stderr
+    assert bool(list(tmp_path.glob("icestats-spark-*"))) == (raised != error)
 
 
 INTERRUPTED_CALL = """
