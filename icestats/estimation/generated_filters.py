@@ -9,10 +9,8 @@ import numpy as np
 
 from icestats.errors import StatisticsMissingError
 from icestats.estimation.evidence import Evidence
-from icestats.iceberg.filters.filter_text import write_column
-from icestats.iceberg.filters.predicates import display_value
+from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.types import parse_type
 from icestats.stats.kll_items import item_value
 
 Random = np.random.Generator
@@ -20,7 +18,6 @@ Random = np.random.Generator
 _KINDS = ("range", "between", "equality", "in", "null", "and", "or")
 _PARTS = ("range", "between", "equality")
 _MOST_CHARACTERS = 40
-_UNQUOTED = frozenset("'\\\"%")
 
 
 def generate_filters(evidence: Evidence, count: int, seed: int, columns: Sequence[str] | None = None) -> list[str]:
@@ -90,13 +87,6 @@ def _values(evidence: Evidence, field: Field) -> list[str]:
 
 
 def _show(type_text: str, item: Any) -> str | None:
-    if parse_type(type_text).name == "boolean":
-        return "true" if item else "false"
-    if isinstance(item, str) and (
-        len(item) > _MOST_CHARACTERS or not item or not item.isprintable() or set(item) & _UNQUOTED
-    ):
+    if isinstance(item, str) and (len(item) > _MOST_CHARACTERS or not item):
         return None
-    if isinstance(item, float) and not np.isfinite(item):
-        return None
-    value = item_value(type_text, item) if type_text.startswith("decimal") else item
-    return display_value(type_text, value)
+    return write_value(type_text, item_value(type_text, item))

@@ -187,6 +187,22 @@ def test_filters_cannot_be_generated_from_nothing(table: icestats.Table) -> None
         table.estimate_workload()
 
 
+def test_filters_are_generated_of_all_numbers_and_texts(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """The filter language has no exponents, and quotation marks of its own."""
+    values = {"real": [5e-5, 1e300, -1e-9, 2.5], "text": ["it's", 'a"b', "100%", "a\\b"]}
+    catalog.create_table("db.odd", pa.table(values).schema).append(pa.table(values))
+    table = icestats.load("db.odd", catalog=catalog_properties)
+    plan = prepare_scan(table._source, table._require_snapshot(), table.schema)
+    Statistics(table._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+    answers = table.refresh().estimate_workload(n=40).answers
+    said = " ".join(answer.row_filter for answer in answers)
+    assert "0.00005" in said
+    assert "'it''s'" in said
+    assert all(answer.actual for answer in answers if " = " in answer.row_filter and " and " not in answer.row_filter)
+
+
 def test_old_files_without_a_column_make_it_unknown(
     small_table: IcebergTable, catalog_properties: dict[str, str]
 ) -> None:

@@ -118,6 +118,9 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
         (e.LessThan("day", dt.datetime(2026, 9, 10, 8)), "microseconds since 1970 are no whole day"),
         ("many.element = 1", "values in lists and maps cannot be filtered by; expected top-level columns or fields"),
         ("whole = 1 or false", "true and false are whole filters, not parts of one"),
+        ("whole like '1%'", "LIKE is of text, and whole of type long: compare it by =, < or >"),
+        (e.Not(e.StartsWith("money", "1")), "LIKE is of text, and money of type decimal(9, 2)"),
+        (e.StartsWith("day", "2026-09-10"), "LIKE is of text, and day of type date"),
     ],
 )
 def test_a_literal_that_no_value_equals_is_refused(row_filter, part):

@@ -79,6 +79,17 @@ def test_one_partition_in_two_encodings_is_one() -> None:
     assert rollups.partition_cells["column_size"].to_pylist() == [0, 2]
 
 
+@pytest.mark.parametrize("type_text", ["timestamp", "timestamp_ns"])
+def test_dates_are_no_moments_of_a_column_that_has_been_promoted(type_text: str) -> None:
+    """Days would be read as microseconds: filters would leave out rows that match."""
+    metadata = table((1, type_text), specs={0: IDENTITY})
+    avro = {"type": "int", "logicalType": "date"}
+    files = Files().add(entry({1000: dt.date(2026, 9, 1)}), schema=entry_schema([(1000, avro)]))
+    for read in (read_rollups, read_files):
+        with pytest.raises(MetadataError, match=f"its partitions are dates, of a column .* promoted to {type_text} "):
+            read(files.manifests, metadata, files)
+
+
 def test_partition_evolution() -> None:
     """All specs' fields make one struct, by field id, newest names; a field that a spec has not is null."""
     specs: dict[int, list[Any]] = {

@@ -269,11 +269,14 @@ def _build_predicate(expression: Any, schema: IcebergSchema) -> Condition:
     elif hasattr(expression, "literal"):
         literals = (expression.literal.value,)
     name = schema.find_column_name(field.field_id) or field.name
+    kind = _type_text(field.field_type)
+    if operator.endswith("starts with") and kind.partition("[")[0] not in ("string", "binary", "fixed"):
+        raise FilterError(f"LIKE is of text, and {name} of type {kind}: compare it by =, < or >", name)
     for one in literals:
         if isinstance(one, str) and any("\ud800" <= character <= "\udfff" for character in one):
             text = f"{one!r:.80}"
             raise FilterError(f"{name} is compared with {text}: expected text, without halves of characters", text)
-    return Predicate(operator, field.field_id, name, _type_text(field.field_type), literals)
+    return Predicate(operator, field.field_id, name, kind, literals)
 
 
 def _type_text(iceberg_type: Any) -> str:

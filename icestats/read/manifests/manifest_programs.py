@@ -13,7 +13,7 @@ from typing import Any
 
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import PartitionSpec
-from icestats.iceberg.partition_columns import VOID, PartitionColumn
+from icestats.iceberg.partition_columns import VOID, PartitionColumn, avro_value_type
 from icestats.iceberg.types import parse_type
 from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_header
 from icestats.read.avro.decoding_program import (
@@ -22,6 +22,7 @@ from icestats.read.avro.decoding_program import (
     SchemaError,
     compile_program,
     find_field_type,
+    record_fields,
     resolve_names,
 )
 from icestats.read.kernel import kernel as k
@@ -156,6 +157,14 @@ class ManifestPrograms:
 
     def _variant(self, schema: Any, spec_id: int, captures: Mapping[int, Capture]) -> int:
         partition = find_field_type(schema, PARTITION_IDS)
+        for column in self._columns:
+            kind = column.type or ""
+            if column.field_id in captures and kind.startswith("timestamp"):
+                found = (
+                    field["type"] for field in record_fields(partition) if field.get("field-id") == column.field_id
+                )
+                if any(avro_value_type(one) in ("date", "int") for one in found):
+                    raise SchemaError(f"its partitions are dates, of a column that has been promoted to {kind} since")
         key = (spec_id, json.dumps(partition, sort_keys=True))
         if key not in self._variant_numbers:
             code = compile_program(partition, Capture("record", fields=captures), resolve_names(schema))
