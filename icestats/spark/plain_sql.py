@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from icestats.errors import UnsupportedError
 from icestats.spark.connect import is_connect
-from icestats.spark.jvm import unless_ended
+from icestats.spark.jvm import interrupts_first, unless_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ def changed_settings(session: SparkSession, settings: Mapping[str, str]) -> Iter
             session.conf.set(name, value)
         yield
     finally:
-        with unless_ended(session):
+        with interrupts_first(), unless_ended(session):
             for name, earlier in before.items():
                 if earlier is None:
                     session.conf.unset(name)

@@ -23,6 +23,7 @@ from icestats.spark.jvm import (
     connection_errors,
     explain_end,
     find_runtime,
+    interrupts_first,
     start_session,
     unless_ended,
 )
@@ -237,7 +238,7 @@ def active(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         if before is not None:
-            with unless_ended(session):
+            with interrupts_first(), unless_ended(session):
                 _activate(before)
 
 

@@ -24,7 +24,7 @@ from icestats.scan.scan_job import FILE_COLUMN
 from icestats.scan.scan_plan import ScanPlan
 from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.jobs import explained_errors
-from icestats.spark.jvm import spark_errors, unless_ended
+from icestats.spark.jvm import interrupts_first, spark_errors, unless_ended
 from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import add_catalogs, spark_catalog_properties
 from icestats.spark.versions import Version
@@ -96,7 +96,7 @@ def open_in_spark(
     try:
         yield session, identifier
     finally:
-        with unless_ended(session):
+        with interrupts_first(), unless_ended(session):
             run_sql(session, f"drop table if exists {identifier}")
 
 

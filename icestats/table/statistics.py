@@ -250,9 +250,9 @@ class Statistics:
         return plan, partitions
 
     def _describe_cost(self, file_size_bytes: int) -> str:
-        """Say what a statistics file costs and what it brings, in a line; nothing where the table was not scanned."""
+        """Say what a statistics file costs and what it brings, in a line; nothing where no column was scanned."""
         found, by_partition = self.found, self.found.by_partition
-        if not found.table_size_bytes:
+        if not found.table_size_bytes or not found.columns:
             return ""
         share = f"{file_size_bytes / found.table_size_bytes:.2%} of the table ({render_bytes(found.table_size_bytes)})"
         errors = [

@@ -141,6 +141,12 @@ def test_a_preview_begins_with_what_it_costs_and_brings(load):
     assert "partitions" not in str(Statistics(load()._source, alone).commit(dry_run=True)).splitlines()[0]
 
 
+def test_a_preview_without_columns_speaks_of_no_ndv(load):
+    """An empty list of columns is a scan of none, with what the metadata alone gives."""
+    first = str(load().compute(columns=[], table=True, manifests=True).commit(dry_run=True)).splitlines()[0]
+    assert "NDV" not in first
+
+
 def test_partitions_tell_the_ndv_and_the_lengths_that_are_committed(table, load):
     """An empty text, which Theta leaves out, is counted; a partition without sketches is unknown."""
     before = load().partitions()

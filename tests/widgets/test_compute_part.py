@@ -16,7 +16,7 @@ from icestats_widgets.parts.commit_preview import build_accuracy_rows
 from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, find_blob_ages, match_columns
 from tests.committed_statistics import THETA, blob, commit, remove
 from tests.widgets.blocks_of_parts import click, find_blocks, find_button, find_rows, find_texts
-from tests.widgets.conftest import HOSTILE
+from tests.widgets.conftest import HOSTILE, build_rows
 
 FOLLOWING = ("start", "cancel", "preview", "commit", "undo")
 
@@ -212,6 +212,25 @@ def test_what_others_committed_meanwhile_is_not_undone(
     assert "others have changed these statistics since" in find_texts(panel)
     assert len(hostile_table.refresh().metadata.statistics) == 1
     assert state.phase != "undone"
+
+
+def test_a_commit_can_be_undone_though_others_have_appended_before_it(
+    explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
+) -> None:
+    """The panel then shows their snapshot; what it has committed itself is of the one before."""
+    panel, state = explorer.parts["compute"], explorer.state
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    catalog.load_table("db.hostile").append(build_rows(2))
+    press(panel, "commit")
+    assert explorer.wait()
+    assert is_disabled(panel, "undo") == (False,)
+    for verb in ("undo", "undo_now"):
+        press(panel, verb)
+        assert explorer.wait()
+    assert (state.phase, hostile_table.refresh().metadata.statistics) == ("undone", ())
+    assert is_disabled(panel, "undo") == (True,)
 
 
 def test_a_commit_that_is_refused_loses_nothing(hostile_location: str) -> None:

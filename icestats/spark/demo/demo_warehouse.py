@@ -17,6 +17,7 @@ from icestats.spark.demo.demo_events import EVENTS
 from icestats.spark.demo.demo_flights import FLIGHTS
 from icestats.spark.demo.demo_recipe import DemoRecipe
 from icestats.spark.jobs import explained_errors
+from icestats.spark.jvm import interrupts_first, unless_ended
 from icestats.spark.session import active, find_running_session, get_session, spark_catalog_properties
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def _no_checksum_files(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        files.setWriteChecksum(True)
+        with interrupts_first(), unless_ended(spark):
+            files.setWriteChecksum(True)
 
 
 def _build_table(spark: SparkSession, home: Path, recipe: DemoRecipe, say: Progress) -> None:

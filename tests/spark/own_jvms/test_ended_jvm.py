@@ -137,6 +137,28 @@ def test_a_dead_session_of_somebody_else_is_refused_until_it_is_cleared_away():
     assert "Traceback" not in done.stderr
 
 
+STOPPED_BUILD = """
+from pathlib import Path
+from icestats.spark.demo.demo_warehouse import build_demo
+
+def stop(line):
+    if "commit 1 of" in line:
+        kill(signal.SIGTERM).wait()
+        raise KeyboardInterrupt
+
+try:
+    build_demo(Path(sys.argv[1]), progress=stop)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_signal_that_ends_the_jvm_too_interrupts_the_build_of_the_demo(tmp_path: Path):
+    """As `timeout` and terminals send theirs: to all processes of a group."""
+    done = run(STOPPED_BUILD, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
 INTERRUPTED = """
 import sys, time
 import psutil

@@ -203,7 +203,7 @@ class ComputePart(Part):
             button("compute.preview", "Preview", is_disabled=is_busy or self.state.statistics is None),
             button("compute.commit", "Commit", tone="primary", is_disabled=not self._can_commit),
             button("compute.undo", "Undo", tone="danger", is_disabled=not can_undo,
-                   about="Takes the statistics of this snapshot out again, and brings back what they replaced"),
+                   about="Takes committed statistics out again, and brings back what they replaced"),
             button("page.reload", "Reload", is_disabled=is_busy, about="Reads the table as it is now"),
         ]  # fmt: skip
         return form_block(*shown)

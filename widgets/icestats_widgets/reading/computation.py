@@ -109,14 +109,17 @@ class Computation:
 
     @property
     def can_undo(self) -> bool:
-        """Whether the snapshot has statistics."""
+        """Whether the snapshot has statistics, or that of the commit just made, where others have written since."""
         return self._find_undone() is not None
 
     def _find_undone(self) -> int | None:
-        metadata, snapshot = self._state.table.metadata, self._state.table.snapshot
-        entries = (*metadata.statistics, *metadata.partition_statistics)
-        wanted = None if snapshot is None else snapshot.snapshot_id
-        return wanted if any(entry.snapshot_id == wanted for entry in entries) else None
+        state = self._state
+        metadata, snapshot = state.table.metadata, state.table.snapshot
+        known = {entry.snapshot_id for entry in (*metadata.statistics, *metadata.partition_statistics)}
+        wanted = [] if snapshot is None else [snapshot.snapshot_id]
+        if state.statistics is not None and state.report is not None and state.report.committed:
+            wanted.append(state.statistics.found.snapshot_id)
+        return next((one for one in wanted if one in known), None)
 
     def _take_step(self, phase: str, work: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
         self._state.set_note("compute", None)
