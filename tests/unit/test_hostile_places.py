@@ -21,6 +21,7 @@ from pyiceberg.manifest import write_manifest_list
 
 import icestats
 from icestats.commit.preview_manifest_list import build_preview_manifest_list, read_proposal_fields
+from icestats.commit.puffin_writer import CarriedBlob, write_puffin
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
 from icestats.iceberg.metadata import Field, Schema, Snapshot
@@ -32,6 +33,7 @@ from icestats.read.manifests import group_store
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.row_store import RowStore
 from icestats.read.partitions.partition_statistics import _ICEBERG, _own_id, read_partition_statistics
+from icestats.read.puffin import statistics_files
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
@@ -363,6 +365,17 @@ def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):
         with pytest.raises(IcestatsError) as caught:
             ask()
         assert not any(part in str(caught.value) for part in ("mall", "hidden", ":x:", b"mall".hex()))
+
+
+def test_entries_that_name_one_statistics_file_are_not_read_without_end(document, changed, tmp_path, monkeypatch):
+    monkeypatch.setattr(statistics_files, "MAX_TABLE_BLOBS", 20)
+    blob = PuffinBlob("a", (1,), 1, 1, 0, 0, None, {})
+    (tmp_path / "a.stats").write_bytes(write_puffin([CarriedBlob(blob, b"")] * 7).data)
+    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
+    table = icestats.load(changed())
+    refused(table.sketches, "other files of the table have 21 blobs, expected 20 at most")
+    assert len(list(table._reader.nearest_blobs())) == 21
 
 
 def test_a_footer_of_a_million_blobs_is_refused():
