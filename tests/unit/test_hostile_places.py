@@ -10,6 +10,7 @@ import traceback
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,6 +39,8 @@ from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_p
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.spark.spark_scan import open_in_spark
+from icestats.spark.versions import Version
 from tests.added_rows import numbers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -771,3 +774,17 @@ def test_a_compressed_blob_does_not_expand_without_end():
     blob = PuffinBlob("a", (1,), 1, 1, 4, len(stored), "zstd", {})
     with pytest.raises(PuffinFormatError, match="83886080 bytes of content, expected 67108864 at most"):
         read_blob(b"PFA1" + stored, blob, "x.stats")
+
+
+def test_spark_reads_no_pipe(small_table):
+    manifest = small_table.current_snapshot().manifests(small_table.io)[0]
+    data_file = manifest.fetch_manifest_entry(small_table.io)[0].data_file.file_path
+    local_path(data_file).unlink()
+    os.mkfifo(local_path(data_file))
+    source = icestats.load(small_table.metadata_location)._source
+    version = Version(source.metadata.current_snapshot_id, "", is_snapshot=True, takes_filters=True)
+    refused(
+        lambda: ExitStack().enter_context(open_in_spark(None, source, "", version)),
+        data_file,
+        "a pipe, expected a regular file",
+    )
