@@ -31,7 +31,7 @@ from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration
 from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
-from icestats.iceberg.reach import check_reach, folder_of, is_below
+from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_below, is_whole, store_of
 from icestats.iceberg.storage import Storage, check_local, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
@@ -61,14 +61,14 @@ class ConfinedFileIO(FileIO):
 
     def new_input(self, location: str) -> InputFile:
         """Give a file to read; the table's metadata.json only where it is within the limits."""
-        check_reach(location, self._home, self.properties)
+        self._check(location)
         check_local(location)
         found = open_input(self._io, location)
         return _read_metadata(found) if location == self._home else found
 
     def new_output(self, location: str) -> OutputFile:
         """Give a file to write."""
-        check_reach(location, self._home, self.properties)
+        self._check(location, writes=True)
         return self._io.new_output(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
@@ -82,7 +82,13 @@ class ConfinedFileIO(FileIO):
         path = location if isinstance(location, str) else location.location
         if folder_of(path) != folder_of(self._home):
             raise PermissionError(f"{path} is not deleted: it is not beside {self._home}")
+        self._check(path, writes=True)
         self._io.delete(path)
+
+    def _check(self, location: str, *, writes: bool = False) -> None:
+        check_reach(location, self._home, self.properties)
+        if (writes or store_of(location) == LOCAL) and not is_whole(location):
+            raise MetadataError("it has `?`, `#` or a control character, where another file would be opened", location)
 
 
 def open_static_table(location: str, storage: Storage) -> StaticTable:

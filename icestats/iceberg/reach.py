@@ -26,6 +26,8 @@ _AZURE = {
 }
 """What follows an account's name in hosts, where the user's properties say nothing else."""
 _BUCKET = re.compile(r"[A-Za-z0-9._:-]*")
+_CUT = re.compile(r"[\x00-\x1f]|^ |^[^/]*:[^?#]*[?#]")
+"""PyIceberg, and Iceberg's own clients of S3 and Google's storage, end a URL at `?` and `#`, and drop these others."""
 
 
 def store_of(location: str) -> str:
@@ -81,26 +83,41 @@ def check_reach(location: str, home: str, properties: Mapping[str, str]) -> None
         raise MetadataError(f"{authority!r} is no bucket's name", location)
 
 
+def is_whole(location: str) -> bool:
+    """Whether what opens a location takes all of it, so that it opens what was looked at.
+
+    Examples
+    --------
+    >>> is_whole("s3://bucket/t/a.stats"), is_whole("s3://bucket/other?/../t/a.stats"), is_whole("/data/a#b")
+    (True, False, True)
+    """
+    return _CUT.search(location) is None
+
+
 def folder_of(location: str) -> str:
-    """Return the folder of a location, in one form for all schemes of a storage.
+    """Return the folder of a location, in one form for all schemes of a storage; of one that is not whole, itself.
 
     Examples
     --------
     >>> folder_of("s3a://bucket/t/metadata/a.stats") == folder_of("s3://bucket/t//metadata/b.json")
     True
     """
-    return posixpath.dirname(_plain(location))
+    return posixpath.dirname(_plain(location)) if is_whole(location) else location
 
 
 def is_below(location: str, folder: str) -> bool:
     """Whether a location is below a folder, whatever scheme of the storage names them."""
-    return _plain(location).startswith(_plain(folder).rstrip("/") + "/")
+    path, start = _plain(location), _plain(folder).rstrip("/") + "/"
+    return is_whole(location) and path.startswith(start) and ".." not in path[len(start) :].split("/")
 
 
 def _plain(location: str) -> str:
     # As it is written: what writes and deletes takes `a%2Fb` for one folder, and a host for a folder of a local path.
     found, store = _LOCATION.match(location), store_of(location)
     authority, path = (found[2] or "", found[3]) if found is not None else ("", location)
+    if found is not None and ".." in path.split("/"):
+        # Behind a symbolic link it leads elsewhere, and to a storage of objects it is a name.
+        return f"{store}:{authority}/{path.lstrip('/')}"
     normal = posixpath.abspath(path) if store == LOCAL else posixpath.normpath("/" + path.lstrip("/"))
     return f"{store}:{authority}{normal}"
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from icestats.answers.text import quote_name, quote_text
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.reach import LOCAL, check_reach, store_of
-from icestats.iceberg.storage import local_path
+from icestats.iceberg.reach import check_reach
+from icestats.iceberg.storage import check_local, local_path
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FILE_COLUMN
@@ -137,12 +137,11 @@ def refuse_code(source: Source) -> None:
 
 def _check_files(source: Source, version: Version) -> None:
     """Refuse files that Spark, which opens whatever a manifest names, would read in another place than the table's."""
-    if store_of(source.metadata_location) == LOCAL:
-        return
     snapshot = source.metadata.snapshots[version.snapshot_id]
     manifests = manifests_to_read(read_manifest_list(source.storage, snapshot))
     for path in read_files(manifests, source.metadata, source.storage)["file_path"].to_pylist():
         check_reach(path, source.metadata_location, source.storage.properties)
+        check_local(path)
 
 
 def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tuple[SparkSession, str] | None:

@@ -10,6 +10,7 @@ import traceback
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pyiceberg.manifest import write_manifest_list
 
 import icestats
 from icestats.commit.preview_manifest_list import build_preview_manifest_list, read_proposal_fields
+from icestats.commit.puffin_writer import CarriedBlob, write_puffin
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
 from icestats.iceberg.metadata import Field, Schema, Snapshot
@@ -32,10 +34,13 @@ from icestats.read.manifests import group_store
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.row_store import RowStore
 from icestats.read.partitions.partition_statistics import _ICEBERG, _own_id, read_partition_statistics
+from icestats.read.puffin import statistics_files
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.spark.spark_scan import open_in_spark
+from icestats.spark.versions import Version
 from tests.added_rows import numbers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -363,6 +368,17 @@ def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):
         with pytest.raises(IcestatsError) as caught:
             ask()
         assert not any(part in str(caught.value) for part in ("mall", "hidden", ":x:", b"mall".hex()))
+
+
+def test_entries_that_name_one_statistics_file_are_not_read_without_end(document, changed, tmp_path, monkeypatch):
+    monkeypatch.setattr(statistics_files, "MAX_TABLE_BLOBS", 20)
+    blob = PuffinBlob("a", (1,), 1, 1, 0, 0, None, {})
+    (tmp_path / "a.stats").write_bytes(write_puffin([CarriedBlob(blob, b"")] * 7).data)
+    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
+    table = icestats.load(changed())
+    refused(table.sketches, "other files of the table have 21 blobs, expected 20 at most")
+    assert len(list(table._reader.nearest_blobs())) == 21
 
 
 def test_a_footer_of_a_million_blobs_is_refused():
@@ -758,3 +774,17 @@ def test_a_compressed_blob_does_not_expand_without_end():
     blob = PuffinBlob("a", (1,), 1, 1, 4, len(stored), "zstd", {})
     with pytest.raises(PuffinFormatError, match="83886080 bytes of content, expected 67108864 at most"):
         read_blob(b"PFA1" + stored, blob, "x.stats")
+
+
+def test_spark_reads_no_pipe(small_table):
+    manifest = small_table.current_snapshot().manifests(small_table.io)[0]
+    data_file = manifest.fetch_manifest_entry(small_table.io)[0].data_file.file_path
+    local_path(data_file).unlink()
+    os.mkfifo(local_path(data_file))
+    source = icestats.load(small_table.metadata_location)._source
+    version = Version(source.metadata.current_snapshot_id, "", is_snapshot=True, takes_filters=True)
+    refused(
+        lambda: ExitStack().enter_context(open_in_spark(None, source, "", version)),
+        data_file,
+        "a pipe, expected a regular file",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -281,10 +282,11 @@ def test_a_table_that_names_code_between_loading_and_committing_is_not_written(r
         statistics.commit()
 
 
-def test_statistics_are_written_below_the_table_alone(rewrite, load, tmp_path):
+@pytest.mark.parametrize("named", ["{}", "file://{}/new?/../../../../../../../..{}/metadata"])
+def test_statistics_are_written_below_the_table_alone(named, small_table, rewrite, load, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    rewrite({"write.metadata.path": str(elsewhere)})
+    rewrite({"write.metadata.path": named.format(elsewhere, local_path(small_table.location()))})
     with pytest.raises(icestats.CommitError, match=r"write\.metadata\.path at .*, which is neither below"):
         load().compute(manifests=True).commit()
     assert list(elsewhere.iterdir()) == []
@@ -311,20 +313,47 @@ def test_a_file_beside_the_metadata_is_so_as_it_is_named(small_table):
     treasure = folder.parent / "treasure.stats"
     treasure.write_bytes(b"")
     (folder / "a%2fb").mkdir()
-    for named in (f"file://{folder}/a%2fb/../../treasure.stats", f"file://..{folder}/treasure.stats"):
+    up = "/.." * 20
+    (folder / "link").symlink_to(folder)
+    for named in (
+        f"file://{folder}/a%2fb/../../treasure.stats",
+        f"file://..{folder}/treasure.stats",
+        f"file://{treasure}?{up}{folder}/a.stats",
+        f"file://{treasure}#{up}{folder}/a.stats",
+        f"file://{folder}/link/../treasure.stats",
+    ):
         with pytest.raises(PermissionError, match="is not deleted"):
             ConfinedFileIO(PyArrowFileIO(), home).delete(named)
     assert treasure.exists()
 
 
-def test_a_commit_deletes_no_file_that_a_metadata_log_names_elsewhere(rewrite, load, tmp_path):
+@pytest.mark.parametrize("named", ["{}", "file://{}?/../../../../../../../../..{}/a.json"])
+def test_a_commit_deletes_no_file_that_a_metadata_log_names_elsewhere(named, small_table, rewrite, load, tmp_path):
     treasure = tmp_path / "treasure.metadata.json"
     treasure.write_text("{}")
-    log = [{"metadata-file": str(treasure), "timestamp-ms": 1}] * 3
+    named = named.format(treasure, local_path(small_table.metadata_location).parent)
+    log = [{"metadata-file": named, "timestamp-ms": 1}] * 3
     more = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
     rewrite(more, **{"metadata-log": log})
     load().compute(manifests=True).commit()
     assert treasure.exists()
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "file://{}/pipe#a",
+        "file://{}/pipe?a",
+        "\tfile://{}/pipe",
+        " file://{}/pipe",
+        "fi\nle://{}/pipe",
+        " hdfs://theirs/a",
+    ],
+)
+def test_what_pyiceberg_would_open_in_another_place_is_refused(location, small_table, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(icestats.MetadataError, match="another file would be opened"):
+        ConfinedFileIO(PyArrowFileIO(), small_table.metadata_location).new_input(location.format(tmp_path))
 
 
 @pytest.mark.parametrize("what", ["deletes", "writes"])

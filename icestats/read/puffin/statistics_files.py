@@ -47,6 +47,8 @@ _MISSING = {
     PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
 }
 _COMMON_SHOWN = 5
+MAX_TABLE_BLOBS = 500_000
+"""Behind as many, a table's farther files are not read: thousands of entries may name one file."""
 _NO_COLUMNS = "not column statistics"
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
@@ -167,15 +169,24 @@ def read_committed_blobs(
     ages = count_ages(metadata, snapshot)
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
     find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
+    count = 0
     for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
         entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
         try:
+            if count > MAX_TABLE_BLOBS:
+                raise MetadataError(
+                    f"other files of the table have {count:,} blobs, expected {MAX_TABLE_BLOBS:,} at most",
+                    file.statistics_path,
+                )
             footer = read_puffin_footer(storage, file.statistics_path)
         except MetadataError as error:
             if on_damage is None:
                 raise
             on_damage(error)
+            if count > MAX_TABLE_BLOBS:
+                return
             continue
+        count += len(footer.blobs)
         is_prestos = file is presto_file and not find_presto_refusal(metadata, metadata.schema, footer.blobs)
         for blob in footer.blobs:
             age = ages.get(blob.snapshot_id)
