@@ -25,7 +25,7 @@ from icestats.commit.metadata_versions import (
     referred_names,
 )
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
-from icestats.errors import CallError, CommitError, PuffinFormatError
+from icestats.errors import CallError, CommitError, MetadataError, PuffinFormatError
 from icestats.iceberg.confined_io import metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import TableMetadata, read_metadata
@@ -112,9 +112,10 @@ def find_orphans(table: Table) -> pa.Table:
 
     Notes
     -----
-    Only the folder where the table keeps its metadata is listed, and only where that is below the table's location. A
-    file that is being committed right now shows up too. A metadata file that was cut, so that no reader can read it,
-    refers to nothing. Source: Iceberg spec, "Table Statistics" and "Partition Statistics".
+    Only the folder where the table keeps its metadata is listed, and only where that is below the table's location;
+    names that no location can hold, such as those with `#`, are left out. A file that is being committed right now
+    shows up too. A metadata file that was cut, so that no reader can read it, refers to nothing. Source: Iceberg spec,
+    "Table Statistics" and "Partition Statistics".
     """
     now = datetime.now(UTC)
     files = TableFiles(table.io)
@@ -244,8 +245,11 @@ def _reason_to_keep(
         return f"the metadata that refers to it was replaced less than {older_than} ago"
     if row["referred_by"] is not None and not allow_referred:
         return "a metadata file refers to it that is no version of this table's: another catalog may have the table"
-    if row["kind"] == TABLE_STATISTICS and _has_deletion_vector(files, row["path"]):
-        return "it holds a deletion vector"
+    try:
+        if row["kind"] == TABLE_STATISTICS and _has_deletion_vector(files, row["path"]):
+            return "it holds a deletion vector"
+    except MetadataError as error:
+        return f"it cannot be read: {error}"
     return None
 
 
@@ -278,7 +282,9 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
     except OSError as error:
         raise unreadable(folder, error) from safe_cause(error)
     for info in listed:
-        if info.type == FileType.File:
+        # PyIceberg leaves out what follows `?` or `#`, and line ends: it would delete another file.
+        reached = posixpath.basename(io.parse_location(f"{folder}/{info.base_name}", io.properties)[2])
+        if info.type == FileType.File and reached == info.base_name:
             yield _Candidate(f"{folder}/{info.base_name}", _kind(info.base_name), info.size, info.mtime)
 
 

@@ -126,16 +126,16 @@ def write_puffin(
     """
     data = bytearray(MAGIC)
     written: list[PuffinBlob] = []
-    for blob in sorted(blobs, key=_hides):
+    for blob in sorted(blobs, key=hides):
         described, stored = _store(blob)
-        written.append(replace(described, offset=len(data), length=len(stored), is_hidden=_hides(blob)))
+        written.append(replace(described, offset=len(data), length=len(stored), is_hidden=hides(blob)))
         data += stored
     footer = _footer(written, {**(properties or {}), "created-by": created_by()}, compress=compress_footer)
     data += footer
     return PuffinBytes(bytes(data), len(footer), tuple(written))
 
 
-def _hides(blob: NewBlob | CarriedBlob) -> bool:
+def hides(blob: NewBlob | CarriedBlob) -> bool:
     """Whether a blob is hidden from engines."""
     if isinstance(blob, CarriedBlob):
         return blob.blob.is_hidden or is_own(blob.blob)

@@ -2,9 +2,9 @@
 
 Catalogs that PyIceberg itself commits to (SQL, Hive, Glue) swap one metadata file for another. There the commit is
 exact: the swap fails where the snapshot, its statistics or the schema changed since they were read, and the plan is
-made anew from what is there. A REST catalog's server decides alone, and the last writer wins: there the commit reads,
-in the metadata log, what its own entry has replaced; where that is not what it carried over, a second commit puts back
-the blobs lost, and takes out those that others had taken out. In between, readers see the statistics as the first one
+made anew from what is there. A REST catalog's server decides alone, and the last writer wins: there the
+commit looks, in the metadata log, what has passed it. Where something has, a second commit registers what the changes
+of all of them give one after the other (`replayed_statistics`). In between, readers see the statistics as the last one
 has left them. Other writers need not do the same: one that replaces the entry blindly, as PyIceberg's own
 `update_statistics` does, still loses it.
 """
@@ -12,18 +12,18 @@ has left them. Other writers need not do the same: one that replaces the entry b
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from icestats.answers.text import counted
-from icestats.commit.earlier_blobs import CARRIES_EARLIER, leave_earlier, read_earlier
-from icestats.commit.entries import checks_requirements
+from icestats.commit.earlier_blobs import leave_earlier, read_earlier
+from icestats.commit.entries import checks_requirements, unset_entry
 from icestats.commit.partition_statistics_commit import PartitionPlan
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.commit.registration import (
     MOST_ATTEMPTS,
     Step,
+    commit_entries,
     count_attempts,
     describe_left,
     explain_exhausted,
@@ -31,15 +31,15 @@ from icestats.commit.registration import (
     reload_with_snapshot,
     write_and_register,
 )
+from icestats.commit.replayed_statistics import Course, advance, as_file, holds, read_content
 from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_commit_plan
 from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     check_snapshot,
     current_columns,
-    find_between,
-    find_predecessor,
     find_statistics,
+    list_since,
     list_statistics,
     read_existing,
     table_name,
@@ -51,34 +51,12 @@ from icestats.errors import (
     IcestatsError,
     MetadataError,
     SnapshotNotFoundError,
-    UnsupportedError,
 )
-from icestats.iceberg.metadata import StatisticsFile, TableMetadata
+from icestats.iceberg.metadata import StatisticsFile
 from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-
-
-class _Lost(NamedTuple):
-    """What others have committed, and a commit has replaced without carrying it over."""
-
-    entry: StatisticsFile
-    base: ExistingFile | None
-    """What stood there before: theirs may carry it, which makes it no newer."""
-
-
-class _Course(NamedTuple):
-    """How far a commit has got, where a server decides alone."""
-
-    lost: tuple[_Lost, ...] = ()
-    own: ExistingFile | None = None
-    """What it has committed itself."""
-    undone: StatisticsFile | None = None
-    """What it had carried over, and others had taken out in that moment."""
-
-
-_START = _Course()
 
 
 def prepare_commit(
@@ -186,73 +164,91 @@ def commit_statistics(
     Killed at any point, the table has its statistics as before or as after; at most a file is left that nothing refers
     to, which `find_orphans` finds.
     """
-    return _commit(plan, _START, on_step or (lambda _: None), max_attempts)
+    return _commit(plan, None, on_step or _ignore, max_attempts)
 
 
-def commit_together(
-    table: Table, theirs: StatisticsFile, base: Sequence[StatisticsFile], own: Sequence[StatisticsFile]
-) -> CommitPlan:
-    """Commit what others have committed and a change has replaced, together with what stands there now.
+def commit_due(table: Table, entry: StatisticsFile, course: Course) -> None:
+    """Commit what is due for a snapshot, unless it stands there already.
 
     Parameters
     ----------
     table : pyiceberg.table.Table
         The table.
-    theirs : StatisticsFile
-        The entry that was replaced.
-    base : sequence of StatisticsFile
-        What it may carry, which makes it no newer.
-    own : sequence of StatisticsFile
-        What that which stands there now may carry.
+    entry : StatisticsFile
+        One of the snapshot's.
+    course : Course
+        What is due.
 
     Raises
     ------
     CommitError, UnsupportedError, MetadataError
         As `commit_statistics`.
     """
-    fresh = reload_with_snapshot(table, theirs.snapshot_id)
-    course = _Course((_Lost(theirs, _read_known(fresh, base)),), _read_known(fresh, own))
-    plan = _prepare(fresh, CommitRequest(theirs.snapshot_id, (), None), course)
-    return _commit(plan, course, lambda _: None, MOST_ATTEMPTS)
+    plan = _plan_due(table, CommitRequest(entry.snapshot_id, (), None), course, entry)
+    _commit(plan, course, _ignore, MOST_ATTEMPTS)
 
 
-def _read_known(table: Table, entries: Sequence[StatisticsFile]) -> ExistingFile | None:
-    """Read files as one; of those that are damaged nobody carries anything."""
-    files: list[ExistingFile] = []
-    for entry in entries:
-        with suppress(MetadataError, UnsupportedError):
-            files.append(read_existing(table, entry))
-    if not files:
-        return None
-    listed = tuple(blob for file in files for blob in file.entry.blobs)
-    return ExistingFile(replace(files[0].entry, blobs=listed), tuple(b for file in files for b in file.blobs), {})
+def _ignore(_: str) -> None:
+    return
 
 
-def _commit(plan: CommitPlan, course: _Course, step: Step, max_attempts: int) -> CommitPlan:
+def _commit(plan: CommitPlan, course: Course | None, step: Step, max_attempts: int) -> CommitPlan:
     partitions: PartitionPlan | None = None
-    start = course
+    done: CommitPlan | None = None
     with naming_left() as left:
         try:
             for attempt in count_attempts(plan.table, max_attempts):
-                plan = _renew(plan, course, first=attempt == 1)
-                step("prepared")
-                since = plan.table.metadata_location
-                table = write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
-                if table is None:
-                    continue
-                plan = replace(plan, table=table, attempts=attempt)
-                partitions = partitions or plan.partitions
-                step("committed")
-                found, warnings = _look_back(plan, course, since)
-                if found is None:
-                    warnings += (describe_left(left),) if left else ()
-                    return replace(plan, warnings=(*plan.warnings, *warnings), partitions=partitions)
-                course = found
+                if course is None:
+                    plan = _renew(plan, first=attempt == 1)
+                else:
+                    fresh = reload_with_snapshot(plan.table, plan.snapshot_id)
+                    course = advance(course, fresh, plan.snapshot_id)
+                    plan = _plan_due(fresh, plan.request, course, plan.after)
+                warnings: tuple[str, ...] = ()
+                if course is None or not _stands(plan):
+                    step("prepared")
+                    since = plan.table.metadata_location
+                    table = _write(plan, step, left)
+                    if table is None:
+                        continue
+                    plan = done = replace(plan, table=table, attempts=attempt)
+                    partitions = partitions or plan.partitions
+                    step("committed")
+                    passed, warnings = _look_back(plan, course, since)
+                    if passed is not None:
+                        course = passed
+                        continue
+                done = done or plan
+                warnings += (describe_left(left),) if left else ()
+                return replace(done, warnings=(*done.warnings, *warnings), partitions=partitions)
             raise explain_exhausted(plan.table, max_attempts)
         except IcestatsError as error:
-            if course is start:
+            if done is None:
                 raise
-            raise _explain_half(course, error) from error
+            raise _explain_half(error) from error
+
+
+def _write(plan: CommitPlan, step: Step, left: list[str]) -> Table | None:
+    if plan.puffin.blobs:
+        return write_and_register(plan.table, plan.files, step, left, plan.current_schema_id)
+    return commit_entries(plan.table, [unset_entry(plan.before or plan.after)], left)
+
+
+def _stands(plan: CommitPlan) -> bool:
+    """Whether what is due stands there."""
+    present = list(list_statistics(plan.table, plan.snapshot_id))
+    file = read_existing(plan.table, present[0]) if len(present) == 1 else None
+    return len(present) < 2 and holds(plan.puffin, plan.after, file)
+
+
+def _plan_due(table: Table, request: CommitRequest, course: Course, entry: StatisticsFile) -> CommitPlan:
+    """Plan the commit of what is due. The blobs that were asked for are of it, as far as nobody has replaced them."""
+    present = [read_existing(table, one) for one in list_statistics(table, request.snapshot_id)]
+    due = as_file(course.due, entry, present[0].properties if present else {})
+    plan = _build(table, replace(request, blobs=()), [due], present)
+    asked = {blob_key(blob) for blob in request.blobs}
+    blobs = tuple(replace(planned, kept=blob_key(planned.blob) not in asked) for planned in plan.blobs)
+    return replace(plan, request=request, blobs=blobs)
 
 
 def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBlob]) -> frozenset[int]:
@@ -268,13 +264,19 @@ def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBl
     return frozenset(columns[name] if isinstance(name, str) else name for name in names)
 
 
-def _prepare(table: Table, request: CommitRequest, course: _Course = _START) -> CommitPlan:
+def _prepare(table: Table, request: CommitRequest) -> CommitPlan:
     check_snapshot(table, request.snapshot_id)
+    existing = [read_existing(table, entry) for entry in list_statistics(table, request.snapshot_id)]
+    return _build(table, request, existing, existing)
+
+
+def _build(
+    table: Table, request: CommitRequest, existing: Sequence[ExistingFile], base: Sequence[ExistingFile]
+) -> CommitPlan:
     before = find_statistics(table, request.snapshot_id)
-    existing = _read_all(table, before, course)
     if not request.keep_earlier:
         own_alone = [leave_earlier(file, request.snapshot_id) for file in existing]
-        made = build_commit_plan(table, request, before, own_alone)
+        made = build_commit_plan(table, request, before, own_alone, base=base)
         left = sum(len(file.blobs) - len(alone.blobs) for file, alone in zip(existing, own_alone, strict=True))
         if not left:
             return made
@@ -285,49 +287,21 @@ def _prepare(table: Table, request: CommitRequest, course: _Course = _START) -> 
     known = {blob_key(blob) for blob in request.blobs}
     known |= {blob_key(carried.blob) for file in existing for carried in file.blobs}
     known |= {blob_key(entry) for file in existing for entry in file.entry.blobs}
-    return build_commit_plan(
-        table, request, before, existing, *read_earlier(table, request.snapshot_id, existing, known)
-    )
+    earlier = read_earlier(table, request.snapshot_id, existing, known)
+    return build_commit_plan(table, request, before, existing, *earlier, base=base)
 
 
-def _read_all(table: Table, before: StatisticsFile | None, course: _Course) -> list[ExistingFile]:
-    """Return what is to be carried over, the newest first.
-
-    What this commit has overridden is newer than what it carried over itself, and older than what was committed since.
-    """
-    overridden = [_added_since(read_existing(table, one.entry), one.base) for one in reversed(course.lost)]
-    if before is None:
-        return overridden
-    present, *others = (read_existing(table, entry) for entry in list_statistics(table, before.snapshot_id))
-    if course.own is None:
-        return [present, *others, *overridden]
-    newer = [_added_since(present, course.own), *overridden]
-    return newer if course.undone else [*newer, present]
-
-
-def _added_since(file: ExistingFile, base: ExistingFile | None) -> ExistingFile:
-    if base is None:
-        return file
-    stored = {(c.blob.type, c.blob.field_ids, c.stored) for c in base.blobs}
-    blobs = tuple(c for c in file.blobs if (c.blob.type, c.blob.field_ids, c.stored) not in stored)
-    entries = tuple(entry for entry in file.entry.blobs if entry not in base.entry.blobs)
-    # Of what it carries from ancestors, some may just have been left out.
-    properties = {key: value for key, value in file.properties.items() if key != CARRIES_EARLIER}
-    return ExistingFile(replace(file.entry, blobs=entries), blobs, properties)
-
-
-def _renew(plan: CommitPlan, course: _Course, *, first: bool) -> CommitPlan:
+def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:
     table = reload_with_snapshot(plan.table, plan.snapshot_id)
     same = find_statistics(table, plan.snapshot_id) == plan.before
-    partitions = None if course.own else plan.partitions
-    partitions = partitions and partitions.renew(table, first=first)
+    partitions = plan.partitions and plan.partitions.renew(table, first=first)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table, partitions=partitions)
-    return replace(_prepare(table, plan.request, course), partitions=partitions)
+    return replace(_prepare(table, plan.request), partitions=partitions)
 
 
-def _look_back(plan: CommitPlan, course: _Course, since: str) -> tuple[_Course | None, tuple[str, ...]]:
-    """Return how to go on where a commit replaced what it did not know, else None; and what could not be checked.
+def _look_back(plan: CommitPlan, course: Course | None, since: str) -> tuple[Course | None, tuple[str, ...]]:
+    """Return what is due where a commit passed another one, else None; and what could not be checked.
 
     `since` is where the version of the metadata is that the commit was built on.
     """
@@ -337,41 +311,30 @@ def _look_back(plan: CommitPlan, course: _Course, since: str) -> tuple[_Course |
     if not plan.table.metadata.metadata_log:
         return None, (f"{unknown}: the catalog logs no versions",)
     try:
-        found = [_entry_of(version, plan.snapshot_id) for version in find_between(plan.table, [plan.after], since)]
-        undone = plan.before if _is_undone(plan, found) else None
+        found = list_since(plan.table, plan.snapshot_id, since)
     except MetadataError as error:
         return None, (f"{unknown}: {error}",)
-    theirs, lost = (found[0] if found else plan.before), course.lost
-    known = {entry.statistics_path for entry in (plan.before, *(one.entry for one in lost)) if entry is not None}
-    if theirs is not None and (undone or theirs.statistics_path not in known):
-        lost = (*lost, _Lost(theirs, None if undone else course.own))
-    if lost is course.lost and undone is None:
-        return None, ()
-    data = plan.puffin.data
-    blobs = tuple(CarriedBlob(blob, data[blob.offset : blob.offset + blob.length]) for blob in plan.puffin.blobs)
-    return _Course(lost, ExistingFile(plan.after, blobs, {}), undone), ()
-
-
-def _is_undone(plan: CommitPlan, found: Sequence[StatisticsFile | None]) -> bool:
-    """Whether others had taken out what a commit carried over: there was no entry, or again the one before it."""
+    before = None if plan.before is None else plan.before.statistics_path
+    own = plan.after.statistics_path if plan.puffin.blobs else None
     paths = [None if entry is None else entry.statistics_path for entry in found]
-    if plan.before is None or not paths or paths[0] == plan.before.statistics_path:
-        return False
-    if None in paths:
-        return True
-    version = find_predecessor(plan.table, [plan.before])
-    older = None if version is None else _entry_of(version, plan.snapshot_id)
-    return older is not None and older.statistics_path in paths
+    if set(paths) <= {before, own}:
+        return None, ()
+    if course is not None:
+        return advance(course, plan.table, plan.snapshot_id, own=(own,)), ()
+    kept = {blob_key(planned.blob) for planned in plan.blobs if planned.kept}
+    data = plan.puffin.data
+    blobs = tuple(
+        CarriedBlob(blob, data[blob.offset : blob.offset + blob.length])
+        for blob in plan.puffin.blobs
+        if blob_key(blob) in kept
+    )
+    listed = tuple(entry for entry in plan.after.blobs if blob_key(entry) in kept)
+    carried = ExistingFile(replace(plan.after, blobs=listed), blobs, {})
+    return Course(read_content([carried]), since, before), ()
 
 
-def _entry_of(version: TableMetadata, snapshot_id: int) -> StatisticsFile | None:
-    return next((entry for entry in version.statistics if entry.snapshot_id == snapshot_id), None)
-
-
-def _explain_half(course: _Course, error: IcestatsError) -> CommitError:
-    if course.undone:
-        what = f"with blobs of {course.undone.statistics_path}, which others took out meanwhile"
-    else:
-        lost = course.lost[-1].entry.statistics_path
-        what = f"not together with the blobs of {lost}, which others committed meanwhile"
-    return CommitError(f"committed, but {what} ({error}): remove_statistics(restore=True), then commit again")
+def _explain_half(error: IcestatsError) -> CommitError:
+    return CommitError(
+        f"committed, but not together with what others committed, or took out, meanwhile ({error}): "
+        "remove_statistics(restore=True), then commit again"
+    )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from icestats.answers.text import counted, printable_lines
 from icestats.commit.earlier_blobs import CARRIES_EARLIER
 from icestats.commit.partition_statistics_commit import PartitionPlan
-from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, is_own, write_puffin
+from icestats.commit.puffin_writer import CarriedBlob, NewBlob, PuffinBytes, hides, is_own, write_puffin
+from icestats.commit.replayed_statistics import CHANGES, describe_changes, read_content
 from icestats.commit.table_state import (
     BlobKey,
     Column,
@@ -162,6 +163,7 @@ def build_commit_plan(
     earlier: Sequence[ExistingFile] = (),
     unread: Sequence[str] = (),
     carries: str = "",
+    base: Sequence[ExistingFile] | None = None,
 ) -> CommitPlan:
     """Build the plan of a commit.
 
@@ -181,6 +183,8 @@ def build_commit_plan(
         Why files of ancestors could not be read.
     carries : str
         Which files of ancestors need not be looked at again, as `read_earlier` says it.
+    base : sequence of ExistingFile, optional
+        The files that the snapshot has, where others are carried over.
 
     Raises
     ------
@@ -195,7 +199,14 @@ def build_commit_plan(
     properties.pop(CARRIES_EARLIER, None)
     if carries:
         properties[CARRIES_EARLIER] = carries
-    puffin = write_puffin([*request.blobs, *carried], properties=properties)
+    present = read_content(existing if base is None else base)
+    written: list[NewBlob | CarriedBlob] = [*request.blobs, *carried]
+    written.sort(key=hides)
+    stored = {key: held and held.stored for key, (held, _) in present.items()}
+    kept_keys = {blob_key(one.blob) for one in carried if stored.get(blob_key(one.blob)) == one.stored}
+    keys = [blob_key(one.blob if isinstance(one, CarriedBlob) else one) for one in written]
+    properties[CHANGES] = describe_changes(keys, set(keys) - kept_keys, present)
+    puffin = write_puffin(written, properties=properties)
     warnings = _Warnings(columns, list(warn_of_refusal(table)))
     warnings.check_file(puffin)
     for path in list_further_paths(table, request.snapshot_id):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,8 @@ from icestats.commit.entries import (
     unset_entry,
 )
 from icestats.commit.registration import commit_entries, count_attempts, explain_exhausted
-from icestats.commit.statistics_commit import commit_together
+from icestats.commit.replayed_statistics import Content, Course, advance, read_content
+from icestats.commit.statistics_commit import commit_due
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
     TableFiles,
@@ -28,10 +31,12 @@ from icestats.commit.table_state import (
     find_predecessor,
     find_statistics,
     list_further_paths,
+    list_since,
+    read_existing,
     reload_table,
     table_name,
 )
-from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError
+from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA
@@ -242,24 +247,24 @@ def commit_removal(plan: RemovalPlan) -> None:
             *(set_entry(fresh.metadata, removal.after) for removal in plan.removals if removal.after),
             *(unset_entry(removal.before) for removal in plan.removals if removal.before and not removal.after),
         ]
-        known = fresh.metadata_location
         if not changes:
             return
+        before = copy(fresh)
         committed = commit_entries(fresh, changes, [], schema_id=schema_id)
         if committed is not None:
-            _put_back(committed, changes, known, [removal.before for removal in plan.removals])
+            _put_back(committed, changes, before)
             return
     raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
 
 
-def _put_back(table: Table, changes: Sequence[EntryChange], known: str, removed: Sequence[Entry | None]) -> None:
+def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> None:
     """Put back what others have committed between the last look and a removal, where a server decides alone."""
-    version = None if checks_requirements(table) else _find_replaced(table, changes, known)
+    version = None if checks_requirements(table) else _find_replaced(table, changes, known.metadata_location)
     if version is None or all(_was_known(version, change) for change in changes):
         return
     theirs = [find_listed(version, change.snapshot_id, change.kind) for change in changes]
     try:
-        _commit_back(table, changes, theirs, removed)
+        _commit_back(table, changes, theirs, known)
     except IcestatsError as error:
         paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
         raise CommitError(
@@ -268,49 +273,44 @@ def _put_back(table: Table, changes: Sequence[EntryChange], known: str, removed:
     raise CommitError("others changed these statistics meanwhile: nothing was removed, try again")
 
 
-def _commit_back(
-    table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], removed: Sequence[Entry | None]
-) -> None:
+def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], known: Table) -> None:
     """Register what changes have replaced, together with what others commit before it is back, or as it comes back."""
     pairs = list(zip(changes, theirs, strict=True))
+    removed = copy(table)
     for _ in count_attempts(table):
         back = [
             replace(change, before_path=find_path(table.metadata, change), after=entry)
             for change, entry in pairs
             if find_path(table.metadata, change) in (None, _path(change.after))
         ]
-        known = table.metadata_location
         committed = commit_entries(table, back, []) if back else table
         if committed is not None:
-            version = _find_replaced(committed, back, known)
+            put = {change.snapshot_id: (_path(change.after),) for change in back if change.kind == "statistics"}
             for change, entry in pairs:
-                if isinstance(entry, StatisticsFile):
-                    _commit_both(committed, change, entry, version, removed)
+                if isinstance(entry, StatisticsFile) and not _is_back(committed, change, entry, known):
+                    course = _look_at(known, removed, change)
+                    course = advance(course, committed, entry.snapshot_id, own=put.get(entry.snapshot_id, ()))
+                    commit_due(committed, entry, course)
             return
         table = reload_table(table)
     raise explain_exhausted(table)
 
 
-def _commit_both(
-    table: Table,
-    change: EntryChange,
-    theirs: StatisticsFile,
-    version: TableMetadata | None,
-    removed: Sequence[Entry | None],
-) -> None:
-    """Put together what a removal has replaced and what others have committed since.
+def _is_back(table: Table, change: EntryChange, theirs: StatisticsFile, known: Table) -> bool:
+    """Whether what a removal has replaced stands there again, and nothing else has stood there since."""
+    passed = {_path(entry) for entry in list_since(table, theirs.snapshot_id, known.metadata_location)}
+    is_there = find_path(table.metadata, change) == theirs.statistics_path
+    return is_there and passed <= {change.before_path, _path(change.after), theirs.statistics_path}
 
-    They may carry what was to be removed, or what the removal has left, which makes neither newer. Only Puffin files:
-    partition statistics of a snapshot are the same, whoever computes them.
-    """
-    files = [entry for entry in (change.after, *removed) if isinstance(entry, StatisticsFile)]
-    known = [entry for entry in files if entry.snapshot_id == change.snapshot_id]
-    if find_path(table.metadata, change) != theirs.statistics_path:
-        commit_together(table, theirs, [], known)
-        return
-    overridden = version and find_listed(version, change.snapshot_id, change.kind)
-    if overridden and overridden.statistics_path != _path(change.after):
-        commit_together(table, overridden, known, [theirs])
+
+def _look_at(known: Table, table: Table, change: EntryChange) -> Course:
+    """Return what is due for a snapshot without the removal, up to the present version."""
+    entry = find_statistics(known, change.snapshot_id)
+    base: Content = {}
+    with suppress(MetadataError, UnsupportedError):
+        base = read_content([read_existing(known, entry)]) if entry else {}
+    course = Course(base, known.metadata_location, _path(entry), takes_out=False)
+    return advance(course, table, change.snapshot_id, own=(_path(change.after),))
 
 
 def _find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:

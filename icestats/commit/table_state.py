@@ -318,6 +318,25 @@ def find_between(table: Table, of: Sequence[Entry | EntryChange], known: str) ->
     return found if known in logged else found[:1]
 
 
+def list_since(table: Table, snapshot_id: int, known: str) -> list[StatisticsFile | None]:
+    """Return a snapshot's statistics entry in each version since a known one, the present one last.
+
+    Where the log does not have the known version, it is that of the newest replaced one and of the present one.
+
+    Raises
+    ------
+    MetadataError
+        A metadata file of the log cannot be read.
+    """
+    if table.metadata_location == known:
+        return []
+    logged = {entry.metadata_file for entry in table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]}
+    versions = list(_read_log(table, (known,)) if known in logged or not known else _read_log(table, ()))
+    replaced = versions if known in logged or not known else versions[:1]
+    found = [next((e for e in version.statistics if e.snapshot_id == snapshot_id), None) for version in replaced]
+    return [*reversed(found), find_statistics(table, snapshot_id)]
+
+
 def shows_all(metadata: IcebergMetadata | TableMetadata, changes: Sequence[EntryChange]) -> bool:
     """Whether the metadata is as some changes leave it."""
     return all(find_path(metadata, change) == (change.after and change.after.statistics_path) for change in changes)

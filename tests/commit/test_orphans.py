@@ -22,7 +22,9 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CommitError, MetadataError
 from icestats.iceberg.metadata import read_metadata
+from tests import failing_storage
 from tests.committed_statistics import ROWS, register, remove
+from tests.failing_storage import Failure
 
 DAY = 86_400
 NOWHERE = ListedFolder("", frozenset())
@@ -343,3 +345,33 @@ def test_a_metadata_folder_below_the_table_is_looked_at(catalog, tmp_path):
     table = catalog.create_table("db.inside", schema=ROWS.schema, properties=properties)
     put(table, "meta/1-x.stats")
     assert names(find_orphans(table)) == ["1-x.stats"]
+
+
+@pytest.mark.parametrize("end", [".stats#x.stats", ".stats?x.stats", "\n.stats"])
+def test_a_name_that_no_location_can_hold_does_not_stand_for_another_file(table, end):
+    """PyIceberg takes the rest of such a name for no part of the path."""
+    live = Path(commit(table).removeprefix("file://"))
+    put(table, f"metadata/{live.name.removesuffix('.stats')}{end}")
+    put(table, "metadata/orphan.stats")
+    before = files(table)
+    age_everything(table)
+    removed = remove_orphans(table, dry_run=False)
+    assert (names(removed), removed["removed"].to_pylist()) == (["orphan.stats"], [True])
+    assert files(table) == [path for path in before if "orphan" not in path]
+
+
+def test_a_file_that_cannot_be_read_is_kept_and_the_others_go(tmp_path):
+    options = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    with SqlCatalog("c", **options, **{"py-io-impl": "tests.failing_storage.FailingIO"}) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", ROWS.schema)
+        for name in ("a", "b", "c"):
+            put(table, f"metadata/{name}.stats")
+        failing_storage.PLAN = Failure()
+        remove_orphans(table)
+        failing_storage.PLAN = Failure(at=len(failing_storage.PLAN.calls))
+        removed = remove_orphans(table, dry_run=False)
+        failing_storage.PLAN = Failure()
+    assert removed["removed"].to_pylist() == [True, False, True]
+    assert "b.stats: cannot be read: the storage failed" in removed["kept_because"].to_pylist()[1]
+    assert sorted(p.name for p in (folder(table) / "metadata").glob("*.stats")) == ["b.stats"]

@@ -1,0 +1,141 @@
+"""What a snapshot's statistics are due to be, where commits have passed each other: their changes, one after the other.
+
+A server that decides alone takes a commit that was planned before another one arrived. Its file lacks what that one
+has added, and has what that one has taken out. So each file says what it changes of the one that it was planned with;
+these changes, in the order of the metadata's versions, tell what should stand there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from icestats.commit.puffin_writer import CarriedBlob, PuffinBytes
+from icestats.commit.table_state import BlobKey, ExistingFile, blob_key, list_since, read_existing
+from icestats.errors import MetadataError
+from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+CHANGES = "icestats.changes"
+"""Property of a file: which of its blobs are new, as bits, and which types and fields it has left out."""
+
+Content = Mapping[BlobKey, tuple[CarriedBlob | None, BlobMetadata | None]]
+"""The blobs of a file and what metadata.json lists of them."""
+
+
+class Course(NamedTuple):
+    """What is due, as far as the versions of the metadata have been looked at."""
+
+    due: Content
+    at: str
+    """The version that was looked at last."""
+    path: str | None
+    """The snapshot's file in it."""
+    takes_out: bool = True
+    """Whether what others leave out goes: not where they saw it removed by what is being taken back."""
+
+
+def read_content(files: Sequence[ExistingFile]) -> Content:
+    """Return what files of a snapshot hold together, the most important one first."""
+    content: dict[BlobKey, tuple[CarriedBlob | None, BlobMetadata | None]] = {}
+    for file in files:
+        blobs = {blob_key(carried.blob): carried for carried in file.blobs}
+        listed = {blob_key(entry): entry for entry in file.entry.blobs}
+        for key in [*blobs, *listed]:
+            content.setdefault(key, (blobs.get(key), listed.get(key)))
+    return content
+
+
+def as_file(content: Content, entry: StatisticsFile, properties: Mapping[str, str]) -> ExistingFile:
+    """Return what is due as if a file held it."""
+    listed = tuple(listed for _, listed in content.values() if listed is not None)
+    return ExistingFile(
+        replace(entry, blobs=listed), tuple(carried for carried, _ in content.values() if carried), properties
+    )
+
+
+def holds(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | None) -> bool:
+    """Whether a snapshot's file has the blobs of another one, and lists the same."""
+    if file is None:
+        return not puffin.blobs
+    theirs = {blob_key(c.blob): c.stored for c in file.blobs}
+    ours = {blob_key(b): puffin.data[b.offset : b.offset + b.length] for b in puffin.blobs}
+    return ours == theirs and set(map(repr, entry.blobs)) == set(map(repr, file.entry.blobs))
+
+
+def describe_changes(keys: Sequence[BlobKey], new: set[BlobKey], base: Content) -> str:
+    """Return the value of `CHANGES` for a file with blobs of some keys, planned with what the base holds."""
+    bits = sum(1 << at for at, key in enumerate(keys) if key in new)
+    left_out = sorted(base.keys() - set(keys))
+    return " ".join([f"{bits:x}", *(f"{kind}:{','.join(map(str, ids))}" for kind, ids in left_out)])
+
+
+def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | None, ...] = ()) -> Course:
+    """Follow the versions of the metadata from where a course has been to the present one.
+
+    Parameters
+    ----------
+    course : Course
+        How far it has been followed.
+    table : pyiceberg.table.Table
+        The table as it is now.
+    snapshot_id : int
+        The snapshot.
+    own : tuple of str or None
+        What the caller has put there, and what changes nothing of what is due: the last of these paths, at most one.
+
+    Raises
+    ------
+    MetadataError, CommitError, UnsupportedError
+        A version, or a file, cannot be read.
+    """
+    due, passed = dict(course.due), {course.path}
+    versions = list_since(table, snapshot_id, course.at)
+    steps: list[tuple[str | None, StatisticsFile | None]] = [(course.path, None)]
+    for entry in versions:
+        path = None if entry is None else entry.statistics_path
+        if path != steps[-1][0]:
+            steps.append((path, entry))
+    earlier: set[str | None] | None = None
+    skipped = next((at for at in reversed(range(1, len(steps))) if steps[at][0] in own), 0)
+    for at, (path, entry) in enumerate(steps):
+        if at in (0, skipped):
+            continue
+        if entry is None:
+            due = {}
+        else:
+            file = read_existing(table, entry)
+            content, changes = read_content([file]), _read_changes(file)
+            if earlier is None:
+                earlier = _list_earlier(table, snapshot_id, len(versions))
+            if changes is None or path in passed | earlier:
+                due = dict(content)
+            else:
+                new, left_out = changes
+                due = {k: v for k, v in due.items() if k not in left_out or not course.takes_out}
+                due |= {key: content[key] for key in new}
+        passed.add(path)
+    return course._replace(due=due, at=table.metadata_location, path=steps[-1][0])
+
+
+def _list_earlier(table: Table, snapshot_id: int, since: int) -> set[str | None]:
+    """Return what stood there before the last versions: if it does again, it was put back with all that it holds."""
+    with suppress(MetadataError):
+        earlier = list_since(table, snapshot_id, "")[:-since]
+        return {None if entry is None else entry.statistics_path for entry in earlier}
+    return set()
+
+
+def _read_changes(file: ExistingFile) -> tuple[list[BlobKey], set[BlobKey]] | None:
+    """Return the keys of new blobs and those left out; None where a file does not say."""
+    with suppress(ValueError):
+        bits, *left_out = file.properties.get(CHANGES, "").split()
+        mask = reversed(f"{int(bits, 16):b}")
+        new = [blob_key(carried.blob) for carried, bit in zip(file.blobs, mask, strict=False) if bit == "1"]
+        named = (one.rpartition(":") for one in left_out)
+        return new, {(kind, tuple(int(i) for i in ids.split(",") if i)) for kind, _, ids in named}
+    return None
