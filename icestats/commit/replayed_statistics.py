@@ -134,6 +134,8 @@ def _read_changes(file: ExistingFile) -> tuple[list[BlobKey], set[BlobKey]] | No
     """Return the keys of new blobs and those left out; None where a file does not say."""
     with suppress(ValueError):
         bits, *left_out = file.properties.get(CHANGES, "").split()
+        if len(bits) > len(file.blobs) // 4 + 1:
+            return None
         mask = reversed(f"{int(bits, 16):b}")
         new = [blob_key(carried.blob) for carried, bit in zip(file.blobs, mask, strict=False) if bit == "1"]
         named = (one.rpartition(":") for one in left_out)

@@ -37,7 +37,7 @@ def test_a_lost_update(monkeypatch):
 
 
 def test_an_update_lost_by_a_plan_that_is_not_made_anew(monkeypatch):
-    def renew(plan, course, *, first):
+    def renew(plan, *, first):
         table = registration.reload_with_snapshot(plan.table, plan.snapshot_id)
         path = table_state.new_metadata_path(table, f"{plan.snapshot_id}-", ".stats")
         return replace(plan, table=table, after=plan.after if first else replace(plan.after, statistics_path=path))
@@ -111,7 +111,7 @@ def test_a_wrong_figure(monkeypatch):
 
 
 def test_a_blob_that_blinds_presto(monkeypatch):
-    monkeypatch.setattr(puffin_writer, "_hides", lambda blob: False)
+    monkeypatch.setattr(puffin_writer, "hides", lambda blob: False)
     assert_found(r"engines see the blob 'icestats-manifest-stats-v1'")
 
 
