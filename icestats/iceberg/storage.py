@@ -9,7 +9,8 @@ import re
 import stat
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote
@@ -140,6 +141,20 @@ def check_local(location: str) -> None:
     path = local_path(location)
     if path is not None and os.path.exists(path):  # noqa: PTH110 - as in local_path
         check_regular(path.stat(), location)
+
+
+def check_distinct(locations: Iterable[str]) -> None:
+    """Raise MetadataError where two local locations are of one file: each would be read."""
+    seen: dict[tuple[int, int], str] = {}
+    for location in locations:
+        path = local_path(location)
+        with suppress(OSError):
+            found = None if path is None else path.stat()
+            # Some file systems number no files.
+            if found is not None and found.st_ino:
+                first = seen.setdefault((found.st_dev, found.st_ino), location)
+                if first != location:
+                    raise MetadataError(f"it is the same file as {first}", location)
 
 
 def open_input(file_io: FileIO, location: str) -> InputFile:

@@ -56,3 +56,18 @@ def test_a_manifest_of_both_contents_is_refused(small_table, catalog_properties)
     name_again(small_table, content=1)
     with pytest.raises(icestats.MetadataError, match="as one of data and as one of deletes"):
         icestats.load("db.small", catalog=catalog_properties).columns()
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_manifest_under_two_names_is_refused(small_table, catalog_properties, is_linked):
+    """A few bytes of a list would have one small file read, and its entries kept, any number of times."""
+    (manifest, *_) = small_table.inspect.manifests()["path"].to_pylist()
+    folder, _, name = manifest.rpartition("/")
+    if is_linked:
+        path = Path(local_path(manifest))
+        path.with_name("linked.avro").hardlink_to(path)
+    name_again(small_table, manifest_path=f"{folder}/linked.avro" if is_linked else f"{folder}//{name}")
+    table = icestats.load("db.small", catalog=catalog_properties)
+    for ask in (table.files, table.columns, lambda: table.plan("id < 150")):
+        with pytest.raises(icestats.MetadataError, match="it is the same file as"):
+            ask()

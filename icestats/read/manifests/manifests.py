@@ -25,7 +25,7 @@ from icestats.iceberg.partition_columns import (
     find_partition_columns,
     struct_type,
 )
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import FileReader, check_distinct
 from icestats.read.avro.avro_file import parse_schema, read_header
 from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, default_threads, read_manifest
 from icestats.stats.hashing import hash_values
@@ -70,9 +70,10 @@ class RollUps:
 
 
 def manifests_to_read(manifest_files: pa.Table) -> list[ManifestToRead]:
-    """Return what to read for `schemas.MANIFEST_FILES`, in its order."""
+    """Return what to read for `schemas.MANIFEST_FILES`, in its order; raise MetadataError where two are one file."""
     names = ("manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "added_snapshot_id")
     columns = [manifest_files[name].to_pylist() for name in (*names, "first_row_id")]
+    check_distinct(columns[0])
     return [ManifestToRead(*row) for row in zip(*columns, strict=True)]
 
 
