@@ -34,7 +34,7 @@ def main() -> None:
     if is_ours:
         sys.unraisablehook = _interrupt_again
     try:
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, terminate)
         code = _import_command_line()()

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from icestats.commit.puffin_writer import CarriedBlob, PuffinBytes
 from icestats.commit.table_state import BlobKey, ExistingFile, blob_key, list_since, read_existing
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.read.puffin.puffin import MAX_HIDDEN_BLOBS_LENGTH
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -62,16 +64,19 @@ def holds(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | None)
     """Whether a snapshot's file has the blobs of another one, and lists the same."""
     if file is None:
         return not puffin.blobs
-    theirs = {blob_key(c.blob): c.stored for c in file.blobs}
-    ours = {blob_key(b): puffin.data[b.offset : b.offset + b.length] for b in puffin.blobs}
+    theirs = {blob_key(c.blob): (replace(c.blob, offset=0), c.stored) for c in file.blobs}
+    ours = {blob_key(b): (replace(b, offset=0), puffin.data[b.offset : b.offset + b.length]) for b in puffin.blobs}
     return ours == theirs and set(map(repr, entry.blobs)) == set(map(repr, file.entry.blobs))
 
 
 def describe_changes(keys: Sequence[BlobKey], new: set[BlobKey], base: Content) -> str:
     """Return the value of `CHANGES` for a file with blobs of some keys, planned with what the base holds."""
     bits = sum(1 << at for at, key in enumerate(keys) if key in new)
-    left_out = sorted(base.keys() - set(keys))
-    return " ".join([f"{bits:x}", *(f"{kind}:{','.join(map(str, ids))}" for kind, ids in left_out)])
+    return " ".join([f"{bits:x}", *sorted(map(_name, base.keys() - set(keys)))])
+
+
+def _name(key: BlobKey) -> str:
+    return f"{quote(key[0])}:{','.join(map(str, key[1]))}"
 
 
 def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | None, ...] = ()) -> Course:
@@ -102,8 +107,10 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
             steps.append((path, entry))
     earlier: set[str | None] | None = None
     skipped = next((at for at in reversed(range(1, len(steps))) if steps[at][0] in own), 0)
+    emptied = max((at for at in range(1, len(steps)) if steps[at][1] is None and at != skipped), default=0)
     for at, (path, entry) in enumerate(steps):
-        if at in (0, skipped):
+        if at < emptied or at in (0, skipped):
+            passed.add(path)
             continue
         if entry is None:
             due = {}
@@ -116,8 +123,9 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
                 due = dict(content)
             else:
                 new, left_out = changes
-                due = {k: v for k, v in due.items() if k not in left_out or not course.takes_out}
-                due |= {key: content[key] for key in new}
+                due = {k: v for k, v in due.items() if _name(k) not in left_out or not course.takes_out}
+                # What a file carries of an ancestor is no newer than what the snapshot has itself.
+                due |= {key: content[key] for key, made_for in new.items() if made_for == snapshot_id or key not in due}
         passed.add(path)
     return course._replace(due=due, at=table.metadata_location, path=steps[-1][0])
 
@@ -130,14 +138,14 @@ def _list_earlier(table: Table, snapshot_id: int, since: int) -> set[str | None]
     return set()
 
 
-def _read_changes(file: ExistingFile) -> tuple[list[BlobKey], set[BlobKey]] | None:
+def _read_changes(file: ExistingFile) -> tuple[dict[BlobKey, int], set[str]] | None:
     """Return the keys of new blobs and those left out; None where a file does not say."""
     with suppress(ValueError):
-        bits, *left_out = file.properties.get(CHANGES, "").split()
+        text = file.properties.get(CHANGES, "")
+        bits, *left_out = text.split() if len(text) <= MAX_HIDDEN_BLOBS_LENGTH else []
         if len(bits) > len(file.blobs) // 4 + 1:
             return None
         mask = reversed(f"{int(bits, 16):b}")
-        new = [blob_key(carried.blob) for carried, bit in zip(file.blobs, mask, strict=False) if bit == "1"]
-        named = (one.rpartition(":") for one in left_out)
-        return new, {(kind, tuple(int(i) for i in ids.split(",") if i)) for kind, _, ids in named}
+        blobs = (carried.blob for carried, bit in zip(file.blobs, mask, strict=False) if bit == "1")
+        return {blob_key(blob): blob.snapshot_id for blob in blobs}, set(left_out)
     return None

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icestats.answers.text import counted
-from icestats.commit.earlier_blobs import leave_earlier, read_earlier
+from icestats.commit.earlier_blobs import CARRIES_EARLIER, leave_earlier, read_earlier
 from icestats.commit.entries import checks_requirements, unset_entry
 from icestats.commit.partition_statistics_commit import PartitionPlan
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
@@ -211,7 +211,8 @@ def _commit(plan: CommitPlan, course: Course | None, step: Step, max_attempts: i
                     table = _write(plan, step, left)
                     if table is None:
                         continue
-                    plan = done = replace(plan, table=table, attempts=attempt)
+                    said = tuple(dict.fromkeys((*(() if done is None else done.warnings), *plan.warnings)))
+                    plan = done = replace(plan, table=table, attempts=attempt, warnings=said)
                     partitions = partitions or plan.partitions
                     step("committed")
                     passed, warnings = _look_back(plan, course, since)
@@ -244,8 +245,14 @@ def _stands(plan: CommitPlan) -> bool:
 def _plan_due(table: Table, request: CommitRequest, course: Course, entry: StatisticsFile) -> CommitPlan:
     """Plan the commit of what is due. The blobs that were asked for are of it, as far as nobody has replaced them."""
     present = [read_existing(table, one) for one in list_statistics(table, request.snapshot_id)]
-    due = as_file(course.due, entry, present[0].properties if present else {})
-    plan = _build(table, replace(request, blobs=()), [due], present)
+    properties = dict(present[0].properties) if present else {}
+    properties.pop(CARRIES_EARLIER, None)
+    due = as_file(course.due, entry, properties)
+    asked_none = replace(request, blobs=())
+    if course.due:
+        plan = _build(table, asked_none, [due], present)
+    else:
+        plan = build_commit_plan(table, asked_none, find_statistics(table, request.snapshot_id), [due], base=present)
     asked = {blob_key(blob) for blob in request.blobs}
     blobs = tuple(replace(planned, kept=blob_key(planned.blob) not in asked) for planned in plan.blobs)
     return replace(plan, request=request, blobs=blobs)
@@ -321,16 +328,16 @@ def _look_back(plan: CommitPlan, course: Course | None, since: str) -> tuple[Cou
         return None, ()
     if course is not None:
         return advance(course, plan.table, plan.snapshot_id, own=(own,)), ()
-    kept = {blob_key(planned.blob) for planned in plan.blobs if planned.kept}
+    asked = {blob_key(blob) for blob in plan.request.blobs}
     data = plan.puffin.data
     blobs = tuple(
         CarriedBlob(blob, data[blob.offset : blob.offset + blob.length])
         for blob in plan.puffin.blobs
-        if blob_key(blob) in kept
+        if blob_key(blob) not in asked
     )
-    listed = tuple(entry for entry in plan.after.blobs if blob_key(entry) in kept)
+    listed = tuple(entry for entry in plan.after.blobs if blob_key(entry) not in asked)
     carried = ExistingFile(replace(plan.after, blobs=listed), blobs, {})
-    return Course(read_content([carried]), since, before), ()
+    return advance(Course(read_content([carried]), since, before), plan.table, plan.snapshot_id), ()
 
 
 def _explain_half(error: IcestatsError) -> CommitError:

@@ -205,7 +205,10 @@ def build_commit_plan(
     stored = {key: held and held.stored for key, (held, _) in present.items()}
     kept_keys = {blob_key(one.blob) for one in carried if stored.get(blob_key(one.blob)) == one.stored}
     keys = [blob_key(one.blob if isinstance(one, CarriedBlob) else one) for one in written]
-    properties[CHANGES] = describe_changes(keys, set(keys) - kept_keys, present)
+    still = {blob_key(entry) for file in existing for entry in file.entry.blobs}
+    properties[CHANGES] = describe_changes(
+        keys, set(keys) - kept_keys, {k: v for k, v in present.items() if k not in still}
+    )
     puffin = write_puffin(written, properties=properties)
     warnings = _Warnings(columns, list(warn_of_refusal(table)))
     warnings.check_file(puffin)

@@ -281,12 +281,12 @@ def _resolve(name: str, catalog: str | Mapping[str, Any] | None) -> tuple[str, M
         expected = "catalog.namespace.table, namespace.table or the location of a metadata.json"
         raise TableNotFoundError(f"{name!r} is no table: expected {expected}")
     if isinstance(catalog, Mapping):
-        check_readable()
+        check_readable(str(catalog.get("name", "catalog")))
         nested = {str(k): v for k, v in catalog.items() if isinstance(v, Mapping)}
         texts = _texts(catalog)
         return texts.pop("name", "catalog"), texts | nested, parts
     if catalog is None and parts[0] == DEMO_NAMESPACE and len(parts) == 2:
-        check_readable()
+        check_readable(DEMO_CATALOG)
         return DEMO_CATALOG, demo_catalog_properties(), parts
     known = _known_catalogs()
     if catalog is None and len(parts) > 2 and (parts[0] == DEMO_CATALOG or parts[0].lower() in known):

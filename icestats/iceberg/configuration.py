@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def check_configuration() -> None:
         )
 
 
-def check_readable() -> None:
+def check_readable(*catalogs: str) -> None:
     """Refuse a configuration that PyIceberg cannot read, before PyIceberg is imported, which reads it too.
 
     Raises
@@ -39,11 +40,16 @@ def check_readable() -> None:
         It cannot be read.
     """
     if _find_file() is not None or any(name.lower().startswith("pyiceberg_") for name in os.environ):
-        read_configuration()
+        read_configuration(catalogs)
 
 
-def read_configuration() -> Config:
+def read_configuration(catalogs: Collection[str] | None = None) -> Config:
     """Read PyIceberg's configuration: its errors show lines and values, which may be secrets.
+
+    Parameters
+    ----------
+    catalogs : collection of str, optional
+        The catalogs that are asked for; by default all.
 
     Raises
     ------
@@ -54,7 +60,9 @@ def read_configuration() -> Config:
 
     try:
         config = Config()
-        for name in (config.get_default_catalog_name(), *config.get_known_catalogs()):
+        if catalogs is None:
+            catalogs = (config.get_default_catalog_name(), *config.get_known_catalogs())
+        for name in catalogs:
             config.get_catalog_config(name)
         config.get_int("max-workers")
         for name in ("legacy-current-snapshot-id", "downcast-ns-timestamp-to-us-on-write"):

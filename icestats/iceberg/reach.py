@@ -25,6 +25,10 @@ _AZURE = {
     "adls.blob-storage-authority": ".blob.core.windows.net",
 }
 """What follows an account's name in hosts, where the user's properties say nothing else."""
+_NAMED_BY = {
+    **dict.fromkeys(("hdfs", "viewfs"), "hdfs.host"),
+    "abfs": "adls.account-name, with adls.dfs-storage-authority where that is not .dfs.core.windows.net",
+}
 _BUCKET = re.compile(r"[A-Za-z0-9._:-]*")
 _CUT = re.compile(r"[\x00-\x1f]|^ |^[^/]*:[^?#]*[?#]")
 """PyIceberg, and Iceberg's own clients of S3 and Google's storage, end a URL at `?` and `#`, and drop these others."""
@@ -76,7 +80,7 @@ def check_reach(location: str, home: str, properties: Mapping[str, str]) -> None
         if authority and not _is_known_host(store, authority, home, properties):
             raise MetadataError(
                 f"{authority} is not where the table's metadata is: what it names there is opened where the catalog's "
-                f"properties name the host, in {'adls.account-name' if store == 'abfs' else 'hdfs.host'}",
+                f"properties name the host, in {_NAMED_BY[store]}",
                 location,
             )
     elif store in _STORES.values() and not _BUCKET.fullmatch(authority):
@@ -123,10 +127,12 @@ def _plain(location: str) -> str:
 
 
 def _is_known_host(store: str, authority: str, home: str, properties: Mapping[str, str]) -> bool:
+    own = _LOCATION.match(home)
+    if store_of(home) == store and own is not None and own[2] == authority and not re.search("[?#]", authority):
+        return True
     if not _AUTHORITY.fullmatch(authority):
         return False
     host = authority.rpartition("@")[2].lower()
-    own = _LOCATION.match(home)
     if store_of(home) == store and own is not None and (own[2] or "").rpartition("@")[2].lower() == host:
         return True
     if store == "abfs":

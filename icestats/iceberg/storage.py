@@ -139,8 +139,12 @@ def check_regular(found: os.stat_result, location: str) -> os.stat_result:
 def check_local(location: str) -> None:
     """Raise MetadataError if there is something at a local location that is no regular file."""
     path = local_path(location)
-    if path is not None and os.path.exists(path):  # noqa: PTH110 - as in local_path
-        check_regular(path.stat(), location)
+    if path is not None:
+        try:
+            found = path.stat()
+        except (OSError, ValueError):
+            return
+        check_regular(found, location)
 
 
 def check_distinct(locations: Iterable[str]) -> None:

@@ -405,7 +405,7 @@ def _hide_in_events(conf: Any, settings: Mapping[str, str]) -> None:
     if SECRETS not in pattern:
         conf.set(REDACTION, f"{pattern}|{SECRETS}" if pattern else SECRETS)
     for key, value in settings.items():
-        if re.search(SECRETS, key) or re.search(SECRETS, value):
+        if not conf.contains(key) and (re.search(SECRETS, key) or re.search(SECRETS, value)):
             conf.set(key, HIDDEN)
 
 

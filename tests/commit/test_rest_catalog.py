@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog.rest import RestCatalog
 
 from icestats.commit.partition_statistics_commit import prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
@@ -34,13 +33,6 @@ from tests.committed_statistics import (
     write_foreign,
 )
 from tests.rest_catalog import Rest, serve
-
-
-@pytest.fixture
-def rest_table(table, tmp_path):
-    backend = open_catalog(tmp_path, "?check_same_thread=false")
-    with backend, serve(backend) as uri, RestCatalog("r", uri=uri) as rest:
-        yield rest.load_table("db.t")
 
 
 def test_through_a_rest_catalog_what_others_commit_in_between_is_put_back(table, rest_table):

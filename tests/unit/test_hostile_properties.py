@@ -392,6 +392,8 @@ AZURE, HDFS = "abfss://c@mine.dfs.core.windows.net/t/v1.metadata.json", "hdfs://
         ("hdfs://me@[::1]:8020/a", "hdfs://[::1]:8020/t/v1.metadata.json", {}),
         ("abfss://$web@mine.dfs.core.windows.net/a", AZURE, {}),
         ("hdfs://mine:8020/a", HERE, {"hdfs.host": "mine"}),
+        ("hdfs://nn1:8020,nn2:8020/a", "hdfs://nn1:8020,nn2:8020/t/v1.metadata.json", {}),
+        ("abfss://My%20Space@one.fabric/a", "abfss://My%20Space@one.fabric/t/v1.metadata.json", {}),
         ("alluxio://mine/a", "alluxio://mine/t/v1.metadata.json", {}),
         ("memory://a", HERE, {"py-io-impl": "mine.FileIO"}),
     ],

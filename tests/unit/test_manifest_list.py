@@ -115,6 +115,15 @@ def test_a_list_of_summaries_in_several_blocks_is_read():
         assert [found["lower_bound"] for found in row["partitions"]] == [b"\xff", b"\xff"]
 
 
+def test_summaries_without_ids_are_refused():
+    """Fields are known by their ids; a summary that says nothing would say that nothing is there."""
+    items = SUMMARIES["items"]
+    bare = [{key: value for key, value in field.items() if key != "field-id"} for field in items["fields"]]
+    fields = {**FIELDS, "partitions": (507, {**SUMMARIES, "items": {**items, "fields": bare}}, [])}
+    with pytest.raises(icestats.MetadataError, match="known by their ids"):
+        read_manifest_list(OneFile(write(fields)), snapshot())
+
+
 def test_damage_is_an_error_or_another_valid_list():
     """Flips and cuts: MetadataError with the path, or rows of the same shape; nothing else, nothing long."""
     fields = {**FIELDS, "partitions": (507, SUMMARIES, [dict.fromkeys(["lower_bound", "upper_bound"], b"ab")])}

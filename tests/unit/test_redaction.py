@@ -269,7 +269,11 @@ def test_a_configuration_that_cannot_be_read_shows_none_of_its_lines(what, small
         found = subprocess.run(command, env={**os.environ, "PYICEBERG_HOME": str(tmp_path)}, capture_output=True)
         said = found.stderr.decode()
         assert "hidden" not in said
-        assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said
+        # What is wrong with one catalog is in nobody's way who asks for none.
+        if what == "a catalog that is a text" and name != "a.db.t":
+            assert found.returncode == 0
+        else:
+            assert f"CatalogError: PyIceberg's configuration cannot be read: {tmp_path}/.pyiceberg.yaml" in said
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,8 @@ def _leave(kind: Any, wanted: Wanted | None, named: Mapping[str, Any]) -> Any:
     if name != "record":
         raise ValueError(f"{name[:40]} where a record or a list of records belongs")
     fields = [field for field in kind["fields"] if field.get("field-id") in wanted]
+    if wanted and kind["fields"] and not fields:
+        raise ValueError("a record has none of the fields that belong there: they are known by their ids")
     return {**kind, "fields": [{**f, "type": _leave(f["type"], wanted[f["field-id"]], named)} for f in fields]}
 
 

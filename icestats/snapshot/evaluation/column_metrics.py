@@ -188,7 +188,7 @@ def summary_metrics(summaries: pa.Array, type_text: str) -> ColumnMetrics:
     flags = (summaries.field(name).cast(pa.int8()) for name in ("contains_null", "contains_nan"))
     null, nan = (to_numpy(flag, null=MISSING) for flag in flags)
     lower, upper = (summaries.field(name) for name in _BOUNDS)
-    no_bounds = there & to_numpy(pc.is_null(lower))
+    no_bounds = there & (null != MISSING) & to_numpy(pc.is_null(lower))
     if parse_type(type_text).name not in ("float", "double"):
         nan = np.zeros(count, np.int8)
     # No bounds mean that no value is there that compares, unless the summary denies that there is anything else.

@@ -1,0 +1,146 @@
+"""Statistics commits that pass each other on their way to a REST catalog: what stands there after both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.iceberg.storage import Storage
+from icestats.read.puffin.puffin import read_puffin_footer
+from tests.committed_statistics import (
+    KLL,
+    ROWS,
+    THETA,
+    commit,
+    entries,
+    kll,
+    listed,
+    register,
+    remove,
+    stored,
+    theta,
+    write_foreign,
+)
+from tests.rest_catalog import Rest
+
+
+@pytest.fixture
+def before_post(monkeypatch):
+    """Take a function that others act by, once, between the last look of a commit through REST and its arrival."""
+
+    def choose(act):
+        acts, post = [act], Rest.do_POST
+
+        def answer(request):
+            if acts:
+                acts.pop()()
+            post(request)
+
+        monkeypatch.setattr(Rest, "do_POST", answer)
+
+    return choose
+
+
+def test_an_ancestor_s_sketch_is_no_newer_than_the_snapshot_s_own(table, rest_table, before_post):
+    commit(table, theta(table, 1, b"ancestor"))
+    table.append(ROWS)
+    before_post(lambda: commit(table.refresh(), theta(table, 1, b"fresh")))
+    commit(rest_table.refresh(), theta(table, 2, b"mine"))
+    assert stored(table) == {(THETA, (1,)): b"fresh", (THETA, (2,)): b"mine"}
+
+
+def test_what_others_removed_does_not_come_back_as_an_ancestor_s(table, rest_table):
+    commit(table, kll(table, 3, b"ancestor"))
+    table.append(ROWS)
+    steps = []
+
+    def interfere(name):
+        steps.append(name)
+        if name == "committing" and steps.count(name) == 1:
+            commit(table.refresh(), theta(table, 2, b"theirs"))
+        if name == "committed" and steps.count(name) == 1:
+            remove(table.refresh())
+
+    commit_statistics(prepare_commit(rest_table.refresh(), [theta(table, 1, b"mine")]), on_step=interfere)
+    now = table.current_snapshot().snapshot_id
+    assert [entry for entry in entries(table) if entry.snapshot_id == now] == []
+
+
+def test_an_unrelated_commit_behind_a_short_log_hides_nothing(table, rest_table, before_post):
+    with table.transaction() as changed:
+        changed.set_properties({"write.metadata.previous-versions-max": "1"})
+    before_post(lambda: commit(table.refresh(), theta(table, 2, b"theirs")))
+
+    def change(name):
+        if name == "committed":
+            with table.refresh().transaction() as changed:
+                changed.set_properties({"x": "y"})
+
+    plan = prepare_commit(rest_table.refresh(), [theta(table, 1, b"mine")])
+    assert commit_statistics(plan, on_step=change).attempts == 2
+    assert stored(table) == {(THETA, (1,)): b"mine", (THETA, (2,)): b"theirs"}
+
+
+def test_an_entry_without_its_blob_stays_listed(table, rest_table, before_post):
+    register(table, write_foreign(table, kll(table, 3, b"k")), [2], ndv="7")
+    before_post(lambda: commit(table.refresh(), kll(table, 1, b"theirs")))
+    commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    assert sorted(listed(table)) == [(THETA, (1,), "2"), (THETA, (2,), "7")]
+
+
+def test_a_type_with_a_blank_hides_no_change(table, rest_table, before_post):
+    register(table, write_foreign(table, replace(kll(table, 3, b"s"), type="my type")), [])
+    table.append(ROWS)
+    commit(table.refresh(), kll(table, 2, b"base"))
+    late = prepare_commit(table.refresh(), [kll(table, 1, b"late")], keep_earlier=False)
+    Path(late.statistics_path.removeprefix("file://")).write_bytes(late.puffin.data)
+    commit(table.refresh(), kll(table, 3, b"new"))
+    before_post(lambda: register(table, late.statistics_path, []))
+    commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    assert stored(table)[KLL, (3,)] == b"new"
+
+
+def test_the_same_bytes_of_another_snapshot_are_another_sketch(table, rest_table, before_post):
+    commit(table, kll(table, 2, b"same"))
+    table.append(ROWS)
+    commit(table.refresh(), kll(table, 3, b"base"))
+    now = table.current_snapshot().snapshot_id
+    before_post(lambda: commit(table.refresh(), kll(table, 2, b"same")))
+    commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    path = next(entry.statistics_path for entry in entries(table) if entry.snapshot_id == now)
+    made_for = {(blob.type, blob.field_ids): blob.snapshot_id for blob in read_puffin_footer(Storage(), path).blobs}
+    assert made_for[KLL, (2,)] == now
+
+
+def test_a_damaged_file_that_was_removed_again_is_in_no_way(table, rest_table, before_post):
+    def act():
+        damaged = f"{table.location()}/metadata/damaged.stats"
+        Path(damaged.removeprefix("file://")).write_bytes(b"junk")
+        register(table, damaged, [])
+        remove(table.refresh())
+
+    before_post(act)
+    commit(rest_table, theta(table, 1, b"mine"))
+    assert stored(table) == {(THETA, (1,)): b"mine"}
+
+
+def test_an_ancestor_s_sketches_come_back_with_the_next_commit(table, rest_table, before_post, monkeypatch):
+    commit(table, kll(table, 3, b"ancestor"))
+    table.append(ROWS)
+    commit(table.refresh(), kll(table, 2, b"removed"))
+    before_post(lambda: remove(table.refresh()))
+    commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    monkeypatch.undo()
+    commit(table.refresh(), theta(table, 2, b"later"))
+    assert (KLL, (3,)) in stored(table)
+
+
+def test_what_was_asked_for_keeps_its_warnings(table, rest_table, before_post):
+    before_post(lambda: commit(table.refresh(), theta(table, 2, b"theirs")))
+    two = replace(theta(table, 1, b"two"), field_ids=(1, 2))
+    plan = prepare_commit(rest_table.refresh(), [theta(table, 1, b"mine"), two])
+    assert plan.warnings
+    assert set(plan.warnings) <= set(commit_statistics(plan).warnings)
