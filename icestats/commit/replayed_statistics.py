@@ -60,7 +60,7 @@ def as_file(content: Content, entry: StatisticsFile, properties: Mapping[str, st
     )
 
 
-def holds(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | None) -> bool:
+def is_same_as(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | None) -> bool:
     """Whether a snapshot's file has the blobs of another one, and lists the same."""
     if file is None:
         return not puffin.blobs

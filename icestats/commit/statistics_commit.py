@@ -31,7 +31,7 @@ from icestats.commit.registration import (
     reload_with_snapshot,
     write_and_register,
 )
-from icestats.commit.replayed_statistics import Course, advance, as_file, holds, read_content
+from icestats.commit.replayed_statistics import Course, advance, as_file, is_same_as, read_content
 from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_commit_plan
 from icestats.commit.table_state import (
     ExistingFile,
@@ -239,7 +239,7 @@ def _stands(plan: CommitPlan) -> bool:
     """Whether what is due stands there."""
     present = list(list_statistics(plan.table, plan.snapshot_id))
     file = read_existing(plan.table, present[0]) if len(present) == 1 else None
-    return len(present) < 2 and holds(plan.puffin, plan.after, file)
+    return len(present) < 2 and is_same_as(plan.puffin, plan.after, file)
 
 
 def _plan_due(table: Table, request: CommitRequest, course: Course, entry: StatisticsFile) -> CommitPlan:

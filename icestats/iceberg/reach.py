@@ -31,7 +31,10 @@ _NAMED_BY = {
 }
 _BUCKET = re.compile(r"[A-Za-z0-9._:-]*")
 _CUT = re.compile(r"[\x00-\x1f]|^ |^[^/]*:[^?#]*[?#]")
-"""PyIceberg, and Iceberg's own clients of S3 and Google's storage, end a URL at `?` and `#`, and drop these others."""
+"""PyIceberg, and Iceberg's own clients of S3 and Google's storage, end a URL at `?` and `#`, and drop these others.
+
+A path that begins with a slash is taken as it is.
+"""
 
 
 def store_of(location: str) -> str:
@@ -95,7 +98,7 @@ def is_whole(location: str) -> bool:
     >>> is_whole("s3://bucket/t/a.stats"), is_whole("s3://bucket/other?/../t/a.stats"), is_whole("/data/a#b")
     (True, False, True)
     """
-    return _CUT.search(location) is None
+    return location.startswith("/") or _CUT.search(location) is None
 
 
 def folder_of(location: str) -> str:
