@@ -117,9 +117,11 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
         else:
             file = read_existing(table, entry)
             content, changes = read_content([file]), _read_changes(file)
-            if earlier is None:
-                earlier = _list_earlier(table, snapshot_id, len(versions))
-            if changes is None or path in passed | earlier:
+            is_put_back = path in passed
+            if changes is not None and not is_put_back:
+                earlier = _list_earlier(table, snapshot_id, len(versions)) if earlier is None else earlier
+                is_put_back = path in earlier
+            if changes is None or is_put_back:
                 due = dict(content)
             else:
                 new, left_out = changes
