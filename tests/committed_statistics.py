@@ -43,8 +43,7 @@ def commit(table, *blobs, **options):
 def remove(table, snapshot_id=None, **options):
     """Take the statistics of a snapshot, by default the current one, out of the table."""
     plan = prepare_removal(table, snapshot_id or table.current_snapshot().snapshot_id, **options)
-    commit_removal(plan)
-    return plan
+    return commit_removal(plan)
 
 
 def entries(table):

@@ -87,7 +87,7 @@ def write_and_register(
         message names it. Or the catalog gave no answer: the files are left, and the message names them.
     """
     paths = [entry.statistics_path for entry, _ in files]
-    if not _write_all(table, files, step, left):
+    if not write_files(table, files, step, left):
         return None
     try:
         changes = [set_entry(table.metadata, entry) for entry, _ in files]
@@ -180,8 +180,16 @@ def commit_entries(
     return table
 
 
-def _write_all(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, left: list[str]) -> bool:
-    """Write files; return False, with none of them there, where one of the names is taken."""
+def write_files(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, left: list[str]) -> bool:
+    """Write files; return False, with none of them there, where one of the names is taken.
+
+    Parameters are those of `write_and_register`.
+
+    Raises
+    ------
+    CommitError
+        The storage failed: what was written has been removed, or the message names it.
+    """
     written: list[str] = []
     try:
         for entry, data in files:

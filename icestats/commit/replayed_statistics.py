@@ -7,6 +7,7 @@ these changes, in the order of the metadata's versions, tell what should stand t
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 CHANGES = "icestats.changes"
-"""Property of a file: which of its blobs are new, as bits, and which types and fields it has left out."""
+"""Property of a file: its name, which of its blobs are new, as bits, and which types and fields it has left out.
+
+A copy by another name is no change of anything: it is put back with all that it holds."""
 
 Content = Mapping[BlobKey, tuple[CarriedBlob | None, BlobMetadata | None]]
 """The blobs of a file and what metadata.json lists of them."""
@@ -69,10 +72,10 @@ def is_same_as(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | 
     return ours == theirs and set(map(repr, entry.blobs)) == set(map(repr, file.entry.blobs))
 
 
-def describe_changes(keys: Sequence[BlobKey], new: set[BlobKey], base: Content) -> str:
+def describe_changes(path: str, keys: Sequence[BlobKey], new: set[BlobKey], base: Content) -> str:
     """Return the value of `CHANGES` for a file with blobs of some keys, planned with what the base holds."""
     bits = sum(1 << at for at, key in enumerate(keys) if key in new)
-    return " ".join([f"{bits:x}", *sorted(map(_name, base.keys() - set(keys)))])
+    return " ".join([posixpath.basename(path), f"{bits:x}", *sorted(map(_name, base.keys() - set(keys)))])
 
 
 def _name(key: BlobKey) -> str:
@@ -144,8 +147,8 @@ def _read_changes(file: ExistingFile) -> tuple[dict[BlobKey, int], set[str]] | N
     """Return the keys of new blobs and those left out; None where a file does not say."""
     with suppress(ValueError):
         text = file.properties.get(CHANGES, "")
-        bits, *left_out = text.split() if len(text) <= MAX_HIDDEN_BLOBS_LENGTH else []
-        if len(bits) > len(file.blobs) // 4 + 1:
+        name, bits, *left_out = text.split() if len(text) <= MAX_HIDDEN_BLOBS_LENGTH else []
+        if name != posixpath.basename(file.entry.statistics_path) or len(bits) > len(file.blobs) // 4 + 1:
             return None
         mask = reversed(f"{int(bits, 16):b}")
         blobs = (carried.blob for carried, bit in zip(file.blobs, mask, strict=False) if bit == "1")

@@ -206,14 +206,15 @@ def build_commit_plan(
     kept_keys = {blob_key(one.blob) for one in carried if stored.get(blob_key(one.blob)) == one.stored}
     keys = [blob_key(one.blob if isinstance(one, CarriedBlob) else one) for one in written]
     still = {blob_key(entry) for file in existing for entry in file.entry.blobs}
+    path = new_metadata_path(table, f"{request.snapshot_id}-", ".stats")
     properties[CHANGES] = describe_changes(
-        keys, set(keys) - kept_keys, {k: v for k, v in present.items() if k not in still}
+        path, keys, set(keys) - kept_keys, {k: v for k, v in present.items() if k not in still}
     )
     puffin = write_puffin(written, properties=properties)
     warnings = _Warnings(columns, list(warn_of_refusal(table)))
     warnings.check_file(puffin)
-    for path in list_further_paths(table, request.snapshot_id):
-        warnings.add(f"{path} is of this snapshot too: the new file takes its place as well")
+    for further in list_further_paths(table, request.snapshot_id):
+        warnings.add(f"{further} is of this snapshot too: the new file takes its place as well")
     for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
@@ -221,7 +222,7 @@ def build_commit_plan(
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
         request.snapshot_id,
-        new_metadata_path(table, f"{request.snapshot_id}-", ".stats"),
+        path,
         len(puffin.data),
         puffin.footer_size_bytes,
         (*listed, *kept),

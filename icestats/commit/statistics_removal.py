@@ -18,7 +18,13 @@ from icestats.commit.entries import (
     set_entry,
     unset_entry,
 )
-from icestats.commit.registration import commit_entries, count_attempts, explain_exhausted
+from icestats.commit.registration import (
+    commit_entries,
+    count_attempts,
+    explain_exhausted,
+    naming_left,
+    write_files,
+)
 from icestats.commit.replayed_statistics import Content, Course, advance, read_content
 from icestats.commit.statistics_commit import commit_due
 from icestats.commit.statistics_plan import entry_text
@@ -32,6 +38,7 @@ from icestats.commit.table_state import (
     find_statistics,
     list_further_paths,
     list_since,
+    new_metadata_path,
     read_existing,
     reload_table,
     table_name,
@@ -52,7 +59,9 @@ class EntryRemoval:
     before: Entry | None
     """The entry of metadata.json as it is; its file stays on storage. None where only an older one is put back."""
     after: Entry | None
-    """The entry that would be put back; None for none."""
+    """The entry that would be put back, with its file as it is; once it is done, that of its copy. None for none."""
+    copied_from: str | None = None
+    """The file that has been put back as a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,9 @@ class RemovalPlan:
             lines.append(f"{take} {entry.statistics_path} out of the table: {size}, {self._explain_content(entry)}")
         lines.append(f"{write} a new metadata.json; changed in it: the statistics of {whose}")
         for removal in self.removals:
+            if removal.after is not None:
+                source = removal.copied_from or removal.after.statistics_path
+                lines.append(f"{write} a copy of {source}: that file may be removed as an orphan at any time")
             lines += [f"  before: {entry_text(removal.before)}", f"  after:  {entry_text(removal.after)}"]
         lines += [f"  {entry.statistics_path} {stay} on storage as an orphan" for entry in gone]
         lines += [f"note: {note}" for note in self.notes]
@@ -111,8 +123,9 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, pa
     snapshot_id : int
         Whose statistics to remove; it may have expired.
     restore : bool
-        Whether to go back to the entries before the last commit, where the metadata log has them and their files still
-        exist; without columns that have been dropped since. What that commit did not touch stays.
+        Whether to go back to what stood there before the last commit, where the metadata log has it and its files still
+        exist; without columns that have been dropped since. What that commit did not touch stays. The files are put
+        back as new ones: others may remove an earlier one as an orphan at any time.
     partitions : bool
         Whether the partition statistics file goes too.
 
@@ -171,6 +184,9 @@ def _find_entries(table: Table, snapshot_id: int, *, partitions: bool) -> tuple[
 def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) -> tuple[list[EntryRemoval], list[str]]:
     """Return what brings back the entries that stood there before the last commit, and what cannot be brought back."""
     notes: list[str] = []
+    if table.metadata.snapshot_by_id(snapshot_id) is None:
+        gone = "what these statistics have replaced is not put back: the snapshot has expired"
+        return [EntryRemoval(entry, None) for entry in present if entry is not None], [gone]
     try:
         version = find_predecessor(table, [entry for entry in present if entry is not None])
     except MetadataError as error:
@@ -193,7 +209,10 @@ def _entries_of(version: TableMetadata | None, snapshot_id: int) -> Iterator[Ent
 
 def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | None:
     try:
-        TableFiles(table.io).size(old.statistics_path)
+        size_bytes = TableFiles(table.io).size(old.statistics_path)
+        if size_bytes != old.file_size_in_bytes:
+            what = f"{size_bytes:,} bytes, expected {old.file_size_in_bytes:,} by the metadata"
+            raise MetadataError(what, old.statistics_path)
     except MetadataError as error:
         notes.append(f"what these statistics have replaced cannot be put back: {error}")
         return None
@@ -205,6 +224,24 @@ def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | Non
         dropped = counted(len(old.blobs) - len(blobs), "entry", "entries")
         notes.append(f"left out, as Spark would fail: {dropped} of columns dropped since")
     return replace(old, blobs=blobs)
+
+
+def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
+    """Return a new file with the bytes of an earlier one, and its entry."""
+    if old is None:
+        return None
+    is_puffin = isinstance(old, StatisticsFile)
+    prefix, suffix = ("", ".stats") if is_puffin else ("partition-stats-", _format_suffix(old.statistics_path))
+    try:
+        data = TableFiles(table.io).read(old.statistics_path, 0, old.file_size_in_bytes)
+    except MetadataError as error:
+        raise CommitError(f"nothing was removed, as what was there before cannot be put back: {error}") from error
+    path = new_metadata_path(table, f"{prefix}{old.snapshot_id}-", suffix)
+    return replace(old, statistics_path=path), data
+
+
+def _format_suffix(path: str) -> str:
+    return next((suffix for suffix in (".avro", ".orc") if path.endswith(suffix)), ".parquet")
 
 
 def _effects(table: Table, removals: Sequence[EntryRemoval]) -> tuple[str, ...]:
@@ -224,8 +261,13 @@ def _effects(table: Table, removals: Sequence[EntryRemoval]) -> tuple[str, ...]:
     )
 
 
-def commit_removal(plan: RemovalPlan) -> None:
+def commit_removal(plan: RemovalPlan) -> RemovalPlan:
     """Carry a removal out in one commit, as long as the entries are those that were planned with.
+
+    Returns
+    -------
+    RemovalPlan
+        What was done, with the copies of what is put back.
 
     Raises
     ------
@@ -236,25 +278,37 @@ def commit_removal(plan: RemovalPlan) -> None:
         PyIceberg cannot load the table, or cannot write its format version.
     """
     schema_id = plan.table.metadata.current_schema_id if any(removal.after for removal in plan.removals) else None
-    for _ in count_attempts(plan.table):
-        fresh = reload_table(plan.table)
-        same_schema = schema_id is None or fresh.metadata.current_schema_id == schema_id
-        if not same_schema or not all(_is_present(fresh, removal) for removal in plan.removals):
-            raise CommitError(
-                "others changed these statistics, or the schema, meanwhile: nothing was removed, try again"
-            )
-        changes = [
-            *(set_entry(fresh.metadata, removal.after) for removal in plan.removals if removal.after),
-            *(unset_entry(removal.before) for removal in plan.removals if removal.before and not removal.after),
-        ]
-        if not changes:
-            return
-        before = copy(fresh)
-        committed = commit_entries(fresh, changes, [], schema_id=schema_id)
-        if committed is not None:
-            _put_back(committed, changes, before)
-            return
-    raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
+    with naming_left() as left:
+        for _ in count_attempts(plan.table):
+            fresh = reload_table(plan.table)
+            same_schema = schema_id is None or fresh.metadata.current_schema_id == schema_id
+            if not same_schema or not all(_is_present(fresh, removal) for removal in plan.removals):
+                raise CommitError(
+                    "others changed these statistics, or the schema, meanwhile: nothing was removed, try again"
+                )
+            copies = [_copy(fresh, removal.after) for removal in plan.removals]
+            files = [made for made in copies if made is not None]
+            changes = [
+                *(set_entry(fresh.metadata, entry) for entry, _ in files),
+                *(unset_entry(removal.before) for removal in plan.removals if removal.before and not removal.after),
+            ]
+            if not changes:
+                return plan
+            before = copy(fresh)
+            if not write_files(fresh, files, lambda _: None, left):
+                continue
+            paths = [entry.statistics_path for entry, _ in files]
+            committed = commit_entries(fresh, changes, left, paths, schema_id)
+            if committed is not None:
+                _put_back(committed, changes, before)
+                return replace(plan, removals=tuple(map(_with_copy, plan.removals, copies)))
+        raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
+
+
+def _with_copy(removal: EntryRemoval, made: tuple[Entry, bytes] | None) -> EntryRemoval:
+    if made is None or removal.after is None:
+        return removal
+    return EntryRemoval(removal.before, made[0], removal.after.statistics_path)
 
 
 def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> None:

@@ -531,7 +531,8 @@ class StatisticsFiles(Contents):
         snapshot : int or str, optional
             A snapshot's id: whose statistics; by default this table's snapshot.
         restore : bool
-            Whether to go back to the entries before the last commit, if they can be found.
+            Whether to go back to what stood there before the last commit, if it can be found. Its files are put back as
+            copies: others may remove the earlier ones as orphans at any time.
         partitions : bool
             Whether the partition statistics go too; False leaves them.
         expired : bool
@@ -573,7 +574,7 @@ class StatisticsFiles(Contents):
             plan = prepare_removal(table, snapshot_id, restore=restore, partitions=partitions)
         note = ""
         if not dry_run:
-            commit_removal(plan)
+            plan = commit_removal(plan)
             note = refresh_running_spark(self._source)
         report = build_removal_report(plan, removed=not dry_run)
         return replace(report, text=f"{report.text}{note}")

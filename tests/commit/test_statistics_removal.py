@@ -92,7 +92,8 @@ def test_an_encrypted_file_is_put_back_with_its_key(table):
     before = entries(table)
     register(table, write_foreign(table, theta(table, 2)), [2])
     remove(table, restore=True)
-    assert entries(table) == before
+    [after] = entries(table)
+    assert after.model_copy(update={"statistics_path": before[0].statistics_path}) == before[0]
     assert before[0].key_metadata == "c2VjcmV0"
 
 
@@ -166,7 +167,8 @@ def test_partition_statistics_that_are_to_stay_are_not_in_the_way_of_what_is_put
     commit(table, theta(table, 2))
     plan = remove(table, restore=True, partitions=False)
     assert registered not in plan.describe()
-    assert (entries(table), partition_entries(table)) == (before, [registered])
+    assert [entry.blob_metadata for entry in entries(table)] == [entry.blob_metadata for entry in before]
+    assert partition_entries(table) == [registered]
 
 
 def test_what_others_replace_while_a_removal_is_committed_is_not_taken_for_removed(table, tmp_path):
@@ -230,7 +232,7 @@ def test_a_restore_that_did_not_arrive_is_an_error(table, tmp_path):
 def test_a_removal_goes_back_to_before_the_last_commit_and_no_further(table):
     """What that commit did not touch stays; what both kinds were before comes back."""
     snapshot_id = table.current_snapshot().snapshot_id
-    first = commit(table, theta(table, 1, ndv="1"))
+    commit(table, theta(table, 1, ndv="1"))
     old = register_partitions(table, name="old").file.statistics_path
     commit(table, theta(table, 1, ndv="2"))
     assert len(remove(table, snapshot_id, restore=True).removals) == 1
@@ -239,8 +241,70 @@ def test_a_removal_goes_back_to_before_the_last_commit_and_no_further(table):
     commit_statistics(replace(prepare_commit(table, [theta(table, 1, ndv="3")]), partitions=new))
     assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "3")], [new.file.statistics_path])
     remove(table, snapshot_id, restore=True)
-    assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "1")], [old])
-    assert entries(table)[0].statistics_path == first.statistics_path
+    assert listed(table) == [(THETA, (1,), "1")]
+    assert [Path(path[7:]).read_bytes() for path in partition_entries(table)] == [b"PAR1old"]
+
+
+def test_what_is_put_back_does_not_go_with_the_earlier_files_that_others_remove_as_orphans(table):
+    """They do it while the restore is committed: it has looked for the files before."""
+    snapshot_id = table.current_snapshot().snapshot_id
+    files = [
+        Path(commit(table, theta(table, 1, b"first", ndv="1")).statistics_path[7:]),
+        Path(register_partitions(table, name="first").file.statistics_path[7:]),
+    ]
+    new = prepare_partition_commit(table.refresh(), snapshot_id, b"PAR1new", "avro")
+    commit_statistics(replace(prepare_commit(table, [theta(table, 1, ndv="2")]), partitions=new))
+
+    def remove_orphans(connection, cursor, statement, *rest):
+        if statement.startswith("UPDATE"):
+            for file in files:
+                file.unlink()
+
+    event.listen(table.catalog.engine, "before_cursor_execute", remove_orphans)
+    done = remove(table, restore=True)
+    assert not any(file.exists() for file in files)
+    assert stored(table) == {(THETA, (1,)): b"first"}
+    [restored] = partition_entries(table)
+    assert (Path(restored[7:]).read_bytes(), Path(restored).suffix) == (b"PAR1first", ".parquet")
+    assert [removal.after.statistics_path for removal in done.removals] == [
+        entries(table)[0].statistics_path,
+        restored,
+    ]
+    assert f"wrote a copy of file://{files[0]}: " in done.describe(done=True)
+
+
+def test_a_restore_whose_earlier_file_goes_before_it_is_read_removes_nothing(table):
+    first = commit(table, theta(table, 1))
+    commit(table, theta(table, 2))
+    plan = prepare_removal(table, table.current_snapshot().snapshot_id, restore=True)
+    before = entries(table)
+    Path(first.statistics_path[7:]).unlink()
+    with pytest.raises(CommitError, match=r"nothing was removed, as .* cannot be put back: .*\.stats"):
+        commit_removal(plan)
+    assert entries(table) == before
+
+
+def test_a_file_that_is_longer_than_its_entry_says_is_not_put_back(table):
+    path = write_foreign(table, theta(table, 1))
+    register(table, path, [1])
+    commit(table, theta(table, 2))
+    with Path(path[7:]).open("ab") as stream:
+        stream.write(b"x")
+    plan = prepare_removal(table, table.current_snapshot().snapshot_id, restore=True)
+    assert [removal.after for removal in plan.removals] == [None]
+    assert "bytes, expected " in plan.notes[0]
+
+
+def test_nothing_is_put_back_for_a_snapshot_that_has_expired(table):
+    old = table.current_snapshot().snapshot_id
+    commit(table, theta(table, 1))
+    second = commit(table, theta(table, 2))
+    table.append(ROWS)
+    table.refresh().maintenance.expire_snapshots().by_id(old).commit()
+    register(table, second.statistics_path, [1, 2], snapshot_id=old)
+    done = remove(table, old, restore=True)
+    assert done.notes == ("what these statistics have replaced is not put back: the snapshot has expired",)
+    assert entries(table) == []
 
 
 def test_entries_of_expired_snapshots_are_taken_out_together(table):
