@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 CHANGES = "icestats.changes"
-"""Property of a file: its name, which of its blobs are new, as bits, and which types and fields it has left out.
+"""Property of a file: its name and that of the file that it was planned with, which of its blobs were asked for, and
+which have come to these, as bits, and which types and fields it has left out.
 
 A copy by another name is no change of anything: it is put back with all that it holds."""
 
@@ -72,10 +73,27 @@ def is_same_as(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | 
     return ours == theirs and set(map(repr, entry.blobs)) == set(map(repr, file.entry.blobs))
 
 
-def describe_changes(path: str, keys: Sequence[BlobKey], new: set[BlobKey], base: Content) -> str:
-    """Return the value of `CHANGES` for a file with blobs of some keys, planned with what the base holds."""
-    bits = sum(1 << at for at, key in enumerate(keys) if key in new)
-    return " ".join([posixpath.basename(path), f"{bits:x}", *sorted(map(_name, base.keys() - set(keys)))])
+class Changes(NamedTuple):
+    """What a file says that it changes."""
+
+    planned_with: str
+    """The name of the snapshot's file before; `-` for none."""
+    asked: frozenset[BlobKey]
+    joined: frozenset[BlobKey]
+    """Blobs of ancestors, or of commits that have passed each other: no newer than what the snapshot has."""
+    left_out: frozenset[str]
+
+
+def describe_changes(
+    paths: tuple[str, str | None], keys: Sequence[BlobKey], new: tuple[set[BlobKey], set[BlobKey]], base: Content
+) -> str:
+    """Return the value of `CHANGES` for a file and the one before it: of its keys those asked for, and those joined."""
+    bits = [f"{sum(1 << at for at, key in enumerate(keys) if key in some):x}" for some in new]
+    return " ".join([*map(_base_name, paths), *bits, *sorted(map(_name, base.keys() - set(keys)))])
+
+
+def _base_name(path: str | None) -> str:
+    return "-" if path is None else posixpath.basename(path)
 
 
 def _name(key: BlobKey) -> str:
@@ -124,15 +142,25 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
             if changes is not None and not is_put_back:
                 earlier = _list_earlier(table, snapshot_id, len(versions)) if earlier is None else earlier
                 is_put_back = path in earlier
-            if changes is None or is_put_back:
+            if is_put_back:
+                due = {**content, **due}
+            elif changes is None:
                 due = dict(content)
             else:
-                new, left_out = changes
-                due = {k: v for k, v in due.items() if _name(k) not in left_out or not course.takes_out}
-                # What a file carries of an ancestor is no newer than what the snapshot has itself.
-                due |= {key: content[key] for key, made_for in new.items() if made_for == snapshot_id or key not in due}
+                left_out = changes.left_out if course.takes_out else frozenset()
+                due = {key: held for key, held in due.items() if _name(key) not in left_out}
+                due |= {key: content[key] for key in changes.asked}
+                has_seen_all = changes.planned_with == _base_name(steps[at - 1][0])
+                if has_seen_all or not emptied:
+                    due |= _join(due, content, changes.joined, snapshot_id if has_seen_all else None)
         passed.add(path)
     return course._replace(due=due, at=table.metadata_location, path=steps[-1][0])
+
+
+def _join(due: Content, content: Content, joined: frozenset[BlobKey], snapshot_id: int | None) -> Content:
+    """Return what of a file is added to what is due: all that this lacks, and what was made for a snapshot."""
+    newer = {key for key in joined if (held := content[key][0]) and held.blob.snapshot_id == snapshot_id}
+    return {key: content[key] for key in joined if key in newer or key not in due}
 
 
 def _list_earlier(table: Table, snapshot_id: int, since: int) -> set[str | None]:
@@ -143,14 +171,18 @@ def _list_earlier(table: Table, snapshot_id: int, since: int) -> set[str | None]
     return set()
 
 
-def _read_changes(file: ExistingFile) -> tuple[dict[BlobKey, int], set[str]] | None:
-    """Return the keys of new blobs and those left out; None where a file does not say."""
+def _read_changes(file: ExistingFile) -> Changes | None:
+    """Return what a file says; None where it does not."""
+    text = file.properties.get(CHANGES, "")
     with suppress(ValueError):
-        text = file.properties.get(CHANGES, "")
-        name, bits, *left_out = text.split() if len(text) <= MAX_HIDDEN_BLOBS_LENGTH else []
-        if name != posixpath.basename(file.entry.statistics_path) or len(bits) > len(file.blobs) // 4 + 1:
-            return None
-        mask = reversed(f"{int(bits, 16):b}")
-        blobs = (carried.blob for carried, bit in zip(file.blobs, mask, strict=False) if bit == "1")
-        return {blob_key(blob): blob.snapshot_id for blob in blobs}, set(left_out)
+        name, planned_with, asked, joined, *left_out = text.split() if len(text) <= MAX_HIDDEN_BLOBS_LENGTH else []
+        if name == _base_name(file.entry.statistics_path):
+            return Changes(planned_with, _pick(file, asked), _pick(file, joined), frozenset(left_out))
     return None
+
+
+def _pick(file: ExistingFile, bits: str) -> frozenset[BlobKey]:
+    if len(bits) > len(file.blobs) // 4 + 1:
+        raise ValueError(f"{len(bits)} digits for {len(file.blobs)} blobs")
+    mask = reversed(f"{int(bits, 16):b}")
+    return frozenset(blob_key(held.blob) for held, bit in zip(file.blobs, mask, strict=False) if bit == "1")

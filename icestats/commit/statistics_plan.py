@@ -208,7 +208,10 @@ def build_commit_plan(
     still = {blob_key(entry) for file in existing for entry in file.entry.blobs}
     path = new_metadata_path(table, f"{request.snapshot_id}-", ".stats")
     properties[CHANGES] = describe_changes(
-        path, keys, set(keys) - kept_keys, {k: v for k, v in present.items() if k not in still}
+        (path, None if before is None else before.statistics_path),
+        keys,
+        (new_keys, set(keys) - kept_keys - new_keys),
+        {k: v for k, v in present.items() if k not in still},
     )
     puffin = write_puffin(written, properties=properties)
     warnings = _Warnings(columns, list(warn_of_refusal(table)))

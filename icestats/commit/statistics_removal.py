@@ -37,7 +37,6 @@ from icestats.commit.table_state import (
     find_predecessor,
     find_statistics,
     list_further_paths,
-    list_since,
     new_metadata_path,
     read_existing,
     reload_table,
@@ -341,7 +340,7 @@ def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[
         if committed is not None:
             put = {change.snapshot_id: (_path(change.after),) for change in back if change.kind == "statistics"}
             for change, entry in pairs:
-                if isinstance(entry, StatisticsFile) and not _is_back(committed, change, entry, known):
+                if isinstance(entry, StatisticsFile):
                     course = _look_at(known, removed, change)
                     course = advance(course, committed, entry.snapshot_id, own=put.get(entry.snapshot_id, ()))
                     commit_due(committed, entry, course)
@@ -350,21 +349,15 @@ def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[
     raise explain_exhausted(table)
 
 
-def _is_back(table: Table, change: EntryChange, theirs: StatisticsFile, known: Table) -> bool:
-    """Whether what a removal has replaced stands there again, and nothing else has stood there since."""
-    passed = {_path(entry) for entry in list_since(table, theirs.snapshot_id, known.metadata_location)}
-    is_there = find_path(table.metadata, change) == theirs.statistics_path
-    return is_there and passed <= {change.before_path, _path(change.after), theirs.statistics_path}
-
-
 def _look_at(known: Table, table: Table, change: EntryChange) -> Course:
     """Return what is due for a snapshot without the removal, up to the present version."""
     entry = find_statistics(known, change.snapshot_id)
     base: Content = {}
     with suppress(MetadataError, UnsupportedError):
         base = read_content([read_existing(known, entry)]) if entry else {}
-    course = Course(base, known.metadata_location, _path(entry), takes_out=False)
-    return advance(course, table, change.snapshot_id, own=(_path(change.after),))
+    course = Course(base, known.metadata_location, _path(entry))
+    course = advance(course, table, change.snapshot_id, own=(_path(change.after),))
+    return course._replace(takes_out=False)
 
 
 def _find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:

@@ -77,8 +77,8 @@ class RemovalReport:
     """False for a dry run."""
     entries: tuple[dict[str, Any], ...]
     """One or more entries of metadata.json, each with its `snapshot_id`; the `path` of the file that the table no
-    longer refers to, and that stays on storage; the `restored_path` of the entry that was put back, in a dry run that of the file to be
-    copied. None for none."""
+    longer refers to, and that stays on storage; the `restored_path` of the entry that was put back, in a dry run of the
+    file that would be copied. None for none."""
     text: str = field(repr=False)
     taken_files: tuple[dict[str, Any], ...] = ()
     """Each file that the table no longer refers to: its path, its length in bytes, its blobs with `type` and `columns`;
