@@ -472,9 +472,9 @@ def _orphans(
     """List statistics files below the table's location that no live metadata refers to, or delete them."""
     if yes and not remove:
         raise click.UsageError("--yes goes with --remove")
+    age = _parse_age(older_than)
     if not remove:
         return Output(table.orphans())
-    age = _parse_age(older_than)
     return Output(table.remove_orphans(age, dry_run=not yes, allow_recent=allow_recent, allow_referred=allow_referred))
 
 

@@ -70,6 +70,7 @@ def test_orphans_are_deleted_only_when_told(run, old_orphan):
     [
         (["--yes"], 2, "--yes goes with --remove"),
         (["--remove", "--older-than", "soon"], 2, "'soon' is no age"),
+        (["--older-than", "-7d"], 2, "'-7d' is no age"),
         (["--remove", "--older-than", "23h", "--yes"], 2, "expected a day at least"),
     ],
 )
