@@ -14,6 +14,7 @@ from icestats import writers
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CallError, CatalogError, CommitError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
+from icestats.iceberg.storage import local_path
 from icestats.spark.session import ICEBERG_CATALOG
 from icestats.spark.session_catalog import SessionCatalog
 from tests.committed_statistics import ROWS, listed, open_catalog, theta
@@ -265,8 +266,12 @@ def test_restoring_brings_back_the_statistics_before_the_last_commit(session, ma
     first = table.compute(columns=["id"]).commit()
     table.compute(columns=["price"]).commit()
     assert ndv(session, table) == {1: 1000, 2: 1000}
-    table.remove_statistics(restore=True)
-    assert registered(session, table)[0] == [first.files[0]["path"]]
+    report = table.remove_statistics(restore=True)
+    [path] = registered(session, table)[0]
+    assert path == report.entries[0]["restored_path"]
+    assert ndv(session, table) == {1: 1000}
+    files = [local_path(one).read_bytes() for one in (path, first.files[0]["path"])]
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("catalog", ["hadoop", "memory"])
