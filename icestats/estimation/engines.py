@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
-from icestats.answers.text import one_line
+from icestats.answers.text import one_line, quote_name
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError, check_names
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
 from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
-from icestats.snapshot.filter_sql import build_sql, quote_column
+from icestats.snapshot.filter_sql import build_sql
 from icestats.snapshot.pruning.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
@@ -70,7 +70,7 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
         return SourceEstimate("duckdb", reason=str(error))
     if not paths:
         return SourceEstimate("duckdb", rows=0.0, assumes="no file is left to be opened")
-    condition = build_sql(question.predicate, "duckdb")
+    condition = build_sql(question.predicate, reader.schema, "duckdb")
     query = f"explain (format json) select * from read_parquet($paths, union_by_name = true) where {condition}"  # noqa: S608 - names and literals are quoted
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as connection:
         try:
@@ -97,10 +97,8 @@ def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession |
 
     if reader.snapshot is None:
         return [SourceEstimate(name, reason="the table has no snapshot") for name in _SPARK]
-    columns = (
-        None if question.columns is None else [quote_column(name, "spark") for name in _top_level(reader, question)]
-    )
-    condition = build_sql(question.predicate, "spark")
+    columns = None if question.columns is None else [quote_name(name) for name in _top_level(reader, question)]
+    condition = build_sql(question.predicate, reader.schema, "spark")
     try:
         session = find_session(reader.source, spark)
         statistics = explain_with_spark(session, reader.source, reader.snapshot, reader.schema, condition, columns)
@@ -120,7 +118,7 @@ def _ask_spark(reader: SnapshotReader, question: Question, spark: SparkSession |
 
 def _top_level(reader: SnapshotReader, question: Question) -> list[str]:
     fields = [field for field_id in question.columns or () if (field := reader.schema.get(field_id)) is not None]
-    return list(dict.fromkeys(field.name.split(".")[0] for field in fields))
+    return list(dict.fromkeys(field.path[0] for field in fields))
 
 
 def find_traps(reader: SnapshotReader, question: Question, found: Sequence[SourceEstimate]) -> Iterator[Finding]:

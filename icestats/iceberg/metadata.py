@@ -39,6 +39,11 @@ class Field:
     """Whether the field is inside a list or a map, so counts of values differ from counts of rows."""
 
     @property
+    def path(self) -> list[str]:
+        """The names that lead to the field; a column's own may have full stops."""
+        return [self.name] if self.top_level else self.name.split(".")
+
+    @property
     def is_primitive(self) -> bool:
         """Whether the field itself holds values."""
         return self.type not in NESTED_TYPES

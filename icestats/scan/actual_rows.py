@@ -338,9 +338,12 @@ def _without_uuid(kind: pa.DataType) -> pa.DataType:
 
 
 def _build_condition(row_filter: RowFilter, schema: IcebergSchema) -> pc.Expression:
+    from pyiceberg.expressions.visitors import extract_field_ids
     from pyiceberg.io.pyarrow import expression_to_pyarrow
 
-    return expression_to_pyarrow(_as_arrow_compares(row_filter.bound), schema)
+    # With a schema, PyIceberg takes each full stop in a name for a step into a struct.
+    is_flat = {field.field_id for field in schema.fields}.issuperset(extract_field_ids(row_filter.bound))
+    return expression_to_pyarrow(_as_arrow_compares(row_filter.bound), None if is_flat else schema)
 
 
 def _as_arrow_compares(expression: Any) -> Any:
@@ -370,9 +373,10 @@ def _as_arrow_compares(expression: Any) -> Any:
 
 def _columns(row_filters: Sequence[RowFilter], schema: IcebergSchema, *others: str) -> list[str]:
     from pyiceberg.expressions.visitors import extract_field_ids
+    from pyiceberg.schema import prune_columns
 
     ids = {field_id for one in row_filters for field_id in extract_field_ids(one.bound)}
-    names = {(schema.find_column_name(field_id) or "").split(".")[0] for field_id in ids}
+    names = {field.name for field in prune_columns(schema, ids).fields}
     return sorted(names.union(others)) or [schema.fields[0].name]
 
 

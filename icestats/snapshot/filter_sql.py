@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from icestats.answers.text import quote_name, quote_text
 from icestats.iceberg.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
+from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import decode_json, encode_value, parse_type
 from icestats.stats.kll_items import item_value
 
@@ -19,13 +20,15 @@ _TYPES = {"spark": {"uuid": "string", **_SPARK_TIMES}, "duckdb": {"timestamptz_n
 """What a dialect calls Iceberg's types, where it has a name of its own."""
 
 
-def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
+def build_sql(predicate: Tree, schema: Schema, dialect: Dialect, *, exact: bool = False) -> str:
     """Build the condition of a WHERE clause.
 
     Parameters
     ----------
     predicate : Leaf, All or Some
         The filter.
+    schema : Schema
+        Has its columns.
     dialect : {"spark", "duckdb"}
         Whose names and literals.
     exact : bool
@@ -36,32 +39,23 @@ def build_sql(predicate: Tree, dialect: Dialect, *, exact: bool = False) -> str:
     --------
     >>> from icestats.iceberg.filters.value_sets import TOP, ValueSet, above
     >>> leaf = Leaf(1, "price", "double", ValueSet((Interval(above(3.0), TOP),)), "price > 3")
-    >>> build_sql(leaf, "spark")
+    >>> from icestats.iceberg.metadata import Field, Schema
+    >>> schema = Schema(0, (Field(1, "price", "double", required=False, top_level=True),))
+    >>> build_sql(leaf, schema, "spark")
     '`price` > 3.0D'
-    >>> build_sql(leaf, "duckdb", exact=True)
+    >>> build_sql(leaf, schema, "duckdb", exact=True)
     '("price" > 3.0 and not isnan("price"))'
     """
     if isinstance(predicate, Leaf):
-        return _leaf_sql(predicate, dialect, exact)
+        return _leaf_sql(predicate, schema.find(predicate.column), dialect, exact)
     if not predicate.parts:
         return "true" if isinstance(predicate, All) else "false"
     word = " and " if isinstance(predicate, All) else " or "
-    return f"({word.join(build_sql(part, dialect, exact=exact) for part in predicate.parts)})"
+    return f"({word.join(build_sql(part, schema, dialect, exact=exact) for part in predicate.parts)})"
 
 
-def quote_column(name: str, dialect: Dialect) -> str:
-    """Quote a column's full name, part by part.
-
-    Examples
-    --------
-    >>> quote_column("address.street", "spark")
-    '`address`.`street`'
-    """
-    return quote_name(*name.split("."), quote=_QUOTES[dialect])
-
-
-def _leaf_sql(leaf: Leaf, dialect: Dialect, exact: bool) -> str:
-    name, values = quote_column(leaf.column, dialect), leaf.values
+def _leaf_sql(leaf: Leaf, column: Field, dialect: Dialect, exact: bool) -> str:
+    name, values = quote_name(*column.path, quote=_QUOTES[dialect]), leaf.values
     if leaf.type == "uuid" and dialect == "spark" and exact:
         # Nothing that Iceberg pushes down: its order of uuids is not that of every writer's bounds.
         name = f"concat({name}, '')"
@@ -82,16 +76,16 @@ def _leaf_sql(leaf: Leaf, dialect: Dialect, exact: bool) -> str:
     if has_nan and values.has_nan and (exact or not parts):
         others.append(f"isnan({name})")
     if values.has_null:
-        others.append(f"{_hide_struct(leaf.column, name, dialect, exact)} is null")
+        others.append(f"{_hide_struct(column, name, dialect, exact)} is null")
     return _joined("or", others) if others else "false"
 
 
-def _hide_struct(column: str, name: str, dialect: Dialect, exact: bool) -> str:
+def _hide_struct(column: Field, name: str, dialect: Dialect, exact: bool) -> str:
     """Return a field of a struct so that Iceberg does not look its nulls up in counts of files.
 
     Those of ORC files leave out the rows whose struct is null, and Iceberg 1.12 skips files that have no others.
     """
-    return f"concat(cast({name} as string), '')" if "." in column and dialect == "spark" and exact else name
+    return f"concat(cast({name} as string), '')" if not column.top_level and dialect == "spark" and exact else name
 
 
 def _interval_parts(leaf: Leaf, name: str, dialect: Dialect) -> list[str]:

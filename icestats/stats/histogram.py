@@ -47,9 +47,9 @@ class Histogram:
     """The error of a rank, as a share of n, at 99 % confidence."""
     edges: tuple[Any, ...]
     """One more than there are bins, in the column's Python type. The first is exactly the smallest value and the last
-    exactly the largest, unless a part of the range was asked for, or strings are cut (`upper_is_cut`). Nanosecond
-    timestamps, and dates and times that Python cannot hold, are integers. Empty if n is 0, or if no value can lie in
-    the part."""
+    exactly the largest, of strings their first 256 characters (see `upper_is_cut`), unless a part of the range was
+    asked for. Nanosecond timestamps, and dates and times that Python cannot hold, are integers. Empty if n is 0, or if
+    no value can lie in the part."""
     counts: tuple[float, ...]
     """The estimated number of values in each bin. With `below` and `above` they add up to n."""
     quantiles: Mapping[float, Any] = field(hash=False)

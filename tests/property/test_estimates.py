@@ -171,6 +171,6 @@ def test_the_sql_of_a_filter_selects_the_same_rows(tables: dict[str, icestats.Ta
     with duckdb.connect() as connection:
         connection.register("t", rows_)
         connection.execute("set timezone = 'UTC'")
-        condition = build_sql(question.predicate, "duckdb", exact=True)
+        condition = build_sql(question.predicate, table.schema, "duckdb", exact=True)
         (counted,) = connection.execute(f"select count(*) from t where {condition}").fetchone() or (None,)
     assert counted == count_rows(table._source, table.snapshot, table.schema, table.bind(row_filter))

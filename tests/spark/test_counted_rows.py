@@ -35,7 +35,7 @@ def orders(spark, namespace):
     ],
 )
 def test_rows_are_counted(spark, orders, row_filter, count):
-    condition = build_sql(orders._ask(row_filter).predicate, "spark", exact=True)
+    condition = build_sql(orders._ask(row_filter).predicate, orders.schema, "spark", exact=True)
     assert count_with_spark(spark, orders._source, orders.snapshot, orders.schema, [condition]) == [count]
 
 
@@ -57,7 +57,7 @@ def zeros(spark, namespace):
     [(">= 0", 2), ("<= -0.0", 2), ("= 0", 2), ("= -0.0", 2), ("in (0, 5)", 2), ("< 0", 0), ("> -0.0", 0), ("!= 0", 1)],
 )
 def test_zeros_of_both_signs_are_the_same(spark, zeros, column, rest, count):
-    condition = build_sql(zeros._ask(f"{column} {rest}").predicate, "spark", exact=True)
+    condition = build_sql(zeros._ask(f"{column} {rest}").predicate, zeros.schema, "spark", exact=True)
     assert count_with_spark(spark, zeros._source, zeros.snapshot, zeros.schema, [condition]) == [count]
 
 

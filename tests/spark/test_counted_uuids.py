@@ -31,5 +31,5 @@ def test_uuids_are_counted(spark, catalog, catalog_properties, interval, count):
     made.append(pa.table({"u": ids}))
     table = icestats.load("db.t", catalog=catalog_properties)
     leaf = Leaf(1, "u", "uuid", ValueSet((interval,)), "u")
-    conditions = [build_sql(leaf, "spark", exact=True)]
+    conditions = [build_sql(leaf, table.schema, "spark", exact=True)]
     assert count_with_spark(spark, table._source, table.snapshot, table.schema, conditions) == [count]

@@ -68,7 +68,7 @@ def test_spark_fills_in_no_variables_in_names_and_texts_of_a_table(catalog, spar
     catalog.create_table("db.variables", rows.schema).append(rows)
     table = icestats.load(catalog.load_table("db.variables").metadata_location)
     filters = [table.bind(text).condition for text in (f'"{name}" = 1', f"s = '{name}'")]
-    conditions = [build_sql(build_tree(one), "spark", exact=True) for one in filters]
+    conditions = [build_sql(build_tree(one), table.schema, "spark", exact=True) for one in filters]
     before = spark.conf.get("spark.sql.variable.substitute", None)
     assert count_with_spark(spark, table._source, table.snapshot, table.schema, conditions) == [2, 2]
     assert spark.conf.get("spark.sql.variable.substitute", None) == before

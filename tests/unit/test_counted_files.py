@@ -24,6 +24,7 @@ import icestats
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.snapshot.filter_sql import build_sql
 from tests.written_deletes import list_data_files
 
 ASK = {
@@ -165,3 +166,16 @@ def test_rows_whose_struct_is_null_are_null_where_a_file_does_not_count_them(
     found = next(row for row in table.columns().to_pylist() if row["name"] == "item.price")
     assert (found["value_count"], found["null_value_count"]) == (3, 2)
     assert "and 2 rows whose struct is null" in dict(found["provenance"])["null_value_count"]
+
+
+def test_a_column_whose_name_has_a_full_stop_is_read_by_its_whole_name(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """It is no field of a struct: its beginning names no column, or another one."""
+    rows = pa.table({"a": [5, 5, 5], "a.b": [1, 2, 2]})
+    catalog.create_table("db.stops", rows.schema).append(rows)
+    table = icestats.load("db.stops", catalog=catalog_properties)
+    assert table.estimate("a.b = 2", actual=True).actual == 2
+    assert table.plan("a.b = 2", rows=True).steps[-1].kept == 2
+    assert table.estimate_workload(["a.b > 0", "a = 5"]).to_arrow()["actual"].unique().to_pylist() == [3]
+    assert build_sql(table._ask("a.b = 2").predicate, table.schema, "spark", exact=True) == "`a.b` = 2"

@@ -24,7 +24,8 @@ import icestats
 from icestats.commit.puffin_writer import created_by
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
-from icestats.iceberg.storage import local_path
+from icestats.iceberg.storage import Storage, local_path
+from icestats.read.puffin.puffin import read_blob, read_puffin_footer
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.hashing import hash_values
@@ -114,8 +115,38 @@ def test_a_sketch_of_days_is_not_one_of_timestamps(catalog: SqlCatalog) -> None:
     found = table.estimate("at >= '1971-01-01T00:00:00'")
     assert (found["kll"].rows, found["kll"].rows_lower, found["kll"].rows_upper) == (None, 0, 1_000)
     assert found["combined"].rows == pytest.approx(635, abs=2)
-    with pytest.raises(icestats.StatisticsMissingError, match="of when its type was date, and it is timestamp now"):
+    with pytest.raises(icestats.StatisticsMissingError, match="of when its type was date, and it is timestamp here"):
         table.histogram("at")
+
+
+def test_a_sketch_of_timestamps_is_not_one_of_days(catalog: SqlCatalog) -> None:
+    """A tag of before the promotion is read as days, and its snapshot's statistics may have been made anew since."""
+    fields = [t.NestedField(1, "at", kind, required=False) for kind in (t.DateType(), t.TimestampType())]
+    none = {"write.metadata.metrics.default": "none"}
+    made = catalog.create_table("db.days", Schema(fields[0]), properties=none)
+    made.append(pa.table({"at": pa.array(range(1_000), pa.int32()).cast(pa.date32())}))
+    later = catalog.create_table("db.moments", Schema(fields[1]), properties=none)
+    later.append(pa.table({"at": pa.array(range(1_000), pa.int32()).cast(pa.date32()).cast(pa.timestamp("us"))}))
+    commit_sketches(icestats.load("db.moments", catalog=dict(catalog.properties)))
+    path, other = (local_path(catalog.load_table(f"db.{name}").metadata_location) for name in ("days", "moments"))
+    document, theirs = json.loads(path.read_text()), json.loads(other.read_text())
+    (entry,), snapshot_id = theirs["statistics"], document["current-snapshot-id"]
+    footer = read_puffin_footer(Storage(), entry["statistics-path"])
+    blobs = [
+        blob(made, one.type, one.field_ids[0], read_blob(Storage(), one, entry["statistics-path"]), **one.properties)
+        for one in footer.blobs
+    ]
+    entry |= {"snapshot-id": snapshot_id, "statistics-path": write_foreign(made, *blobs)}
+    promoted = theirs["schemas"][0] | {"schema-id": 1}
+    document |= {"format-version": 3, "schemas": [*document["schemas"], promoted], "current-schema-id": 1}
+    path.write_text(json.dumps(document | {"statistics": [entry]}))
+    table = icestats.load(str(path), snapshot=snapshot_id)
+    assert icestats.load(str(path)).histogram("at").n == 1_000
+    found = table.estimate("at < '1970-07-20'")
+    assert all((one.rows_lower, one.rows_upper) == (0, 1_000) for one in found)
+    for ask in (table.histogram, table.frequent_values):
+        with pytest.raises(icestats.StatisticsMissingError, match="its type was timestamp, and it is date here"):
+            ask("at")
 
 
 @pytest.mark.parametrize("type_text", ["int", "long"])

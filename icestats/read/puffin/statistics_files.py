@@ -298,16 +298,16 @@ def find_stated_type(storage: FileReader, blobs: Sequence[CommittedBlob], field:
 
 
 def check_unit(field: Field, type_then: str | None) -> None:
-    """Refuse sketches of days for a column that has been promoted to a timestamp since.
+    """Refuse sketches of days for timestamps, and of timestamps for a snapshot of before their promotion from days.
 
     Raises
     ------
     StatisticsMissingError
         They are.
     """
-    if type_then == "date" and field.type != "date":
+    if type_then is not None and (type_then == "date") != (field.type == "date"):
         raise StatisticsMissingError(
-            f"the sketches of column {field.name!r} are of when its type was date, and it is {field.type} now: "
+            f"the sketches of column {field.name!r} are of when its type was {type_then}, and it is {field.type} here: "
             f"run {_COMPUTE.format(repr(field.name))}"
         )
 
@@ -343,15 +343,15 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     Raises
     ------
     StatisticsMissingError
-        No KLL sketch of the column has been committed for the snapshot or an ancestor of it, or one of days alone for
-        what are timestamps now, or one of other items than the column's.
+        No KLL sketch of the column has been committed for the snapshot or an ancestor of it, or one of days for
+        timestamps or the other way round, or one of other items than the column's.
     PuffinFormatError
         The blob is damaged.
     """
     found = find_nearest(blobs, KLL, field)
     item_type = found.blob.properties.get("item-type", "double")
     check_items(field, item_type)
-    if field.type.startswith("timestamp"):
+    if field.type.startswith(("date", "timestamp")):
         check_unit(field, find_stated_type(storage, blobs, field, found.blob.snapshot_id))
     properties = found.blob.properties
     parse = partial(KllSketch.from_bytes, item_type)

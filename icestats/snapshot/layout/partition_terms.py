@@ -78,7 +78,7 @@ def write_term(field: PartitionField, schema: Schema) -> str:
     column = schema.get(field.source_id)
     if column is None:
         return quote_name(field.name)
-    name = quote_name(*([column.name] if column.top_level else column.name.split(".")))
+    name = quote_name(*column.path)
     word, number = split_transform(field.transform)
     if number:
         return f"{word}({number}, {name})"

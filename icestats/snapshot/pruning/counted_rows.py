@@ -77,6 +77,6 @@ def _count_with_spark(
 
     if reader.snapshot is None:
         return [0] * len(row_filters)
-    conditions = [build_sql(build_tree(one.condition), "spark", exact=True) for one in row_filters]
+    conditions = [build_sql(build_tree(one.condition), reader.schema, "spark", exact=True) for one in row_filters]
     session = find_session(reader.source, spark)
     return count_with_spark(session, reader.source, reader.snapshot, reader.schema, conditions, group_by)
