@@ -86,15 +86,11 @@ def commit_changes(table: Table, changes: Sequence[EntryChange], schema_id: int 
     if schema_id is not None:
         requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id}))
     if checks_requirements(table):
-        requirements += [
-            _AssertEntry(
-                what=change.kind,
-                snapshot_id=change.snapshot_id,
-                statistics_path=change.before_path,
-                needs_snapshot=change.after is not None,
+        requirements.append(
+            _AssertEntries(
+                expected=tuple((one.kind, one.snapshot_id, one.before_path, one.after is not None) for one in changes)
             )
-            for change in changes
-        ]
+        )
     _GuardedUpdate(table, tuple(_build_update(change) for change in changes), requirements).commit()
 
 
@@ -141,28 +137,41 @@ def _find_path(metadata: IcebergMetadata | TableMetadata, snapshot_id: int, what
     return None if entry is None else entry.statistics_path
 
 
-class _AssertEntry(ValidatableTableRequirement):
-    """The snapshot must exist, unless its entry is taken out, and its file must be the one that was read.
+class _AssertEntries(ValidatableTableRequirement):
+    """Snapshots must exist, unless their entry is taken out, and their files must be the ones that were read.
 
     Catalogs that PyIceberg itself commits to (SQL, Hive, Glue) check it against the very metadata that they then swap,
-    so there it is exact. A REST catalog's server does not know it.
+    so there it is exact. A REST catalog's server does not know it. One for all entries: PyIceberg copies the whole
+    metadata for each requirement.
     """
 
-    type: Literal["icestats-assert-entry"] = "icestats-assert-entry"
-    what: Kind
-    snapshot_id: int
-    statistics_path: str | None
-    needs_snapshot: bool
+    type: Literal["icestats-assert-entries"] = "icestats-assert-entries"
+    expected: tuple[tuple[Kind, int, str | None, bool], ...]
+    """Kind, snapshot, path, and whether the snapshot must exist."""
 
     def validate(self, base_metadata: IcebergMetadata | None) -> None:  # type: ignore[override] # PyIceberg's name for it
-        if base_metadata is None or (self.needs_snapshot and base_metadata.snapshot_by_id(self.snapshot_id) is None):
-            raise CommitFailedException(f"Requirement failed: snapshot {self.snapshot_id} is gone")
-        found = _find_path(base_metadata, self.snapshot_id, self.what)
-        if found != self.statistics_path:
-            raise CommitFailedException(
-                f"Requirement failed: the {self.what} of snapshot {self.snapshot_id} have changed: "
-                f"expected {self.statistics_path}, found {found}"
-            )
+        snapshots = () if base_metadata is None else base_metadata.snapshots
+        known = {snapshot.snapshot_id for snapshot in snapshots}
+        paths = {} if base_metadata is None else _list_paths(base_metadata)
+        for what, snapshot_id, path, needs_snapshot in self.expected:
+            if base_metadata is None or (needs_snapshot and snapshot_id not in known):
+                raise CommitFailedException(f"Requirement failed: snapshot {snapshot_id} is gone")
+            found = paths.get((what, snapshot_id))
+            if found != path:
+                raise CommitFailedException(
+                    f"Requirement failed: the {what} of snapshot {snapshot_id} have changed: expected {path}, "
+                    f"found {found}"
+                )
+
+
+def _list_paths(metadata: IcebergMetadata) -> dict[tuple[Kind, int], str]:
+    """Return where the files of all snapshots are, of several of a snapshot the first."""
+    paths: dict[tuple[Kind, int], str] = {}
+    for one in metadata.statistics:
+        paths.setdefault(("statistics", one.snapshot_id), one.statistics_path)
+    for other in metadata.partition_statistics:
+        paths.setdefault(("partition statistics", other.snapshot_id), other.statistics_path)
+    return paths
 
 
 class _GuardedUpdate(UpdateStatistics):

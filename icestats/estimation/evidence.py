@@ -133,7 +133,7 @@ class Evidence:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong with the data files whose paths have been read, and which damaged statistics are not used."""
-        return (*self._repeated, *self._spared.values())
+        return tuple(dict.fromkeys((*self._repeated, *self._spared.values(), *self.reader.findings)))
 
     @property
     def has_committed_rollups(self) -> bool:
@@ -167,7 +167,7 @@ class Evidence:
     @cached_property
     def _manifest_bytes(self) -> int:
         """Bytes that hold the roll-up by manifest: the committed blob's where it is read from there, or manifests'."""
-        blobs = self.reader.blobs if self.has_committed_rollups else ()
+        blobs = self.reader.usable_blobs if self.has_committed_rollups else ()
         committed = next((found.blob.length for found in blobs if found.blob.type == MANIFEST_STATISTICS), None)
         return committed or sum_column(self._data_manifests, "manifest_length")
 
@@ -273,16 +273,16 @@ class Evidence:
         return self._read_once(FREQUENT_ITEMS, field, self._read_frequent)
 
     def _read_frequent(self, field: Field) -> FrequentColumn:
-        found = read_frequent_items(self.reader.source.storage, self.reader.blobs, field)
+        found = read_frequent_items(self.reader.source.storage, self.reader.usable_blobs, field)
         ends = None
         distinct, distribution = self.spare(self.read_distinct, field), self.spare(self.read_distribution, field)
         if distribution is not None and distribution.sketch.n == found.values.value_count > 0:
-            nearest = find_nearest(self.reader.blobs, KLL, field)
+            nearest = find_nearest(self.reader.usable_blobs, KLL, field)
             if nearest.blob.snapshot_id == found.snapshot_id:
                 ends = distribution.sketch.min_value, distribution.sketch.max_value
         count = found.values.value_count + found.null_count + found.nan_count
         rows = self._count_rows(count, found.snapshot_id, found.commits_behind, field.name)
-        blob = find_nearest(self.reader.blobs, FREQUENT_ITEMS, field)
+        blob = find_nearest(self.reader.usable_blobs, FREQUENT_ITEMS, field)
         what, table = f"the frequent items of column {field.name!r}", self.read_table(())
         check_rows(blob, f"{what} are", rows, table, NEVER_IN_TABLE)
         column = FrequentColumn(
@@ -315,7 +315,7 @@ class Evidence:
         Where they are not needed, those that are damaged are left out.
         """
         if self._joint is None:
-            self._joint = find_joint(self.reader.blobs)
+            self._joint = find_joint(self.reader.usable_blobs)
         wanted = [pair for pair in self._joint if set(pair) <= set(field_ids)]
         ask = self._read_joint if is_needed else partial(self.spare, self._read_joint)
         read = {pair: ask(pair, self._joint[pair]) for pair in wanted}
@@ -350,9 +350,9 @@ class Evidence:
         return found
 
     def _read_distribution(self, field: Field) -> Distribution:
-        blob = find_nearest(self.reader.blobs, KLL, field)
+        blob = find_nearest(self.reader.usable_blobs, KLL, field)
         size_bytes = blob.blob.length
-        kll = read_kll(self.reader.source.storage, self.reader.blobs, field)
+        kll = read_kll(self.reader.source.storage, self.reader.usable_blobs, field)
         nulls, nans = kll.null_count, kll.nan_count if field.has_nan else 0
         if nulls is None or nans is None:
             rows = self._count_rows(math.nan, kll.snapshot_id, kll.commits_behind, field.name)
@@ -390,7 +390,7 @@ class Evidence:
         return self._changed[snapshot_id]
 
     def _read_distinct(self, field: Field) -> DistinctValues:
-        found = find_nearest(self.reader.blobs, THETA, field)
+        found = find_nearest(self.reader.usable_blobs, THETA, field)
         what = f"the Theta sketch of column {field.name!r}"
         theta = found.read(self.reader.source.storage, what, ThetaSketch.from_bytes)
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind or 0).describe(field.name)
@@ -400,7 +400,7 @@ class Evidence:
     def _find_earlier_type(self, field: Field, snapshot_id: int) -> str:
         """Return another type that a column's sketch of a snapshot may be of; nothing where there is none."""
         source = self.reader.source
-        stated = find_stated_type(source.storage, self.reader.blobs, field, snapshot_id)
+        stated = find_stated_type(source.storage, self.reader.usable_blobs, field, snapshot_id)
         known = [schema.get(field.field_id) for schema in source.metadata.schemas.values()]
         types = {one.type for one in known if one is not None} if stated is None else {stated}
         now = field.type.partition("(")[0]
@@ -513,7 +513,7 @@ class Evidence:
 
     def _read_index(self, field: Field) -> _SketchedColumn:
         reader = self.reader
-        committed = read_partition_index(reader.source.storage, reader.blobs, field)
+        committed = read_partition_index(reader.source.storage, reader.usable_blobs, field)
         sketched = (entry for entry in committed.index.partitions if entry.has_sketches)
         entries = key_entries(sketched, reader.source.metadata.specs, reader.schema)
         column = _SketchedColumn(committed, entries, {}, {})
@@ -524,7 +524,7 @@ class Evidence:
         """Refuse sketches of another number of rows than the manifests leave possible in their partition."""
         partitions = self.read_partitions(())
         rows = self._count_sketched(column, np.arange(len(partitions.groups.row_counts)), field.name)
-        found = find_nearest(self.reader.blobs, PARTITION_SKETCHES, field)
+        found = find_nearest(self.reader.usable_blobs, PARTITION_SKETCHES, field)
         what = f"the sketches of column {field.name!r} by partition"
         check_rows(found, f"{what} are", rows, partitions, NEVER_IN_PARTITION)
         type_text, known = column.committed.index.type, (column.entries.get(key) for key in self._partition_keys if key)

@@ -173,7 +173,7 @@ class _Builder:
 
     def _has_common(self, field: Field) -> bool:
         try:
-            return self.with_common and find_nearest(self.reader.blobs, FREQUENT_ITEMS, field) is not None
+            return self.with_common and find_nearest(self.reader.usable_blobs, FREQUENT_ITEMS, field) is not None
         except (StatisticsMissingError, MetadataError):
             return False
 
@@ -210,7 +210,7 @@ class _Builder:
 
     def _find_added(self, field: Field) -> list[tuple[tuple[Any, Any], float]]:
         """Return the bounds and rows of the manifests that have come since a column's sketch was made."""
-        reader, then = self.reader, find_nearest(self.reader.blobs, KLL, field).blob.snapshot_id
+        reader, then = self.reader, find_nearest(self.reader.usable_blobs, KLL, field).blob.snapshot_id
         if reader.snapshot is None:
             return []
         ancestors = [one.snapshot_id for one in reader.source.metadata.ancestors(reader.snapshot)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.types import NestedField, StructType
 from pyiceberg.utils.config import Config, merge_config
 
+from icestats.answers.text import printable
 from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
@@ -37,7 +39,14 @@ from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
 
+
+def _make_printable(record: logging.LogRecord) -> bool:
+    record.msg, record.args = printable(record.getMessage()), ()
+    return True
+
+
 # Whatever opens PyIceberg's tables imports this module first.
+logging.getLogger("pyiceberg.catalog").addFilter(_make_printable)  # It names metadata files that it has not deleted.
 accept_any_blob_type()
 read_whole_doubles()
 read_avro_as_written()

@@ -94,6 +94,7 @@ class SnapshotReader:
         self._by_manifest: dict[tuple[Field, ...], RollUps] = {}
         self._by_partition: RollUps | None = None
         self._unused: dict[str, Finding] = {}
+        self._lost: MetadataError | None = None
         self._merged: dict[tuple[int, str, str], MergedSketches] = {}
         self.planned_files = PlannedFiles(source)
 
@@ -184,11 +185,14 @@ class SnapshotReader:
 
     def nearest_blobs(self) -> Iterator[CommittedBlob]:
         """Yield blobs, the nearest first, reading no more footers than are asked for; damaged files are left out."""
-        if "blobs" in vars(self):
-            yield from self.blobs
+        if "usable_blobs" in vars(self):
+            yield from self.usable_blobs
             return
-        leave_out = partial(self._leave_out, "committed statistics")
-        yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot, leave_out)
+        yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot, self._lose)
+
+    def _lose(self, error: MetadataError) -> None:
+        self._lost = self._lost or error
+        self._leave_out("committed statistics", error)
 
     @property
     def partition_rollups(self) -> RollUps:
@@ -227,9 +231,23 @@ class SnapshotReader:
         return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
 
     @cached_property
+    def usable_blobs(self) -> tuple[CommittedBlob, ...]:
+        """The blobs of the registered statistics files, the nearest first; without files that cannot be used."""
+        return tuple(self.nearest_blobs())
+
+    @property
     def blobs(self) -> tuple[CommittedBlob, ...]:
-        """The blobs of the registered statistics files, the nearest first."""
-        return tuple(read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot))
+        """The usable blobs, for who asks for nothing else.
+
+        Raises
+        ------
+        MetadataError
+            No file can be used.
+        """
+        found = self.usable_blobs
+        if self._lost is not None and not found:
+            raise self._lost
+        return found
 
     def find_committed_sizes(self, fields: Sequence[Field]) -> tuple[int, int]:
         """Return the k and lg_k of the largest committed sketches of some columns, at least the default ones."""

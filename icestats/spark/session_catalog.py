@@ -57,7 +57,7 @@ _CATALOG = "spark.sql.catalog."
 _ICEBERG = "org.apache.iceberg.spark."
 _ERRORS: dict[str, type[Exception]] = {
     "NoSuchTableException": NoSuchTableError,
-    "CommitFailedException": CommitFailedException,
+    **dict.fromkeys(("CommitFailedException", "RetryableValidationException"), CommitFailedException),
     "CommitStateUnknownException": CommitStateUnknownException,
     "ForbiddenException": ForbiddenError,
     "NotAuthorizedException": UnauthorizedError,

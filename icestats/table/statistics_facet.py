@@ -46,7 +46,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         MetadataError
-            A statistics file is missing, cut or damaged.
+            No statistics file can be used: missing, cut or damaged. Where some can, the others are findings.
         """
         from icestats.read.puffin.statistics_files import build_sketches
 
@@ -112,7 +112,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         MetadataError
-            A statistics file is missing, cut or damaged.
+            No statistics file can be used: missing, cut or damaged. Where some can, the others are findings.
         """
         from icestats.table.frequent_values import build_columns_together
 

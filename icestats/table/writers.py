@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from icestats.answers.text import one_line
-from icestats.errors import CallError, CommitError, IcestatsError
+from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import explain_catalog_error, load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
@@ -65,6 +65,8 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     ------
     CallError
         The table is opened at another branch, at a tag, a snapshot or a time.
+    UnsupportedError
+        The table has format version 3.
     CommitError
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
@@ -85,7 +87,7 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
 
     Raises
     ------
-    CallError
+    CallError, UnsupportedError
         As for `append`.
     CommitError
         Nothing was written; or that is unknown, as for `append`.
@@ -100,7 +102,7 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
 
     Raises
     ------
-    CallError
+    CallError, UnsupportedError
         As for `append`.
     CommitError
         Nothing was deleted; or that is unknown, as for `append`.
@@ -137,7 +139,12 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     _refuse_pin(table)
     target = load_writable_table(table._source)
-    before = target.metadata.current_snapshot_id
+    before, version = target.metadata.current_snapshot_id, target.metadata.format_version
+    if version > 2:
+        raise UnsupportedError(
+            f"{table.name} has format version {version}: PyIceberg 0.12 writes rows of versions 1 and 2 only, "
+            "append_dataframe writes them by Spark"
+        )
     try:
         change(target)
     except IcestatsError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import pyiceberg.table
 import pytest
 from sqlalchemy import event
 
@@ -328,6 +330,23 @@ def test_entries_of_expired_snapshots_are_taken_out_together(table):
     assert [entry.snapshot_id for entry in entries(table)] == [table.refresh().current_snapshot().snapshot_id]
     with pytest.raises(StatisticsMissingError, match="no statistics of expired snapshots"):
         prepare_expired_removal(table)
+
+
+def test_the_metadata_is_not_copied_for_each_of_many_expired_entries(table, monkeypatch):
+    """PyIceberg applies all updates anew for each requirement."""
+    register_partitions(table)
+    path = Path(table.refresh().metadata_location.removeprefix("file://"))
+    document = json.loads(path.read_text())
+    (entry,) = document["partition-statistics"]
+    document["partition-statistics"] += [{**entry, "snapshot-id": i} for i in range(100)]
+    path.write_text(json.dumps(document))
+    calls, update = [], pyiceberg.table.update_table_metadata
+    monkeypatch.setattr(
+        pyiceberg.table, "update_table_metadata", lambda *a, **k: calls.append(len(a[1])) or update(*a, **k)
+    )
+    commit_removal(prepare_expired_removal(table))
+    assert partition_entries(table) == [entry["statistics-path"]]
+    assert len(calls) < 5
 
 
 def test_one_expired_snapshot_s_entry_can_be_taken_out_by_its_id(table):

@@ -328,6 +328,23 @@ def test_statistics_that_are_gone_leave_bounds(session):
     session.catalog.dropTempView("gone")
 
 
+def test_a_warning_has_no_escape_sequence_of_a_column(session):
+    name = f"{NAMESPACE}.hostile"
+    session.sql(f"create table {name} using iceberg as select id as `n\x1b[31m` from range(1000)")
+    icestats.load(name).compute(spark=session).commit()
+    from icestats.iceberg.storage import local_path
+
+    (file,) = icestats.load(name).metadata.statistics
+    path, footer = local_path(file.statistics_path), file.file_footer_size_in_bytes
+    data = path.read_bytes()
+    path.write_bytes(b"PFA1" + bytes(len(data) - footer - 4) + data[-footer:])
+    table = icestats.load(name)
+    assert any("\x1b" in note for note in table.reported_statistics().notes)
+    with pytest.warns(RuntimeWarning, match="is used") as caught:
+        table.to_spark(session)
+    assert all(str(one.message).isprintable() for one in caught)
+
+
 def test_sessions_that_cannot_be_fed_are_refused(spark):
     class Session:
         version = spark.version if SPARK < (4, 1) else "4.2.0"

@@ -285,6 +285,23 @@ def test_rows_are_written_and_manifests_rewritten_through_the_session(session, m
     assert table.refresh().rewrite_manifests(dry_run=False).added_manifest_count == 1
 
 
+def test_rows_are_appended_though_a_branch_grows_meanwhile(session, make, monkeypatch):
+    """Iceberg numbers all commits of a table in one sequence."""
+    table = make("jdbc", "grown")
+    session.sql(f"alter table {table.name} create branch other")
+    commit_table, done = SessionCatalog.commit_table, []
+
+    def commit_late(self, *arguments):
+        if not done:
+            done.append(session.sql(f"insert into {table.name}.branch_other values (1, 1.0, 1)"))
+        return commit_table(self, *arguments)
+
+    rows = to_arrow(session.table(table.name).limit(10))
+    monkeypatch.setattr(SessionCatalog, "commit_table", commit_late)
+    writers.append(table.refresh(), rows)
+    assert session.table(table.name).count() == 1010
+
+
 @pytest.mark.parametrize("catalog", LOCAL)
 def test_names_with_dots_and_quotes_in_nested_namespaces(session, catalog):
     name = f"{catalog}.outer.`in.ner`.`t.\"u'`"

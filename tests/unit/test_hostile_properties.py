@@ -339,6 +339,17 @@ def test_a_commit_deletes_no_file_that_a_metadata_log_names_elsewhere(named, sma
     assert treasure.exists()
 
 
+def test_what_pyiceberg_logs_of_metadata_that_is_left_has_no_escape_sequences(rewrite, load, caplog):
+    hostile = "file:///elsewhere/\x1b]0;name\x07\u202e\n"
+    log = [{"metadata-file": f"{hostile}{place}.metadata.json", "timestamp-ms": 1} for place in range(2)]
+    more = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    rewrite(more, **{"metadata-log": log})
+    load().compute(manifests=True).commit()
+    said = [message for message in caplog.messages if "Failed to delete metadata file" in message]
+    assert len(said) == 2
+    assert all(message.isprintable() for message in said)
+
+
 @pytest.mark.parametrize(
     "location",
     [

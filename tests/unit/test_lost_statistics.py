@@ -6,6 +6,7 @@ import json
 import logging
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 import icestats
@@ -95,6 +96,41 @@ def test_earlier_statistics_are_used_where_the_nearest_are_gone(small_table, loa
     columns = {row["name"]: row for row in load().columns().to_pylist()}
     assert columns["name"]["ndv"] == ndv["name"]
     assert "1 commit behind" in dict(columns["name"]["provenance"])["ndv"]
+
+
+def test_a_lost_file_takes_no_statistics_of_other_files_with_it(small_table, load, caplog):
+    commit_all(load())
+    lost = statistics_file(load())
+    small_table.append(numbers([1]))
+    commit_all(load())
+    table = load()
+    before = [
+        table.histogram("id"),
+        table.frequent_values("id"),
+        table.estimate("id < 3").to_arrow()["rows_upper"],
+        table.sketches().filter(pc.equal(table.sketches()["commits_behind"], 0)),
+    ]
+    lost.unlink()
+    table = load()
+    after = [
+        table.histogram("id"),
+        table.frequent_values("id"),
+        table.estimate("id < 3").to_arrow()["rows_upper"],
+        table.sketches(),
+    ]
+    assert after == before
+    assert str(lost) in repr(table)
+    assert table.refresh_statistics().commit().files == ()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_estimate_of_manifests_comes_without_the_lost_statistics(damage, small_table, load):
+    commit_all(load())
+    DAMAGE[damage](statistics_file(load()))
+    sources = load().estimate("id < 5")
+    assert sources["combined"].rows is not None
+    assert sources["combined"].rows_upper <= sources["data-files"].rows_upper
+    assert "are not used" in str(sources) or damage == "a damaged blob"
 
 
 def test_ten_lost_files_are_named_of_any_number(small_table, load, tmp_path, caplog):

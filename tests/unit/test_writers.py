@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.errors import CallError, CommitError
+from icestats.errors import CallError, CommitError, UnsupportedError
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import THETA
 from icestats.stats.hashing import hash_values
@@ -143,3 +144,13 @@ def test_main_is_not_written_to_through_a_table_that_shows_something_else(catalo
     main = icestats.load("db.small", catalog=catalog_properties, ref="main")
     assert main.snapshot.snapshot_id == snapshot_id
     assert writers.append(main, rows([500])).statistics.committed
+
+
+def test_a_table_of_format_version_3_is_refused_before_a_file_is_written(small_table, load):
+    path = local_path(small_table.metadata_location)
+    document = json.loads(path.read_text()) | {"format-version": 3, "next-row-id": 0}
+    path.write_text(json.dumps(document))
+    before = sorted(path.parent.parent.rglob("*"))
+    with pytest.raises(UnsupportedError, match="has format version 3: PyIceberg"):
+        writers.append(load(), rows([1]))
+    assert sorted(path.parent.parent.rglob("*")) == before

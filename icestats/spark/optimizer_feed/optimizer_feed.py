@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from icestats.answers.text import one_line, quote_name
+from icestats.answers.text import one_line, printable, quote_name
 from icestats.errors import CallError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
@@ -86,7 +86,7 @@ def read_fed(
     from pyspark.sql import DataFrame
 
     if reported.notes:
-        warnings.warn(f"{source.name}: {'; '.join(reported.notes)}", RuntimeWarning, stacklevel=3)
+        warnings.warn(printable(f"{source.name}: {'; '.join(reported.notes)}"), RuntimeWarning, stacklevel=3)
     doing = f"reading {source.name} in Spark"
     failed = f"{source.name} cannot be read by Spark"
     with explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}")):
@@ -117,11 +117,7 @@ def _feed(spark: SparkSession, relation: Any, reported: ReportedStatistics, tabl
         return relation.copy(table, *parts)
     except Exception as error:  # noqa: BLE001 - whatever fails here, the table can be read without it
         said = first_line(error)
-        warnings.warn(
-            f"{table_name}: {_PLAIN}: {said}",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        warnings.warn(printable(f"{table_name}: {_PLAIN}: {said}"), RuntimeWarning, stacklevel=4)
         return relation
 
 
