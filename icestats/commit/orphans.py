@@ -29,7 +29,7 @@ from icestats.errors import CallError, CommitError, MetadataError, PuffinFormatE
 from icestats.iceberg.confined_io import metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import TableMetadata, read_metadata
-from icestats.iceberg.reach import check_reach, is_below
+from icestats.iceberg.reach import check_reach, folder_of, is_below
 from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer
 
@@ -112,7 +112,7 @@ def find_orphans(table: Table) -> pa.Table:
 
     Notes
     -----
-    Only the folder where the table keeps its metadata is listed, and only where that is below the table's location;
+    Only the folder of the metadata.json is listed, and only where the table says so and it is below its location;
     names that no location can hold, such as those with `#`, are left out. A file that is being committed right now
     shows up too. A metadata file that was cut, so that no reader can read it, refers to nothing. Source: Iceberg spec,
     "Table Statistics" and "Partition Statistics".
@@ -122,7 +122,7 @@ def find_orphans(table: Table) -> pa.Table:
     current = table if isinstance(table, StaticTable) else reload_table(table, to_commit=False)
     metadata = read_metadata(files, current.metadata_location)
     live = referred_names(metadata)
-    location = _metadata_folder(table) or ""
+    location = _metadata_folder(current) or ""
     listed = sorted(_list_folder(table, location), key=lambda c: c.path)
     folder = ListedFolder(location, frozenset(c.name for c in listed))
     found = [c for c in listed if c.kind and c.name not in live]
@@ -260,9 +260,10 @@ def _kind(name: str) -> str:
 
 
 def _metadata_folder(table: Table) -> str | None:
-    """Return where the table keeps its metadata, None where that is not below its location."""
+    """Return the folder of the metadata.json; None where the table says another one, or one that is not below it."""
     folder = metadata_folder(table.metadata)
-    return folder if is_below(folder, table.location()) else None
+    is_own = is_below(folder, table.location()) and folder_of(f"{folder}/file") == folder_of(table.metadata_location)
+    return folder if is_own else None
 
 
 def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:

@@ -43,6 +43,7 @@ from icestats.commit.table_state import (
     table_name,
 )
 from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
+from icestats.iceberg.confined_io import is_beside
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA
@@ -208,6 +209,8 @@ def _entries_of(version: TableMetadata | None, snapshot_id: int) -> Iterator[Ent
 
 def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | None:
     try:
+        if not is_beside(old.statistics_path, table.metadata_location):
+            raise MetadataError("it is not beside the table's metadata.json", old.statistics_path)
         size_bytes = TableFiles(table.io).size(old.statistics_path)
         if size_bytes != old.file_size_in_bytes:
             what = f"{size_bytes:,} bytes, expected {old.file_size_in_bytes:,} by the metadata"

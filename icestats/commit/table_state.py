@@ -363,8 +363,8 @@ def _versions_before(
 
 def _read_log(table: Table, known: Collection[str]) -> Iterator[TableMetadata]:
     """Yield the replaced versions of the metadata, the newest first, back to the first after one that is known."""
-    files = TableFiles(table.io)
-    for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
-        if log_entry.metadata_file in known:
+    files, named = TableFiles(table.io), table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]
+    for location in dict.fromkeys(log_entry.metadata_file for log_entry in reversed(named)):
+        if location in known:
             return
-        yield read_metadata(files, log_entry.metadata_file)
+        yield read_metadata(files, location)

@@ -33,8 +33,8 @@ from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration
 from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
-from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_below, is_whole, store_of
-from icestats.iceberg.storage import Storage, check_local, open_input, read_range
+from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
+from icestats.iceberg.storage import Storage, check_local, local_path, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
@@ -187,6 +187,12 @@ def metadata_folder(metadata: IcebergMetadata) -> str:
     return path.rstrip("/")
 
 
+def is_beside(location: str, metadata_location: str) -> bool:
+    """Whether a file is in the folder of a metadata.json, and no symbolic link."""
+    path = local_path(location)
+    return folder_of(location) == folder_of(metadata_location) and not (path is not None and path.is_symlink())
+
+
 def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_location: str) -> CommitError | None:
     if _LOCATION_PROVIDER in metadata.properties:
         return CommitError(
@@ -194,11 +200,11 @@ def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_loca
             "the property if you may, or commit with the engine that has this class"
         )
     folder = metadata_folder(metadata)
-    if is_below(folder, metadata.location) or folder_of(f"{folder}/file") == folder_of(metadata_location):
+    if folder_of(f"{folder}/file") == folder_of(metadata_location):
         return None
     return CommitError(
-        f"{'.'.join(name)} has its write.metadata.path at {folder}, which is neither below its location nor where "
-        f"its metadata is ({metadata_location}): nothing is committed"
+        f"{'.'.join(name)} has its metadata.json at {metadata_location}, and says by its location or "
+        f"write.metadata.path that it is in {folder}: nothing is committed; commit once with the engine that moved it"
     )
 
 

@@ -15,6 +15,7 @@ from icestats.commit import table_state
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
+from icestats.commit.table_state import find_statistics
 from icestats.errors import CommitError, StatisticsMissingError
 from tests.committed_statistics import (
     KLL,
@@ -295,6 +296,35 @@ def test_a_file_that_is_longer_than_its_entry_says_is_not_put_back(table):
     plan = prepare_removal(table, table.current_snapshot().snapshot_id, restore=True)
     assert [removal.after for removal in plan.removals] == [None]
     assert "bytes, expected " in plan.notes[0]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_no_file_but_those_beside_the_metadata_is_copied_to_be_put_back(table, tmp_path, is_link):
+    """A table's log may name any file as earlier statistics, and the copy is where others read."""
+    private = tmp_path / "private.stats"
+    private.write_bytes(b"secret")
+    links = [Path(table.location()[7:], "metadata", "link.stats")] if is_link else []
+    for link in links:
+        link.symlink_to(private)
+    register(table, f"file://{[private, *links][-1]}", [1])
+    register(table, write_foreign(table, theta(table, 2)), [2])
+    done = remove(table, restore=True)
+    assert "it is not beside the table's metadata.json" in done.notes[0]
+    assert entries(table) == []
+    assert [path for path in tmp_path.rglob("*.stats") if path.read_bytes() == b"secret"] == [private, *links]
+
+
+def test_a_log_that_names_one_version_often_is_read_once(table, monkeypatch):
+    commit(table, theta(table, 1))
+    table.refresh()
+    log = table.metadata.metadata_log
+    table.metadata = table.metadata.model_copy(update={"metadata_log": log[-1:] * 100})
+    read, seen = table_state.read_metadata, []
+    monkeypatch.setattr(table_state, "read_metadata", lambda files, path: seen.append(path) or read(files, path))
+    entry = find_statistics(table, table.current_snapshot().snapshot_id)
+    assert table_state.find_predecessor(table, [entry]) is not None
+    assert len(list(table_state.list_since(table, entry.snapshot_id, ""))) == 2
+    assert len(seen) == 2
 
 
 def test_nothing_is_put_back_for_a_snapshot_that_has_expired(table):

@@ -175,13 +175,14 @@ def test_gzipped_metadata_of_a_catalog_does_not_inflate_without_end(small_table,
 
 
 @pytest.mark.parametrize("place", ["file://[x/a.stats", "s3://[x/a.stats", "hdfs://[/a.stats", "https://[::1"])
-def test_a_host_that_is_none_is_refused_in_one_line(place, document, changed, tmp_path):
+def test_a_host_that_is_none_is_refused_in_one_line(place, document, changed, caplog):
     entry = {"snapshot-id": document["current-snapshot-id"], "file-size-in-bytes": 9, "file-footer-size-in-bytes": 9}
     document["statistics"] = [{**entry, "statistics-path": place, "blob-metadata": []}]
     table = icestats.load(changed())
     assert table.columns().num_rows == 4
     refused(table.sketches, place)
-    refused(lambda: table.estimate_workload(n=1), place)
+    refused(lambda: table.estimate_workload(n=1), "no column of")
+    assert f"committed statistics are not used: {place}" in caplog.text
     refused(lambda: icestats.load(place))
 
 
@@ -194,11 +195,11 @@ def test_a_place_without_a_host_takes_no_other_answer_with_it(place, document, c
     refused(table.sketches, place)
     document["snapshots"][-1]["manifest-list"] = place
     document["metadata-log"] = [{"metadata-file": place, "timestamp-ms": document["last-updated-ms"]}]
-    document["location"] = tmp_path.as_uri()
-    (tmp_path / "metadata").mkdir()
-    (tmp_path / "metadata" / "orphan.stats").write_bytes(b"")
+    document["location"] = tmp_path.parent.as_uri()
+    document["properties"] = {"write.metadata.path": tmp_path.as_uri()}
+    (tmp_path / "orphan.stats").write_bytes(b"")
     # Older than the log's entry, which else is not read.
-    os.utime(tmp_path / "metadata" / "orphan.stats", (0, 0))
+    os.utime(tmp_path / "orphan.stats", (0, 0))
     table = icestats.load(changed())
     refused(table.columns, place)
     refused(table.orphans, place)
@@ -370,15 +371,17 @@ def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):
         assert not any(part in str(caught.value) for part in ("mall", "hidden", ":x:", b"mall".hex()))
 
 
-def test_entries_that_name_one_statistics_file_are_not_read_without_end(document, changed, tmp_path, monkeypatch):
+def test_entries_that_name_one_statistics_file_are_not_read_without_end(
+    document, changed, tmp_path, monkeypatch, caplog
+):
     monkeypatch.setattr(statistics_files, "MAX_TABLE_BLOBS", 20)
     blob = PuffinBlob("a", (1,), 1, 1, 0, 0, None, {})
     (tmp_path / "a.stats").write_bytes(write_puffin([CarriedBlob(blob, b"")] * 7).data)
     entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
     document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
     table = icestats.load(changed())
-    refused(table.sketches, "other files of the table have 21 blobs, expected 20 at most")
-    assert len(list(table._reader.nearest_blobs())) == 21
+    assert len(table._reader.usable_blobs) == 21
+    assert "other files of the table have 21 blobs, expected 20 at most" in caplog.text
 
 
 def test_a_footer_of_a_million_blobs_is_refused():

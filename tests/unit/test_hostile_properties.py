@@ -287,9 +287,25 @@ def test_statistics_are_written_below_the_table_alone(named, small_table, rewrit
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     rewrite({"write.metadata.path": named.format(elsewhere, local_path(small_table.location()))})
-    with pytest.raises(icestats.CommitError, match=r"write\.metadata\.path at .*, which is neither below"):
+    with pytest.raises(icestats.CommitError, match=r"has its metadata\.json at .*, and says by .* it is in"):
         load().compute(manifests=True).commit()
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_table_that_says_that_its_metadata_is_elsewhere_is_not_committed_to(small_table, rewrite, load, tmp_path):
+    """One commit took its metadata.json there, and the next deleted what stood there in its log."""
+    precious = tmp_path / "precious" / "a.txt"
+    precious.parent.mkdir()
+    precious.write_text("mine")
+    log = [{"metadata-file": f"file://{precious}", "timestamp-ms": 1}] * 2
+    more = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    inside = {**more, "write.metadata.path": f"file://{precious.parent}"}
+    for moved in ({"location": f"file://{tmp_path}", "properties": inside}, {"location": f"file://{precious.parent}"}):
+        rewrite(moved.pop("properties", more), **{"metadata-log": log}, **moved)
+        assert load().orphans().num_rows == 0
+        with pytest.raises(icestats.CommitError, match=r"has its metadata\.json at .*: nothing is committed"):
+            load().compute(manifests=True).commit()
+    assert list(precious.parent.iterdir()) == [precious]
 
 
 def test_an_encoded_slash_leads_nowhere_else(small_table, rewrite, load):
@@ -302,7 +318,7 @@ def test_an_encoded_slash_leads_nowhere_else(small_table, rewrite, load):
     theirs.write_bytes(b"another table's")
     rewrite({"write.metadata.path": f"file://{base}/a%2fb/../../elsewhere"})
     assert load().orphans().num_rows == 0
-    with pytest.raises(icestats.CommitError, match=r"write\.metadata\.path at .*, which is neither below"):
+    with pytest.raises(icestats.CommitError, match=r"has its metadata\.json at .*, and says by .* it is in"):
         load().compute(manifests=True).commit()
     assert list(elsewhere.iterdir()) == [theirs]
 
