@@ -177,6 +177,22 @@ def test_bounds_by_what_committed_statistics_said_first_say_so_for_good(catalog,
     assert bounds["combined"].startswith("certain if the statistics file is right:")
 
 
+def test_a_number_of_live_rows_that_rests_on_a_sketch_says_so(catalog, load):
+    table = create(catalog, i=LongType())
+    table.append(pa.table({"i": range(100)}))
+    found = compute_here(load("db.t")).found
+    delete_equal(table, pa.table({"i": pa.array([100], pa.int64())}), list_data_files(table)[0])
+    assert str(load("db.t").reported_statistics()).startswith(
+        "db.t: about 99 live rows (0 to 100) of 100 in data files\n"
+    )
+    loaded = load("db.t")
+    number = loaded.snapshot.sequence_number
+    Statistics(loaded._source, replace(found, snapshot_id=loaded.snapshot.snapshot_id, sequence_number=number)).commit()
+    reported = load("db.t").reported_statistics()
+    assert reported.row_count_bounds == (100, 100)
+    assert str(reported).startswith("db.t: 100 live rows, if the statistics file is right\n")
+
+
 def commit_lying_booleans(load) -> None:
     loaded = load("db.t")
     found = compute_here(loaded).found
