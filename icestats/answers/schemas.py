@@ -228,8 +228,9 @@ PARTITION_MAPS = (
 """Maps by field id of what committed statistics of partitions know; a column that they do not know is not in a map.
 `ndvs` are the numbers of distinct values by the Theta sketches that are kept for a partition, no more than it has
 records in data files, `ndv_relative_errors` their errors at 95 % confidence, as shares (0: exact but for hash
-collisions), `ndv_commits_behind` the commits since the snapshot that they describe (0: this one). Lengths are bytes of
-values over the live rows of this very snapshot: `avg_lengths` is rounded, `max_lengths` exact."""
+collisions; 0.0 and -0.0, and NaN of other bits, count as different values), `ndv_commits_behind` the commits since the
+snapshot that they describe (0: this one). Lengths are bytes of values over the live rows of this very snapshot:
+`avg_lengths` is rounded, `max_lengths` exact."""
 
 
 def partitions_schema(partition_type: pa.StructType) -> pa.Schema:
@@ -261,9 +262,9 @@ COLUMNS_TOGETHER = pa.schema(
     )
     + _required(pa.int64(), "snapshot_id", "commits_behind")
 )
-"""One row a pair of columns that has statistics together. `..._decides_...` is the share of rows with the most common
-partner, 0 to 1; `ndv` the number of distinct pairs, an estimate within Theta's error; `row_count` the rows that were
-counted; `common_pairs` up to ten of them, most common first. A null value is null."""
+"""One row a pair of columns that has statistics together. `..._decides_...` is an estimate of the share of rows
+with the most common partner, 0 to 1; `ndv` the number of distinct pairs, an estimate within Theta's error; `row_count`
+the rows that were counted; `common_pairs` up to ten of them, most common first. A null value is null."""
 
 SKETCHES = pa.schema(
     _required(pa.string(), "type")
@@ -301,8 +302,9 @@ COMPUTED = pa.schema(
 )
 """One row per column that a scan has read, over live rows only. Exact: the counts of values (nulls included), the
 smallest and largest value as single-value bytes (NaN left out), and lengths in bytes. `ndv` is an estimate with its
-relative standard error (0: exact) of how many values there are that are not empty: Theta leaves the empty string out.
-Sketch sizes are serialised bytes; `kll_size_bytes` is null if the type has no KLL sketch."""
+relative error at 95 % confidence (0: exact) of how many values there are that are not empty: Theta leaves the empty
+string out, and counts 0.0 and -0.0, and NaN of other bits, as different values. Sketch sizes are
+serialised bytes; `kll_size_bytes` is null if the type has no KLL sketch."""
 
 COVERAGE = pa.schema(
     _required(pa.string(), "engine", "engine_version", "level")

@@ -129,6 +129,8 @@ class Evidence:
         self._changed: dict[int, ChangedRows | None] = {}
         self._repeated: tuple[Finding, ...] = ()
         self._spared: dict[str, Finding] = {}
+        self._rests_on_committed = False
+        """Whether something that is kept here was read before the manifests were."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -138,7 +140,7 @@ class Evidence:
     @property
     def has_committed_rollups(self) -> bool:
         """Whether roll-ups, and which manifests have deletes, are as committed statistics say, once they are read."""
-        return self.reader.known_rollups() is None
+        return self._rests_on_committed or self.reader.known_rollups() is None
 
     def fill(self, field_ids: Sequence[int], *, partitions: bool) -> None:
         """Read now what sources share: the roll-up by manifest, that by partition if asked for, deletes."""
@@ -149,7 +151,9 @@ class Evidence:
 
     @cached_property
     def _deletes(self) -> TableDeletes:
-        return build_table_deletes(self.reader, self._read_ndv)
+        found = build_table_deletes(self.reader, self._read_ndv)
+        self._rests_on_committed |= self.has_committed_rollups
+        return found
 
     @cached_property
     def _file_deletes(self) -> FileDeletes | None:
@@ -185,6 +189,7 @@ class Evidence:
     def _partitions(self) -> tuple[pa.Table, pa.Table]:
         """The partitions that hold data files, and their cells."""
         rollups = self.reader.partition_rollups
+        self._rests_on_committed |= self.has_committed_rollups
         has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], 0))
         return _choose(rollups.partitions, rollups.partition_cells, has_data, len(self.reader.schema.columns))
 

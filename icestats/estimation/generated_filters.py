@@ -79,7 +79,7 @@ def _generate(kind: str, known: Sequence[Field], values: dict[str, list[str]], r
 
 def _values(evidence: Evidence, field: Field) -> list[str]:
     """The values at 101 evenly spread ranks, ascending, as a filter has them; frequent values are there often."""
-    distribution = evidence.read_distribution(field)
+    distribution = evidence.spare(evidence.read_distribution, field)
     if distribution is None or not distribution.sketch.n:
         return []
     items = distribution.sketch.quantiles([i / 100 for i in range(101)])

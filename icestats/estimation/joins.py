@@ -22,7 +22,7 @@ from icestats.iceberg.filters.value_sets import NUMBERS, All, Leaf
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.scan.actual_rows import count_join_rows, find_key_type
-from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch, estimate_common_values
+from icestats.stats.theta import ThetaSketch, describe_counting, estimate_common_values
 
 _HASHED_ALIKE = frozenset({"long", "double", "string"})
 """Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
@@ -73,7 +73,7 @@ class JoinSide:
         is_cut = self.theta is not None and self.every_key < self.theta.estimate()
         return (
             *self.age_notes,
-            *([f"the NDV of {self.name} does not count an empty value"] if self.type in LEAVES_OUT_EMPTY else []),
+            *describe_counting(self.name, self.type),
             *([f"that of {self.name} is cut to the number of values that are not null"] if is_cut else []),
         )
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icestats.answers.text import counted
 from icestats.errors import IcestatsError, MetadataError, StatisticsMissingError
 from icestats.estimation.evidence import Evidence
-from icestats.estimation.formulas.sketch_sources import Distribution, count_live
+from icestats.estimation.formulas.sketch_sources import IF_RIGHT, Distribution, count_live
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
 from icestats.read.puffin.statistics_files import FREQUENT_ITEMS, KLL, find_nearest
@@ -73,6 +73,9 @@ class _Builder:
                 self._read_distribution(field)
         table = self.evidence.read_table(())
         live = count_live(table, "deduct", [one.rows for one in self.distributions.values() if one.rows])
+        proven = count_live(table, "deduct", []).rows
+        is_proven = (proven.least[0], proven.most[0]) == (live.rows.least[0], live.rows.most[0])
+        is_proven &= not self.evidence.has_committed_rollups
         records, rows = float(table.groups.row_counts[0]), float(np.nan_to_num(live.rows.estimate[0]))
         self.row_count = round(rows)
         known = {row["field_id"]: row for row in reader.read_columns().to_pylist()}
@@ -88,6 +91,7 @@ class _Builder:
             snapshot_id=None if reader.snapshot is None else reader.snapshot.snapshot_id,
             row_count=self.row_count,
             row_count_bounds=(math.floor(live.rows.least[0]), math.ceil(live.rows.most[0])),
+            row_count_assumes="" if is_proven else IF_RIGHT,
             record_count=round(records),
             columns=tuple(columns),
             unknown=tuple(unknown),

@@ -62,6 +62,7 @@ from icestats.stats.table_statistics import PartitionKey
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from icestats.iceberg.filters.predicates import Condition
     from icestats.iceberg.filters.row_filter import RowFilter
 
 _LOG = logging.getLogger("icestats")
@@ -95,7 +96,7 @@ class SnapshotReader:
         self._by_partition: RollUps | None = None
         self._unused: dict[str, Finding] = {}
         self._lost: MetadataError | None = None
-        self._merged: dict[tuple[int, str, str], MergedSketches] = {}
+        self._merged: dict[tuple[int, Condition, str], MergedSketches] = {}
         self.planned_files = PlannedFiles(source)
 
     @property
@@ -418,7 +419,7 @@ class SnapshotReader:
         Theta depends on the values alone, so it is what a scan of these rows would make; KLL's ranks are within
         `kll.rank_error` at 99 %. Rows that have been written since that snapshot are in neither.
         """
-        asked = (field.field_id, row_filter.text, partial)
+        asked = (field.field_id, row_filter.condition, partial)
         if asked not in self._merged:
             # Merged KLL sketches differ from time to time: the same question gets the same answer.
             found = self._merge_partition_sketches(field, row_filter, partial)

@@ -119,7 +119,8 @@ def _convert(kind: PrimitiveType, value: Any) -> Any:
         number = float(value)
         if math.isnan(number):
             raise ValueError("NaN has no order")
-        return number
+        with np.errstate(over="ignore"):
+            return float(np.float32(number)) if kind.name == "float" else number
     if kind.name == "decimal":
         return _whole(Decimal(str(value)).scaleb(kind.scale, _WIDE))
     if isinstance(value, str) and (kind.is_timestamp or kind.name in ("date", "time")):

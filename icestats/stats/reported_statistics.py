@@ -60,6 +60,8 @@ class ReportedStatistics:
     columns: tuple[ReportedColumn, ...]
     unknown: tuple[tuple[str, str], ...]
     """Columns of which nothing is reported, and why."""
+    row_count_assumes: str = ""
+    """What these bounds take for granted; nothing: the manifests prove them."""
     notes: tuple[str, ...] = ()
     """What a reader must know of the row count, and of statistics that could not be used."""
 
@@ -89,7 +91,8 @@ class ReportedStatistics:
         least, most = self.row_count_bounds
         about, bounds = ("", "") if least == most else ("about ", f" ({least:,} to {most:,})")
         rows = counted(self.row_count, "live row")
-        return f"{self.table_name}: {about}{rows}{bounds}{deleted}"
+        assumes = f", {self.row_count_assumes}" if self.row_count_assumes else ""
+        return f"{self.table_name}: {about}{rows}{bounds}{deleted}{assumes}"
 
     def _list_cells(self) -> list[tuple[str, ...]]:
         return [_cells(row) for row in self.to_arrow().to_pylist()]

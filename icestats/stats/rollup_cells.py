@@ -192,6 +192,8 @@ def _limit_ndv(row: Mapping[str, Any], provenance: str) -> tuple[int, str]:
     ndv: int = row["ndv"]
     if row["type"] in LEAVES_OUT_EMPTY and not row["lower_bound"]:
         provenance += "; the empty value, if there is one, is not counted"
+    if row["type"] in ("float", "double"):
+        provenance += "; 0.0 and -0.0, and NaN of other bits, count as different values"
     if None not in (row["value_count"], row["null_value_count"]):
         most = row["value_count"] - row["null_value_count"]
         if ndv > most:

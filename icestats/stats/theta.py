@@ -27,6 +27,16 @@ _READ_ONLY, _EMPTY, _COMPACT, _ORDERED, _SINGLE = 0x02, 0x04, 0x08, 0x10, 0x20
 
 LEAVES_OUT_EMPTY: Final = frozenset({"string", "binary"})
 """Types that have an empty value, which Iceberg and DataSketches do not put into a sketch."""
+_OTHERWISE: Final = {
+    **dict.fromkeys(LEAVES_OUT_EMPTY, "does not count an empty value"),
+    **dict.fromkeys(("float", "double"), "counts 0.0 and -0.0, and NaN of other bits, as different values"),
+}
+
+
+def describe_counting(column: str, type_text: str) -> tuple[str, ...]:
+    """Say what the NDV of a sketch takes otherwise than SQL does; nothing of types that have no such value."""
+    how = _OTHERWISE.get(type_text)
+    return () if how is None else (f"the NDV of {column} {how}",)
 
 
 class ThetaSketch:

@@ -11,7 +11,8 @@ from icestats.commit.engines.exported_table import ExportedTable, build_exported
 from icestats.commit.engines.metastore import ColumnSketches, write_to_metastore
 from icestats.commit.engines.settings import write_spark_settings, write_trino_settings
 from icestats.commit.engines.statements import write_hive_script, write_impala_script
-from icestats.errors import CallError, StatisticsMissingError
+from icestats.errors import CallError, MetadataError, StatisticsMissingError
+from icestats.estimation.evidence import Evidence
 from icestats.iceberg.metadata import Field
 from icestats.read.puffin.statistics_files import read_kll
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -77,7 +78,8 @@ def _gather_table(reader: SnapshotReader, engine: str, name: str | None) -> Expo
     fields = {field.field_id: field for field in reader.schema.top_level}
     rows = [row for row in reader.read_columns().to_pylist() if row["field_id"] in fields]
     nested = [field for field in fields.values() if not field.is_primitive]
-    booleans = {i: found for i, field in fields.items() if (found := _count_booleans(reader, field)) is not None}
+    evidence = Evidence(reader)
+    booleans = {i: found for i, field in fields.items() if (found := _count_booleans(evidence, field)) is not None}
     columns = build_exported_columns(rows, booleans, nested)
     totals = build_overview(source.name, source.metadata, reader.snapshot, reader.schema, reader.manifest_files)
     row_count = find_row_count(rows, totals.record_count, totals.delete_file_count)
@@ -85,13 +87,10 @@ def _gather_table(reader: SnapshotReader, engine: str, name: str | None) -> Expo
     return ExportedTable(source.name, parts, reader.snapshot, reader.snapshot == current, row_count, columns)
 
 
-def _count_booleans(reader: SnapshotReader, field: Field) -> Histogram | None:
-    if field.type != "boolean":
+def _count_booleans(evidence: Evidence, field: Field) -> Histogram | None:
+    if field.type != "boolean" or evidence.spare(evidence.read_distribution, field) is None:
         return None
-    try:
-        return reader.read_histogram(field, bins=2, kind="equi-width")
-    except StatisticsMissingError:
-        return None
+    return evidence.reader.read_histogram(field, bins=2, kind="equi-width")
 
 
 def _find_sketches(reader: SnapshotReader, field: Field) -> ColumnSketches:
@@ -99,7 +98,7 @@ def _find_sketches(reader: SnapshotReader, field: Field) -> ColumnSketches:
         return ColumnSketches()
     try:
         found = read_kll(reader.source.storage, reader.blobs, field)
-    except StatisticsMissingError:
+    except (StatisticsMissingError, MetadataError):
         return ColumnSketches()
     histogram = write_float_kll(found.sketch, field.type)
     if histogram is None:

@@ -179,7 +179,8 @@ def _estimate_rest(
 
 
 def _count_points(values: ValueSet) -> float:
-    return math.inf if values.ranges else float(len(values.points) + values.has_null + values.has_nan)
+    # Statistics of before NaN was one value may have several.
+    return math.inf if values.ranges or values.has_nan else float(len(values.points) + values.has_null)
 
 
 def group_leaves(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,7 +44,7 @@ from icestats.iceberg.filters.value_sets import (
 from icestats.iceberg.value_order import Floats, Longs
 from icestats.snapshot.evaluation.evaluator import count_met
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
-from icestats.stats.theta import LEAVES_OUT_EMPTY, ThetaSketch
+from icestats.stats.theta import ThetaSketch, describe_counting
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,7 @@ class DistinctValues:
 
     def describe(self, table: GroupEvidence, leaf: Leaf) -> Iterator[str]:
         """Say what the number of distinct values of a predicate's column leaves out, and whether it is cut."""
-        if leaf.type in LEAVES_OUT_EMPTY:
-            yield f"the NDV of {leaf.column} does not count an empty value"
+        yield from describe_counting(leaf.column, leaf.type)
         if self.count(table, leaf.field_id) < self.theta.estimate():
             yield f"the NDV of {leaf.column} is cut to the number of values that are not null"
 
@@ -324,9 +324,9 @@ class SketchedPartitions:
         off = _error(sketched.row_counts, found.selectivity)
         reasons = found.selectivity.reasons
         can_be_rare = leaf.values.points and off and not self.sketches.is_certain
-        if can_be_rare and float((sketched.row_counts * found.selectivity.estimate).sum()) <= off:
+        if can_be_rare and (expected := float((sketched.row_counts * found.selectivity.estimate).sum())) <= off:
             estimate[undecided] = np.nan
-            reasons = (f"{leaf.text}: too rare for the sketches, at most {off:,.0f} rows",)
+            reasons = (f"{leaf.text}: too rare for the sketches, at most {math.floor(expected + off):,} rows",)
         return build_selectivity(estimate, lower, upper, reasons)
 
 

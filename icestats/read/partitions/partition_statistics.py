@@ -91,6 +91,10 @@ def merge_partition_statistics(parts: Sequence[PartitionStatistics]) -> Partitio
     if not len(groups):
         return parts[0]
     merged, places = merge_partition_groups(groups, (LATEST, ADDED))
+    if len(parts) > 1:
+        # What deletes leave of a partition is no sum of what they leave of parts.
+        place = merged.column_names.index("total_record_count")
+        merged = merged.set_column(place, merged.schema.field(place), pa.nulls(len(merged), pa.int64()))
     cells = ROLLUP_CELLS.empty_table()
     if columns:
         cells = merge_cells([part.cells for part in parts], places, len(merged), columns)

@@ -179,7 +179,7 @@ class Layout:
             *found.caveats,
         )
         return WhatIf(
-            change=f"the table were partitioned by {partition_by.strip()}: {'at least' if found.is_least else 'some'} "
+            change=f"the table were partitioned by {partition_by.strip()}: some "
             f"{counted(found.partition_count, 'partition')}, {counted(len(found.files), 'file')}",
             statement=self._maintenance.change_partitions(old, new),
             assumes=", ".join(assumes),

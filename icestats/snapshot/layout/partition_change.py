@@ -48,8 +48,6 @@ class PartitionChange:
 
     files: FileSet
     partition_count: int
-    is_least: bool
-    """Whether there may be more partitions, as bounds do not tell all values apart."""
     caveats: tuple[str, ...]
     """Where less is known of the values than the bounds of whole numbers say."""
 
@@ -84,7 +82,7 @@ def change_partitions(
     """
     files = _select(files, np.flatnonzero(files.record_counts > 0))
     if not len(files):
-        return PartitionChange(files, 0, False, ())
+        return PartitionChange(files, 0, ())
     points = draw_points(files.record_counts)
     columns = {
         source_id: ColumnPoints(files.column_metrics[source_id], points, dimension)
@@ -119,8 +117,7 @@ def change_partitions(
         partition_metrics={f.field_id: _build_metrics(cell, f, schema).take(of_file) for f, cell in found},
         column_metrics={field_id: metrics.take(of_file) for field_id, metrics in bounds.items()},
     )
-    is_least = not all(one.is_exact for one in cells)
-    return PartitionChange(changed, count, is_least, tuple(_find_caveats(points, fields, cells, schema)))
+    return PartitionChange(changed, count, tuple(_find_caveats(points, fields, cells, schema)))
 
 
 def _bound_columns(
