@@ -89,15 +89,8 @@ def write_and_register(
     paths = [entry.statistics_path for entry, _ in files]
     if not write_files(table, files, step, left):
         return None
-    try:
-        changes = [set_entry(table.metadata, entry) for entry, _ in files]
-        committed = commit_entries(table, changes, left, paths, schema_id)
-    except KeyboardInterrupt as interrupt:
-        interrupt.add_note(
-            f"interrupted while committing to {table_name(table)}: whether it arrived is unknown, "
-            f"and {', '.join(paths)} is left on storage in case it has"
-        )
-        raise
+    changes = [set_entry(table.metadata, entry) for entry, _ in files]
+    committed = commit_entries(table, changes, left, paths, schema_id)
     if committed is None:
         return None
     snapshot_id = files[0][0].snapshot_id
@@ -148,6 +141,17 @@ def commit_entries(
     CommitError
         The catalog refused; or it gave no answer, or one without the changes, and they are not seen in the metadata.
     """
+    try:
+        return _commit_entries(table, changes, left, paths, schema_id)
+    except KeyboardInterrupt as interrupt:
+        kept = f", and {', '.join(paths)} is left on storage in case it has" if paths else ""
+        interrupt.add_note(f"interrupted while committing to {table_name(table)}: whether it arrived is unknown{kept}")
+        raise
+
+
+def _commit_entries(
+    table: Table, changes: Sequence[EntryChange], left: list[str], paths: Sequence[str], schema_id: int | None
+) -> Table | None:
     known = [table.metadata_location, *(logged.metadata_file for logged in table.metadata.metadata_log)]
     try:
         commit_changes(table, changes, schema_id)
